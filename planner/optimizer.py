@@ -18,6 +18,7 @@ from tqp.planner.rules.columns import restore_schema
 from tqp.planner.rules.common_subplans import common_subplans
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.group_by_days import group_by_days
+from tqp.planner.rules.group_by_order_keys import group_by_order_keys
 from tqp.planner.rules.group_in_two_steps import group_in_two_steps
 from tqp.planner.rules.inline_ctes import inline_ctes
 from tqp.planner.rules.joins.group_before_join import group_before_join
@@ -45,6 +46,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("coarser_from_finer", coarser_from_finer),
     ("inline_ctes", inline_ctes),
     ("unnest_subqueries", unnest_subqueries),
+    ("group_by_order_keys", group_by_order_keys),
     ("ignore_unread_inputs", ignore_unread_inputs),
     ("simplify_expressions", simplify_expressions),
     ("push_down_predicates", push_down_predicates),
@@ -71,7 +73,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
 _FIRST_RULES = 3
 
 #: Rules without which a plan cannot be executed; these cannot be switched off.
-REQUIRED = frozenset({"inline_ctes", "unnest_subqueries", "prune_columns"})
+REQUIRED = frozenset({"inline_ctes", "unnest_subqueries", "group_by_order_keys", "prune_columns"})
 
 #: Rules for plans with calls of models, which others need not wait for.
 _OF_MODELS = frozenset(

@@ -24,9 +24,8 @@ import pyarrow as pa
 import pytest
 
 import tqp
-from tqp.core.datatypes import DataType, TypeKind
+from tests.type_table import type_rows
 from tqp.core.errors import UnsupportedError
-from tqp.data import arrow_types
 from tqp.ml.onnx.operators import OPERATORS
 from tqp.ml.supported import SUPPORTED
 from tqp.planner.algebra.explain import explain_logical, explain_physical
@@ -237,41 +236,11 @@ def _table_t(body: str) -> str:
     return _fenced(str(_semantics()[0].sql("SELECT * FROM t")))
 
 
-_ARROW_TYPES = (
-    *(pa.null(), pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64()),
-    *(pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(), pa.float16(), pa.float32(), pa.float64()),
-    *(pa.decimal32(9, 2), pa.decimal64(15, 2), pa.decimal128(15, 2), pa.decimal256(15, 2)),
-    *(pa.string(), pa.large_string(), pa.string_view()),
-    *(pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(4)),
-    *(pa.date32(), pa.date64(), pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns")),
-    *(pa.timestamp("s"), pa.timestamp("ms"), pa.timestamp("us"), pa.timestamp("ns")),
-    *(pa.timestamp("us", "UTC"), pa.duration("us"), pa.month_day_nano_interval()),
-    *(pa.list_(pa.float16(), 3), pa.list_(pa.float32(), 3)),
-)
-
-
 def _types(body: str) -> str:
     """Fills the Arrow columns; what is stored is written by hand."""
-    taken: dict[TypeKind, list[str]] = {}
-    for arrow in _ARROW_TYPES:
-        taken.setdefault(arrow_types.data_type_of(arrow, "x").kind, []).append(_arrow_text(arrow))
-    ordered = pa.DictionaryArray.from_arrays([0], ["a"], ordered=True)
-    taken[arrow_types.type_of_values(ordered, "x").kind] = ["an ordered `dictionary` of texts"]
-    rows = _table_rows(body)
-    assert {row[0].split("(")[0].split("[")[0] for row in rows} == {
-        "FLOAT" if kind is TypeKind.ARRAY else kind.value for kind in TypeKind
-    }
-    filled = []
-    for name, stored, *_ in rows:
-        kind = TypeKind.ARRAY if "[" in name else TypeKind(name.split("(")[0])
-        out = arrow_types.arrow_type_of(DataType(kind, precision=15, scale=2, size=3))
-        filled.append((name, stored, ", ".join(dict.fromkeys(taken.get(kind, ["none"]))), _arrow_text(out)))
-    return _table(("type", "stored as", "Arrow types read", "Arrow type written"), filled)
-
-
-def _arrow_text(arrow: pa.DataType) -> str:
-    text = str(arrow).replace("(15, 2)", "").replace("(9, 2)", "").replace("<item: ", "<")
-    return f"`{text.replace('[4]', '[n]').replace('[3]', '[n]')}`"
+    return _table(
+        ("type", "stored as", "Arrow types read", "Arrow type written"), type_rows(_table_rows(body))
+    )
 
 
 def _checked(body: str) -> str:

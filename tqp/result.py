@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from torch import Tensor
 
+from tqp.core.arguments import unique_names
 from tqp.core.datatypes import INTERVAL, DataType
 from tqp.core.errors import ExecutionError
 from tqp.data.column import Table
@@ -15,7 +16,6 @@ from tqp.data.results.display import html_table, text_table
 from tqp.data.results.to_arrow import column_to_arrow, interval_to_duration, table_to_arrow
 from tqp.data.results.to_python import python_values
 from tqp.data.results.to_tensors import Decimals, StringsAs, tensors_by_name
-from tqp.data.sources.base import unique_names
 
 if TYPE_CHECKING:
     import pandas

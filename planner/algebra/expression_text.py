@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 
-from tqp.core.datatypes import TICKS_PER_SECOND, TypeKind
+from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
+from tqp.core.keywords import quoted
 from tqp.planner.algebra.expressions import (
     AggregateCall,
     Call,
@@ -20,6 +21,7 @@ from tqp.planner.algebra.expressions import (
     Predict,
     QuantifiedComparison,
     ScalarSubquery,
+    Value,
 )
 from tqp.planner.functions.registry import SCALARS
 
@@ -160,6 +162,8 @@ def format_literal(literal: Literal) -> str:
         shown = [str(element) for element in value[:_MOST_ELEMENTS]]
         more = ["..."] if len(value) > _MOST_ELEMENTS else []
         return f"[{', '.join(shown + more)}]::{data_type}"
+    if isinstance(value, tuple) and data_type.is_nested:
+        return _format_nested(value, data_type)
     if isinstance(value, tuple):
         months, days, microseconds = value
         parts = [(months, "months"), (days, "days"), (microseconds, "microseconds")]
@@ -174,6 +178,16 @@ def format_literal(literal: Literal) -> str:
     if isinstance(value, int) and data_type.is_temporal:
         return _format_temporal(value, data_type.kind)
     return str(value)
+
+
+def _format_nested(value: tuple[Value, ...], data_type: DataType) -> str:
+    is_list = data_type.kind is TypeKind.LIST
+    types = [data_type.element] * len(value) if is_list else data_type.children
+    texts = [format_literal(Literal(*each)) for each in zip(value[:_MOST_ELEMENTS], types, strict=False)]
+    if not is_list and not data_type.is_tuple:
+        texts = [f"{quoted(name)}: {text}" for name, text in zip(data_type.names, texts, strict=False)]
+    shown = ", ".join([*texts, *["..."] * (len(value) > len(texts))])
+    return f"[{shown}]" if is_list else f"({shown})" if data_type.is_tuple else f"{{{shown}}}"
 
 
 def _format_temporal(value: int, kind: TypeKind) -> str:

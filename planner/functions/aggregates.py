@@ -61,5 +61,9 @@ AGGREGATE_FUNCTIONS = (
     aggregate("stddev_pop", "DOUBLE -> DOUBLE"),
     aggregate("var_samp variance", "DOUBLE -> DOUBLE", fewest_values=2),
     aggregate("var_pop", "DOUBLE -> DOUBLE"),
-    aggregate("median", "ANY -> middle", unsupported=frozenset((TypeKind.BLOB, TypeKind.ARRAY))),
+    aggregate(
+        "median",
+        "ANY -> middle",
+        unsupported=frozenset((TypeKind.BLOB, TypeKind.ARRAY, TypeKind.LIST, TypeKind.STRUCT)),
+    ),
 )

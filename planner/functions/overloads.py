@@ -23,10 +23,12 @@ from tqp.core.datatypes import (
     TypeKind,
     decimal,
 )
+from tqp.core.errors import UnsupportedError
 from tqp.planner.algebra.expressions import Expression, Literal
 from tqp.planner.functions.type_rules import (
     ANY_ARRAY,
     ANY_DECIMAL,
+    ANY_LIST,
     SourceLiteral,
     common_decimal,
     exact_decimal,
@@ -142,6 +144,8 @@ def null_type(overload: Overload, arguments: Sequence[Expression]) -> DataType |
     ]
     if not nulls or ANY_ARRAY in overload.parameters:  # of two NULLs nothing says how long the arrays are
         return None
+    if arguments[0].data_type.kind is TypeKind.LIST and not isinstance(overload.result, DataType):
+        return finish(overload, arguments).result
     result = (
         overload.result
         if isinstance(overload.result, DataType)
@@ -149,13 +153,14 @@ def null_type(overload: Overload, arguments: Sequence[Expression]) -> DataType |
     )
     if overload.result == "same" and isinstance(overload.parameters[0], DataType):
         result = overload.parameters[0]
-    if result is not None and result not in (ANY_DECIMAL, ANY_ARRAY):
+    if result is not None and result not in (ANY_DECIMAL, ANY_ARRAY, ANY_LIST):
         return result
     return NULL if any(each.kind is TypeKind.NULL for each in nulls) else None
 
 
 def _closest(overloads: Sequence[Overload], arguments: Sequence[Expression]) -> Sequence[Overload]:
     """The overloads that have one of the argument types in its place, or all if none has."""
+    overloads = [overload for overload in overloads if overload.parameters] or overloads
     close = [
         overload
         for overload in overloads
@@ -167,12 +172,14 @@ def _closest(overloads: Sequence[Overload], arguments: Sequence[Expression]) -> 
     return close or overloads
 
 
-_ANY_OF_A_KIND: dict[DataType | str, str] = {ANY_DECIMAL: "DECIMAL", ANY_ARRAY: "FLOAT[n]"}
+_ANY_OF_A_KIND: dict[DataType | str, str] = {ANY_DECIMAL: "DECIMAL", ANY_ARRAY: "FLOAT[n]", ANY_LIST: "ANY[]"}
 
 
 def describe(overload: Overload) -> str:
     """The signature as a message shows it."""
     result = overload.result if isinstance(overload.result, DataType) else overload.parameters[0]
+    if overload.result == "element":
+        result = "ANY"
     names = ", ".join(_ANY_OF_A_KIND.get(each) or str(each) for each in overload.parameters)
     return f"({names}) -> {'DECIMAL' if result == ANY_DECIMAL else result}"
 
@@ -181,10 +188,12 @@ def finish(overload: Overload, arguments: Sequence[Expression]) -> Resolution:
     """The types of the chosen overload's arguments and result. Raises NoOverloadError where no type can hold the result."""
     types: list[DataType] = []
     for argument, parameter in zip(arguments, overload.parameters):
-        if isinstance(parameter, str) or parameter in (ANY_DECIMAL, ANY_ARRAY):
+        if isinstance(parameter, str) or parameter in (ANY_DECIMAL, ANY_ARRAY, ANY_LIST):
             source = argument.data_type
             if parameter == ANY_DECIMAL and not source.is_decimal:
                 source = decimal(18, 3) if source.kind in _NOT_A_NUMBER else common_decimal((source,))
+            if parameter == ANY_LIST and source.kind is not TypeKind.LIST:
+                raise UnsupportedError(f"{source} as a list is not supported; cast it first")
             types.append(source)
         else:
             types.append(parameter)
@@ -273,7 +282,12 @@ def _middle(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
     return types, DataType(TypeKind.TIMESTAMP) if kind is TypeKind.DATE else types[0]
 
 
+def _element(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
+    return types, types[0].element
+
+
 _RESULT_RULES: dict[str, _Rule] = {
+    "element": _element,
     "sum": _sum,
     "product": _product,
     "remainder": _remainder,

@@ -11,6 +11,7 @@ from tqp.planner.functions.conditions import CONDITIONS
 from tqp.planner.functions.declaration import AggregateFunction, ScalarFunction
 from tqp.planner.functions.intervals import INTERVALS
 from tqp.planner.functions.mathematics import MATHEMATICS
+from tqp.planner.functions.nested import NESTED
 from tqp.planner.functions.overloads import Overload, overloads_of
 from tqp.planner.functions.temporal import TEMPORAL
 from tqp.planner.functions.text import TEXT
@@ -19,7 +20,7 @@ from tqp.planner.functions.windows import WINDOW_FUNCTIONS, WindowFunction
 #: By the canonical name, which is what plans and kernels call them.
 SCALARS: Mapping[str, ScalarFunction] = {
     function.name: function
-    for family in (CONDITIONS, ARITHMETIC, MATHEMATICS, TEMPORAL, INTERVALS, TEXT, ARRAYS)
+    for family in (CONDITIONS, ARITHMETIC, MATHEMATICS, TEMPORAL, INTERVALS, TEXT, ARRAYS, NESTED)
     for function in family
 }
 AGGREGATES: Mapping[str, AggregateFunction] = {function.name: function for function in AGGREGATE_FUNCTIONS}

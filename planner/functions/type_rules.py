@@ -21,7 +21,10 @@ from tqp.core.datatypes import (
     DataType,
     TypeKind,
     decimal,
+    list_of,
+    struct,
 )
+from tqp.core.errors import BindError
 from tqp.planner.algebra.expressions import Expression, Literal, Varying
 
 #: Decimals up to this many digits fit 64 bits; products of such stay there rather than widen (and are checked).
@@ -49,6 +52,8 @@ def bends(expression: Expression) -> TypeGuard[SourceLiteral | Varying]:
 
 #: Parameter type "any DECIMAL": the argument keeps its own precision and scale.
 ANY_DECIMAL = DataType(TypeKind.DECIMAL)
+#: Parameter type "any list": the argument keeps the type of its elements.
+ANY_LIST = DataType(TypeKind.LIST)
 #: Parameter type "any array": the argument keeps its own size.
 ANY_ARRAY = DataType(TypeKind.ARRAY)
 
@@ -109,7 +114,7 @@ def implicit_cast_cost(argument: Expression, target: DataType) -> int | None:
             return 1
         if target.is_numeric and _fits(argument, target):
             return _TARGET_COST.get(target.kind, _DEFAULT_TARGET_COST) - 90
-    if source.kind is target.kind and (source == target or target in (ANY_DECIMAL, ANY_ARRAY)):
+    if source.kind is target.kind and (source == target or target in (ANY_DECIMAL, ANY_ARRAY, ANY_LIST)):
         return 0
     if source.is_enum and target.kind is TypeKind.VARCHAR:
         return 1  # nearer than any element of a list
@@ -226,7 +231,32 @@ def common_settled_type(left: DataType, right: DataType) -> DataType | None:
         return _common_number(left, right)
     if left.is_temporal and right.is_temporal:
         return _common_temporal(left, right)
-    return None
+    return _common_nested(left, right) if left.kind is right.kind else None
+
+
+def _common_nested(left: DataType, right: DataType) -> DataType | None:
+    """Of two lists, and of two structs: all fields of both, by name, or by place if no field has one."""
+    if left.kind is TypeKind.LIST:
+        element = common_settled_type(left.element, right.element)
+        return None if element is None else list_of(element)
+    if left.kind is not TypeKind.STRUCT:
+        return None
+    if left.is_tuple or right.is_tuple:
+        if len(left.children) != len(right.children):
+            return None
+        types = list(map(common_settled_type, left.children, right.children))
+        names = right.names if left.is_tuple else left.names
+        known = [each for each in types if each is not None]
+        return replace(left, children=tuple(known), names=names) if len(known) == len(types) else None
+    fields = dict(zip(left.names, left.children, strict=True))
+    spelled = {name.lower(): name for name in fields}
+    for name, data_type in zip(right.names, right.children, strict=True):
+        name = spelled.get(name.lower(), name)
+        found = common_settled_type(fields[name], data_type) if name in fields else data_type
+        if found is None:
+            return None
+        fields[name] = found
+    return struct(fields)
 
 
 def _as_text(data_type: DataType) -> DataType:
@@ -310,6 +340,8 @@ _FORCED_ORDER = (
     TypeKind.VARCHAR,
     TypeKind.BLOB,
     TypeKind.ARRAY,
+    TypeKind.STRUCT,
+    TypeKind.LIST,
 )
 
 
@@ -360,4 +392,20 @@ def can_cast(source: DataType, target: DataType) -> bool:
         if target.kind is TypeKind.TIMESTAMP_S:
             return source.kind not in (TypeKind.TIME, TypeKind.TIMESTAMP_NS)
         return source.kind is not TypeKind.TIME
-    return False
+    return source.is_nested and source.kind is target.kind  # element by element, field by field
+
+
+def cast_field(source: DataType, target: DataType, place: int) -> int | None:
+    """Where in one STRUCT the field stands that another one, cast from it, has at a place; None: it is NULL there.
+
+    Raises BindError where no field of the two belongs to another.
+    """
+    if source.is_tuple or target.is_tuple:
+        if len(source.names) != len(target.names):
+            raise BindError(f"cannot cast {source} to {target}, which has another number of fields")
+        return place
+    names = [name.lower() for name in source.names]
+    if not any(name.lower() in names for name in target.names):
+        raise BindError(f"cannot cast {source} to {target}: they have no field in common")
+    wanted = target.names[place].lower()
+    return names.index(wanted) if wanted in names else None

@@ -5,8 +5,9 @@ Operators of one level are read in a loop, so a chain of 5,000 costs no stack; a
 
 from __future__ import annotations
 
+from tqp.core.keywords import FUNCTION_WORDS
 from tqp.planner.syntax.operand_grammar import CONSTANTS, OperandGrammar
-from tqp.planner.syntax.words import COLUMN_NAMES, END, FUNCTION_WORDS, NUMBER, OPERATOR, TEXT
+from tqp.planner.syntax.words import COLUMN_NAMES, END, NUMBER, OPERATOR, TEXT
 
 COMPARISONS = frozenset(("=", "==", "<>", "!=", "<", ">", "<=", ">="))
 _PATTERNS = frozenset("LIKE ILIKE GLOB ~ ~* ~~ ~~* ~~~ !~ !~* !~~ !~~*".split())

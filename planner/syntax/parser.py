@@ -42,6 +42,9 @@ TYPE_START = "type_start"
 #: Key in the meta of an Array: it is written `ARRAY[1]`, not `[1]`.
 ARRAY_WORD = "array_word"
 
+#: Key in the meta of a Null: it is the `-` of `l[1:-]`.
+OPEN_END = "open_end"
+
 #: Key in the meta of a call: it is written `*COLUMNS(...)`.
 _UNPACKED = "unpacked"
 
@@ -114,11 +117,34 @@ class Parser(OperatorParser):
         return None
 
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
-        """Marks what begins with the word ARRAY."""
+        """Marks what begins with the word ARRAY; a subscript stays as it is written, counted from 1."""
+        if this is not None and self._curr.token_type is TokenType.L_BRACKET and this.name.upper() != "ARRAY":
+            self._advance()
+            place = self._parse_subscript()
+            self._match(TokenType.R_BRACKET)
+            return self._parse_bracket(self.expression(exp.Bracket(this=this, expressions=[place])))
         found = super()._parse_bracket(this)
         if isinstance(found, exp.Array) and this is not None and found is not this:
             found.meta[ARRAY_WORD] = True
         return found
+
+    def _parse_subscript(self) -> exp.Expr | None:
+        """`1`, `1:2`, `:`, `1:-:2`; a `-` that stands for the end of the list is a Null that says so."""
+        first = None if self._curr.token_type is TokenType.COLON else self._parse_disjunction()
+        if not self._match(TokenType.COLON):
+            return first
+        ends = (TokenType.COLON, TokenType.R_BRACKET)
+        last: exp.Expr | None = None
+        if self._curr.token_type is TokenType.DASH and self._next.token_type in ends:
+            self._advance()
+            last = exp.Null()
+            last.meta[OPEN_END] = True
+        elif self._curr.token_type not in ends:
+            last = self._parse_disjunction()
+        step = None
+        if self._match(TokenType.COLON) and self._curr.token_type is not TokenType.R_BRACKET:
+            step = self._parse_disjunction()
+        return self.expression(exp.Slice(this=first, expression=last, step=step))
 
     def _parse_interval(
         self, require_interval: bool = True, parse_function_unit: bool = True

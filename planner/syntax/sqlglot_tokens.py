@@ -13,9 +13,10 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.tokenizer_core import Token, TokenType
 
 from tqp.core.errors import UnsupportedError
+from tqp.core.keywords import KEYWORDS
 from tqp.planner.syntax.clauses import Part
 from tqp.planner.syntax.tokens import PIECES, Tokens, tokenize
-from tqp.planner.syntax.words import KEYWORDS, NAME, NUMBER, TEXT
+from tqp.planner.syntax.words import NAME, NUMBER, TEXT
 
 _KEYWORDS: dict[str, TokenType] = DuckDB.Tokenizer.KEYWORDS
 #: Pairs of words that are one token: the second word by the first.

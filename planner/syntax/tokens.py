@@ -10,7 +10,8 @@ import re
 from dataclasses import dataclass
 
 from tqp.core.errors import ParseError
-from tqp.planner.syntax.words import END, KEYWORDS, NAME, NUMBER, OPERATOR, TEXT
+from tqp.core.keywords import KEYWORDS
+from tqp.planner.syntax.words import END, NAME, NUMBER, OPERATOR, TEXT
 
 #: Operators that the grammar tells apart; all others are alike to it.
 KNOWN_OPERATORS = frozenset(

@@ -203,8 +203,9 @@ def test_timestamp_out_of_range_names_the_column():
 @pytest.mark.parametrize(
     "arrow_type",
     [
-        pa.list_(pa.int32()),
-        pa.struct([("a", pa.int8())]),
+        pa.map_(pa.string(), pa.int32()),
+        pa.struct([]),
+        pa.list_(pa.list_(pa.float64(), 2)),
         pa.list_(pa.float64(), 2),
         pa.decimal256(50, 2),
         pa.opaque(pa.binary(), "geometry", "DuckDB"),

@@ -145,7 +145,10 @@ def check_ways_out(result: Result, rows: list[tuple[Any, ...]]) -> None:
 
 
 def fits_tensors(values: list[Any]) -> bool:
-    return not any(isinstance(value, int) and not -(2**63) <= value < 2**63 for value in values)
+    return not any(
+        isinstance(value, list | dict) or (isinstance(value, int) and not -(2**63) <= value < 2**63)
+        for value in values
+    )
 
 
 def check_pandas(mine: pd.DataFrame, other: pd.DataFrame) -> None:

@@ -182,7 +182,7 @@ def test_matrices_that_nobody_can_write_to_are_registered_without_a_copy() -> No
         ("SELECT array_distance(e, [1, 2]::FLOAT[2]) FROM items", "both of the same size"),
         ("SELECT array_distance(NULL, NULL)", "both of the same size"),
         ("SELECT array_distance(e, 1) FROM items", r"it takes \(FLOAT\[n\], FLOAT\[n\]\) -> FLOAT"),
-        ("SELECT array_distance(e, [1, 2]) FROM items", "lists are not supported"),
+        ("SELECT array_distance(e, [1, 2]) FROM items", "does not take"),
         ("SELECT [1, 2]::FLOAT[3]", r"a list of 2 values to FLOAT\[3\]"),
         ("SELECT [1, NULL]::FLOAT[2]", "NULL in it"),
         ("SELECT [nullif(id, 3), 1]::FLOAT[2] FROM items", "NULL in it"),

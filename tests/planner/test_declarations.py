@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import tqp
-from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.datatypes import DataType, TypeKind, list_of
 from tqp.operators.scalar_kernels import SCALAR_FUNCTIONS, resolve
 from tqp.planner.algebra.expressions import ColumnRef
 from tqp.planner.functions.declaration import NullRule
@@ -23,7 +23,7 @@ from tqp.planner.functions.registry import (
     scalar_overloads,
     window_overloads,
 )
-from tqp.planner.functions.type_rules import ANY_ARRAY, ANY_DECIMAL
+from tqp.planner.functions.type_rules import ANY_ARRAY, ANY_DECIMAL, ANY_LIST
 
 _SAMPLES = {
     TypeKind.VARCHAR: "'day'",
@@ -36,6 +36,7 @@ _SAMPLES = {
     TypeKind.TIME: "TIME '12:34:56'",
     TypeKind.INTERVAL: "INTERVAL '1 month 2 days'",
     TypeKind.ARRAY: "[1, 2]::FLOAT[2]",
+    TypeKind.LIST: "[1, 2]",
 }
 #: Constants that functions ask for, by name and place.
 _CONSTANTS = {
@@ -88,7 +89,11 @@ def _constant_places(overload: Overload) -> frozenset[int]:
     """Arguments of the call as written for which the kernel takes constants only."""
     if overload.canonical not in SCALAR_FUNCTIONS:
         return frozenset()
-    concrete = {ANY_ARRAY: DataType(TypeKind.ARRAY, size=2), ANY_DECIMAL: DataType(TypeKind.DECIMAL, 4, 1)}
+    concrete = {
+        ANY_ARRAY: DataType(TypeKind.ARRAY, size=2),
+        ANY_DECIMAL: DataType(TypeKind.DECIMAL, 4, 1),
+        ANY_LIST: list_of(DataType(TypeKind.INTEGER)),
+    }
     types = [concrete.get(each, each) for each in overload.parameters if isinstance(each, DataType)]
     resolution = resolve_call([overload], [ColumnRef(0, each) for each in types])
     given = list(resolution.argument_types)

@@ -2,7 +2,18 @@
 
 import pytest
 
-from tqp.core.datatypes import BIGINT, DATE, DOUBLE, INTEGER, TINYINT, VARCHAR, DataType, TypeKind, decimal
+from tqp.core.datatypes import (
+    BIGINT,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    TINYINT,
+    VARCHAR,
+    DataType,
+    TypeKind,
+    decimal,
+    list_of,
+)
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import ColumnFacts, Field
 from tqp.operators.numbers.casts import resolve_cast
@@ -12,16 +23,19 @@ from tqp.planner.algebra.expressions import AggregateCall, Call, Cast, ColumnRef
 from tqp.planner.algebra.may_raise import aggregate_may_raise, may_raise
 from tqp.planner.functions.overloads import Overload, resolve
 from tqp.planner.functions.registry import aggregate_overloads, scalar_names, scalar_overloads
-from tqp.planner.functions.type_rules import ANY_ARRAY, ANY_DECIMAL
+from tqp.planner.functions.type_rules import ANY_ARRAY, ANY_DECIMAL, ANY_LIST
 
 _DECIMAL = decimal(38, 3)
-_SIMPLE = [kind for kind in TypeKind if kind not in (TypeKind.NULL, TypeKind.DECIMAL, TypeKind.ARRAY)]
+_OTHERS = (TypeKind.NULL, TypeKind.DECIMAL, TypeKind.ARRAY, TypeKind.LIST, TypeKind.STRUCT)
+_SIMPLE = [kind for kind in TypeKind if kind not in _OTHERS]
 _TYPES = [*map(DataType, _SIMPLE), decimal(4, 2), _DECIMAL]
 
 
 def _argument(parameter: DataType | str, id: int) -> ColumnRef | None:
     if parameter == ANY_ARRAY:
         return ColumnRef(id, DataType(TypeKind.ARRAY, size=3))
+    if parameter == ANY_LIST:
+        return ColumnRef(id, list_of(INTEGER))
     if parameter == ANY_DECIMAL:
         return ColumnRef(id, _DECIMAL)
     return ColumnRef(id, parameter) if isinstance(parameter, DataType) else None

@@ -6,9 +6,9 @@ import duckdb
 import pytest
 
 from tqp.core.errors import ParseError, UnsupportedError
+from tqp.core.keywords import KEYWORDS
 from tqp.planner.syntax.statement_grammar import statements
 from tqp.planner.syntax.tokens import tokenize
-from tqp.planner.syntax.words import KEYWORDS
 
 DUCKDB = duckdb.connect()
 PLACES = [

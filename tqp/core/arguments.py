@@ -171,3 +171,22 @@ def _integer(value: object) -> int | None:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         return None
+
+
+def unique_names(names: Iterable[object]) -> tuple[str, ...]:
+    """Column names as strings, made unique ignoring case by `_1`, `_2`, ... as DuckDB does.
+
+    >>> unique_names(["a", "b", "A", 3, "a"])
+    ('a', 'b', 'A_1', '3', 'a_2')
+    """
+    taken: set[str] = set()
+    repeats: dict[str, int] = {}
+    result = []
+    for name in map(str, names):
+        unique = name
+        while unique.lower() in taken:
+            repeats[name.lower()] = repeats.get(name.lower(), 0) + 1
+            unique = f"{name}_{repeats[name.lower()]}"
+        taken.add(unique.lower())
+        result.append(unique)
+    return tuple(result)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
+from tqp.core.keywords import quoted
+
 
 class TypeKind(Enum):
     """The closed set of type constructors; the value is the SQL name."""
@@ -43,6 +45,8 @@ class TypeKind(Enum):
     INTERVAL = "INTERVAL"
     ARRAY = "ARRAY"
     ENUM = "ENUM"
+    LIST = "LIST"
+    STRUCT = "STRUCT"
 
 
 class Categories(tuple[str, ...]):
@@ -79,8 +83,13 @@ _NO_CATEGORIES = Categories()
 class DataType:
     """A logical type. `precision`/`scale` belong to DECIMAL, `size` (and FLOAT elements) to ARRAY, `categories` to ENUM.
 
+    `children`: the type of the elements of a LIST, those of the fields of a STRUCT, whose names are `names` ("" of all
+    fields of one that has none).
+
     >>> str(DataType(TypeKind.DECIMAL, precision=15, scale=2))
     'DECIMAL(15,2)'
+    >>> str(struct({"a": list_of(INTEGER), "b c": VARCHAR}))
+    'STRUCT(a INTEGER[], "b c" VARCHAR)'
     """
 
     kind: TypeKind
@@ -88,6 +97,8 @@ class DataType:
     scale: int = 0
     size: int = 0
     categories: Categories = _NO_CATEGORIES
+    children: tuple[DataType, ...] = ()
+    names: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         if self.kind is TypeKind.DECIMAL:
@@ -95,8 +106,15 @@ class DataType:
         if self.kind is TypeKind.ARRAY:
             return f"FLOAT[{self.size}]"
         if self.is_enum:
-            quoted = ("'" + value.replace("'", "''") + "'" for value in self.categories)
-            return f"ENUM({', '.join(quoted)})"
+            texts = ("'" + value.replace("'", "''") + "'" for value in self.categories)
+            return f"ENUM({', '.join(texts)})"
+        if self.kind is TypeKind.LIST and self.children:
+            return f"{_inner_name(self.element)}[]"
+        if self.kind is TypeKind.STRUCT and self.children:
+            types = map(_inner_name, self.children)
+            if self.is_tuple:
+                return f"TUPLE({', '.join(types)})"
+            return f"STRUCT({', '.join(map(' '.join, zip(map(quoted, self.names), types, strict=True)))})"
         return str(self.kind.value)
 
     @property
@@ -124,6 +142,21 @@ class DataType:
     def is_enum(self) -> bool:
         """True for ENUM: text out of a fixed list, stored as positions in it and ordered by these."""
         return self.kind is TypeKind.ENUM
+
+    @property
+    def is_nested(self) -> bool:
+        """True for what holds values of other types: LIST and STRUCT."""
+        return bool(self.children)
+
+    @property
+    def is_tuple(self) -> bool:
+        """True for a STRUCT whose fields have no names, as row(1, 2) makes."""
+        return self.kind is TypeKind.STRUCT and not self.names[0]
+
+    @property
+    def element(self) -> DataType:
+        """The type of the elements of a LIST."""
+        return self.children[0]
 
     @property
     def position_type(self) -> DataType:
@@ -154,6 +187,10 @@ class DataType:
         if self.is_decimal:
             return _DECIMAL_BOUNDS[self.precision]
         return (0, max(len(self.categories) - 1, 0)) if self.is_enum else _INTEGER_BOUNDS[TypeKind.BIGINT]
+
+
+def _inner_name(data_type: DataType) -> str:
+    return '"NULL"' if data_type.kind is TypeKind.NULL else str(data_type)
 
 
 _INTEGER_BOUNDS: dict[TypeKind, tuple[int, int]] = {
@@ -226,3 +263,19 @@ def array(size: int) -> DataType:
 def enum(values: Iterable[str]) -> DataType:
     """ENUM(values...), which are distinct and sort in this order."""
     return DataType(TypeKind.ENUM, categories=Categories(values))
+
+
+def list_of(element: DataType) -> DataType:
+    """element[]"""
+    return DataType(TypeKind.LIST, children=(element,))
+
+
+def struct(fields: Mapping[str, DataType]) -> DataType:
+    """STRUCT(name type, ...), of one field at least."""
+    return DataType(TypeKind.STRUCT, children=tuple(fields.values()), names=tuple(fields))
+
+
+def row_of(types: Iterable[DataType]) -> DataType:
+    """TUPLE(type, ...): a STRUCT whose fields have no names."""
+    children = tuple(types)
+    return DataType(TypeKind.STRUCT, children=children, names=("",) * len(children))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from tqp.core import datatypes
+from tqp.core.arguments import unique_names
 from tqp.core.datatypes import MAX_DECIMAL_PRECISION, DataType, TypeKind
 from tqp.core.errors import UnsupportedError
 
@@ -98,10 +99,26 @@ def data_type_of(arrow_type: pa.DataType, column: str) -> DataType:
             f'column "{column}" has the Arrow type {arrow_type}; of fixed-size lists only those of 32-bit floats are'
             " supported: cast the elements to float"
         )
+    if any(is_list(arrow_type) for is_list in LIST_TYPES):
+        return datatypes.list_of(field_type(arrow_type.value_field, column))
+    if pa.types.is_struct(arrow_type) and arrow_type.num_fields:
+        return _struct_type(arrow_type, column)
     raise UnsupportedError(
         f'column "{column}" has the Arrow type {arrow_type}, which tqp does not support: leave the column out or cast'
         " it before registering the table"
     )
+
+
+#: Of the Arrow types that are read as LIST.
+LIST_TYPES = (pa.types.is_list, pa.types.is_large_list, pa.types.is_list_view, pa.types.is_large_list_view)
+
+
+def _struct_type(arrow_type: pa.DataType, column: str) -> DataType:
+    """Names of fields are made unique ignoring case, as those of columns are."""
+    given = (arrow_type.field(place).name or f"element{place + 1}" for place in range(arrow_type.num_fields))
+    names = unique_names(given)
+    types = (field_type(arrow_type.field(place), column) for place in range(arrow_type.num_fields))
+    return datatypes.struct(dict(zip(names, types, strict=True)))
 
 
 def type_of_values(values: pa.Array | pa.ChunkedArray, column: str) -> DataType:
@@ -134,9 +151,24 @@ def arrow_type_of(data_type: DataType) -> pa.DataType:
         return pa.decimal128(data_type.precision, data_type.scale)
     if data_type.kind is TypeKind.ARRAY:
         return pa.list_(pa.float32(), data_type.size)
+    if data_type.kind is TypeKind.LIST:
+        return pa.list_(pa.field("l", arrow_type_of(data_type.element)))
+    if data_type.kind is TypeKind.STRUCT:
+        names = field_names(data_type)
+        return pa.struct(
+            [
+                pa.field(name, arrow_type_of(each))
+                for name, each in zip(names, data_type.children, strict=True)
+            ]
+        )
     if data_type.is_enum:
         return pa.dictionary(arrow_type_of(data_type.position_type), pa.string(), ordered=True)
     return _TO_ARROW[data_type.kind]
+
+
+def field_names(data_type: DataType) -> Sequence[str]:
+    """The names of the fields of a STRUCT, those that DuckDB gives where it has none."""
+    return [name or f"element{place}" for place, name in enumerate(data_type.names, 1)]
 
 
 def field_type(field: pa.Field, column: str) -> DataType:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType
 from tqp.core.schema import NO_ESTIMATES, NO_FACTS, ColumnEstimates, ColumnFacts
+from tqp.data.nested import Lists, Nested, Values, count_of, cut, flattened, mapped, tensors_in
 from tqp.data.strings import Strings
 
 
@@ -20,7 +21,8 @@ class Column:
     `values` by type: BOOLEAN bool [n]; integer-like types int8/16/32/64 [n], the narrowest that holds the values, or
     int64 [n, 2] (high, low; see `tqp.operators.numbers.wide`) when 64 bits do not; FLOAT float32 [n]; DOUBLE float64 [n];
     INTERVAL int64 [n, 3] (months, days, microseconds); ARRAY float32 [n, size]; NULL int8 [n];
-    VARCHAR and BLOB: codes int8/16/32/64 [n] into `pool`, or None, meaning that row i is entry i of the pool.
+    VARCHAR and BLOB: codes int8/16/32/64 [n] into `pool`, or None, meaning that row i is entry i of the pool;
+    LIST and STRUCT: None, their values are in `nested`.
     """
 
     KEPT: ClassVar[str] = "values"
@@ -35,11 +37,12 @@ class Column:
     pool_is_dictionary: bool = False
     facts: ColumnFacts = field(default=NO_FACTS)
     estimates: ColumnEstimates = field(default=NO_ESTIMATES)
+    nested: Nested | None = None
 
     def tensors(self) -> list[Tensor]:
         """Every tensor the column consists of."""
         parts = (self.values, self.validity, *(self.pool or ()))
-        return [tensor for tensor in parts if tensor is not None]
+        return [tensor for tensor in parts if tensor is not None] + tensors_in(self.nested)
 
     @property
     def nbytes(self) -> int:
@@ -54,7 +57,8 @@ class Column:
             each if each is None else each.to(device) for each in (self.values, self.validity)
         )
         pool = self.pool and type(self.pool)(*(tensor.to(device) for tensor in self.pool))
-        return replace(self, values=values, validity=validity, pool=pool)
+        nested: Any = None if self.nested is None else mapped(self.nested, lambda tensor: tensor.to(device))
+        return replace(self, values=values, validity=validity, pool=pool, nested=nested)
 
     def cut(self, start: int, stop: int) -> Column:
         """Rows start to stop (exclusive), as views; without statistics."""
@@ -64,7 +68,27 @@ class Column:
         if pool is not None and values is None:
             pool = pool._replace(starts=pool.starts[rows], lengths=pool.lengths[rows])
         num_rows = max(0, min(stop, self.num_rows) - start)
-        return Column(self.data_type, num_rows, values, validity, pool, self.pool_is_dictionary)
+        nested: Any = None if self.nested is None else cut(self.nested, start, stop)
+        return Column(
+            self.data_type, num_rows, values, validity, pool, self.pool_is_dictionary, nested=nested
+        )
+
+
+def column_of(data_type: DataType, num_rows: int, values: Values, validity: Tensor | None) -> Column:
+    """A column of values that are no codes."""
+    if isinstance(values, Strings):
+        return Column(data_type, num_rows, None, validity, values)
+    if isinstance(values, Tensor):
+        return Column(data_type, num_rows, values, validity)
+    return Column(data_type, num_rows, None, validity, nested=values)
+
+
+def elements_in_order(column: Column) -> tuple[Column, Tensor]:
+    """The elements of a LIST column, one list after the other, as a column of their own, and how many each row has."""
+    lists = column.nested
+    assert isinstance(lists, Lists)
+    elements, lengths = flattened(lists, column.validity)
+    return column_of(column.data_type.element, count_of(elements.values), *elements), lengths.cpu()
 
 
 @dataclass(frozen=True, slots=True)

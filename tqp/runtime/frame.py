@@ -7,21 +7,23 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from tqp.core.errors import ResourceError
+from tqp.data import nested
+from tqp.data.nested import Values
 from tqp.data.strings import Strings
 from tqp.operators.memory import allocation
 from tqp.operators.memory.allocation import Map
 from tqp.operators.memory.arrays import as_array, as_tensor
+from tqp.operators.nested import layout as nested_layout
 from tqp.operators.strings import layout as string_layout
 
 
 class FrameColumn(NamedTuple):
-    """`values`: a tensor [n, ...] or Strings [n]; None where the codes are the row numbers themselves."""
+    """`values`: a tensor [n, ...], Strings or nested values [n]; None where the codes are the row numbers themselves."""
 
-    values: Tensor | Strings | None
+    values: Values | None
     validity: Tensor | None
 
 
@@ -81,14 +83,12 @@ def _with_rows(frames: Sequence[Frame]) -> Sequence[Frame]:
 
 
 def concatenate_values(parts: Sequence[Any], workers: Map | None = None) -> Any:
-    """Tensors, arrays or Strings, one after the other; or None of each."""
+    """Tensors, arrays, Strings or nested values, one after the other; or None of each."""
     if len(parts) == 1 or parts[0] is None:
         return parts[0]
-    if isinstance(parts[0], Tensor):
-        return allocation.concatenate(parts, workers)
     if isinstance(parts[0], np.ndarray):
         return as_array(allocation.concatenate(as_tensor(list(parts)), workers))
-    return string_layout.concatenate(parts)
+    return nested_layout.concatenate(parts, workers)
 
 
 def take_frame(frame: Frame, rows: Tensor) -> Frame:
@@ -119,21 +119,15 @@ def compact_strings(frame: Frame) -> Frame:
 
 
 def take_values(values: Any, rows: Tensor) -> Any:
-    """The given rows of a tensor or Strings; None stays None."""
-    if values is None:
-        return None
-    return (
-        string_layout.take(values, rows)
-        if isinstance(values, Strings)
-        else torch.index_select(values, 0, rows)
-    )
+    """The given rows of a tensor, Strings or nested values; None stays None."""
+    return None if values is None else nested.take(values, rows)
 
 
 def object_bytes(item: Any) -> int:
-    """Memory of a tensor, Strings (without the bytes they share), frame or join build; 0 for anything else."""
+    """Memory of a tensor, Strings or lists (without what they share), frame or join build; 0 for anything else."""
     if isinstance(item, Tensor):
         return item.nbytes
-    if isinstance(item, Strings):
+    if isinstance(item, (Strings, nested.Lists)):
         return item.starts.nbytes + item.lengths.nbytes
     if item is None or isinstance(item, (int, float, str)):
         return 0
@@ -146,7 +140,7 @@ def object_bytes(item: Any) -> int:
 
 
 def cut_values(item: Any, start: int, stop: int) -> Any:
-    """Rows start to stop (exclusive) of a tensor, an array or Strings, as views; None stays None."""
+    """Rows start to stop (exclusive) of a tensor, an array, Strings or nested values, as views; None stays None."""
     if item is None:
         return None
-    return string_layout.cut(item, start, stop) if isinstance(item, Strings) else item[start:stop]
+    return nested.cut(item, start, stop) if isinstance(item, nested.COMPOUND) else item[start:stop]

@@ -14,8 +14,8 @@ from tqp.core.backends import Backend
 from tqp.core.datatypes import DataType
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import ColumnFacts
-from tqp.data.column import Column, Table
-from tqp.data.strings import Strings
+from tqp.data.column import Column, Table, column_of
+from tqp.data.nested import COMPOUND
 from tqp.planner.algebra.expressions import Constant, Literal, Parameter, Value
 from tqp.runtime.executor import Executor, Workers
 from tqp.runtime.frame import Frame, FrameColumn
@@ -158,7 +158,8 @@ class TensorProgram(nn.Module):
         for slot, table in self.tables.items():
             columns = [table.source.column(name) for name in table.columns]
             stored[slot] = Frame(
-                table.source.num_rows, tuple(FrameColumn(c.values, c.validity) for c in columns)
+                table.source.num_rows,
+                tuple(FrameColumn(c.values if c.nested is None else c.nested, c.validity) for c in columns),
             )
         for slot, (source, name) in self.pools.items():
             stored[slot] = source.column(name).pool
@@ -172,8 +173,8 @@ class TensorProgram(nn.Module):
         for data_type, stored in zip(self.types, self.result_columns, strict=True):
             values, validity = state[stored.slot].columns[stored.index]
             layout = stored.layout
-            if isinstance(values, Strings):
-                column = Column(data_type, num_rows, None, validity, values)
+            if isinstance(values, COMPOUND):
+                column = column_of(data_type, num_rows, values, validity)
             elif layout.form is Form.CODES:
                 assert layout.pool is not None
                 column = Column(

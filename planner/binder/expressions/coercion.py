@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tqp.core.datatypes import BOOLEAN, VARCHAR, DataType
-from tqp.core.errors import BindError, ExecutionError
+from tqp.core.datatypes import BOOLEAN, VARCHAR, DataType, TypeKind
+from tqp.core.errors import BindError, ExecutionError, UnsupportedError
 from tqp.planner.algebra.expressions import (
     Call,
     Case,
@@ -53,6 +53,10 @@ def cast_to(expression: Expression, target: DataType, span: Span | None, is_try:
         return expression
     if expression.data_type.is_enum and target != VARCHAR:
         return cast_to(cast_to(expression, VARCHAR, span), target, span, is_try)
+    if TypeKind.ARRAY in (expression.data_type.kind, target.kind) and (
+        target.is_nested or expression.data_type.is_nested
+    ):
+        raise UnsupportedError(f"a cast of {expression.data_type} to {target} is not supported", span)
     if is_try and not can_cast(expression.data_type, target):
         return _null_after(expression, target)
     return folded(Cast(expression, target, is_try, span))

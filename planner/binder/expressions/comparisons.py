@@ -77,7 +77,9 @@ def bind_between(binder: ExpressionBinder, node: exp.Between) -> Expression:
     span = span_of(node)
     nodes = (node.this, node.args["low"], node.args["high"])
     values = [binder.bind_flexible(each) for each in nodes]
-    (value, low, high), _ = unify(values, "BETWEEN", span, ordering_type)
+    (value, low, high), common = unify(values, "BETWEEN", span, ordering_type)
+    if common.is_nested:
+        raise BindError(f"BETWEEN does not take {common}; write >= and <=", span)
     parts = (
         folded(Call("greater_equal", (value, low), BOOLEAN, span)),
         folded(Call("less_equal", (value, high), BOOLEAN, span)),

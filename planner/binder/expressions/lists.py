@@ -95,7 +95,12 @@ def is_one_of(operand: Expression, values: Sequence[Expression], span: Span | No
     """Whether the operand equals one of the values, which are constants of its type and not NULL."""
     distinct = list(dict.fromkeys(values))
     constants = tuple([each for each in distinct if isinstance(each, Literal | Varying)])
-    if len(constants) > 1 and len(constants) == len(distinct) and not isinstance(operand, Literal | Varying):
+    if (
+        len(constants) > 1
+        and len(constants) == len(distinct)
+        and not isinstance(operand, Literal | Varying)
+        and not operand.data_type.is_nested
+    ):
         return InList(operand, constants)
     equalities = tuple([folded(Call("equal", (operand, each), BOOLEAN, span)) for each in distinct])
     return equalities[0] if len(equalities) == 1 else folded(Call("or", equalities, BOOLEAN, span))

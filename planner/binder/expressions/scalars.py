@@ -18,7 +18,7 @@ from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.units import UNIT_NAMES
 from tqp.planner.algebra.expressions import FALSE, TRUE, Call, Expression, Literal
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.expressions import calls, comparisons, operators, special_forms, subqueries
+from tqp.planner.binder.expressions import calls, comparisons, nested, operators, special_forms, subqueries
 from tqp.planner.binder.expressions.aggregates import AggregateCollector
 from tqp.planner.binder.expressions.arrays import array_of
 from tqp.planner.binder.expressions.cases import make_case
@@ -90,16 +90,48 @@ class ExpressionBinder:
         identifier = node.this
         if isinstance(identifier, exp.Star):
             raise BindError(f"* is not allowed in {self.clause}", head_span(node))
-        name = identifier.name
-        table = node.args.get("table")
-        qualifier = table.name if table is not None else None
-        span = span_of(node) if table is not None else head_span(identifier)
-        for part in ("catalog", "db"):
-            outer = node.args.get(part)
-            if outer is not None and self.scope.has_relation(outer.name):
-                raise UnsupportedError(_FEATURES[exp.Dot], span)
-        if node.args.get("db") is not None:
+        parts = [part.name for part in node.parts]
+        name, qualifier = parts[-1], parts[-2] if len(parts) > 1 else None
+        span = span_of(node) if qualifier is not None else head_span(identifier)
+        # a.b.c: a field of the column b of the table a, else of the column a; or the column c of a table in a schema
+        found = None
+        if len(parts) > 2:
+            found = self._field(self._named(parts[1], parts[0], span), parts[2:], span)
+        else:
+            found = self._named(name, qualifier, span)
+        if found is None and qualifier is not None:
+            found = self._field(self._named(parts[0], None, span), parts[1:], span)
+        if found is None and len(parts) > 2:
             check_schema(node.args["db"])
+            found = self._named(name, qualifier, span)
+        if found is not None:
+            return found
+        if qualifier is None and self.scope.has_relation(name):
+            return self._table_as_struct(name, span)
+        raise self.scope.unknown_column(name, qualifier, span)
+
+    def _field(self, value: Expression | None, names: list[str], span: Span | None) -> Expression | None:
+        """The field of a struct, of a struct in it, and so on; None of None."""
+        for name in names if value is not None else ():
+            assert value is not None
+            value = nested.field_of(settle(value), name, span)
+        return value
+
+    def _table_as_struct(self, name: str, span: Span | None) -> Expression:
+        """A row of a table as a struct of its columns."""
+        relations = [relation for relation in self.scope.relations if relation.is_named(name)]
+        if len(relations) != 1 or relations[0].is_padded:
+            raise UnsupportedError(
+                f'a table as a value ("{name}", a struct of its columns) is not supported here', span
+            )
+        columns = relations[0].columns
+        fields = {column.name: self.scope.value_of(column) for column in columns}
+        for column in columns:
+            self.scope.record_use(fields[column.name], column.name, span)
+        return nested.struct_of_values(fields, span)
+
+    def _named(self, name: str, qualifier: str | None, span: Span | None) -> Expression | None:
+        """A column, here or in an enclosing query, or what an alias stands for; None if there is none of that name."""
         found = self.scope.resolve_here(name, qualifier, span)
         if qualifier is None and name.lower() in self.aliases and self._alias_wins(found):
             return self._alias(name.lower(), span)
@@ -107,13 +139,7 @@ class ExpressionBinder:
             self.scope.record_use(found, name, span)
         elif self.scope.parent is not None:
             found = self.scope.parent.resolve(name, qualifier, span)
-        if found is not None:
-            return found
-        if qualifier is None and self.scope.has_relation(name):
-            raise UnsupportedError(
-                f'a table as a value ("{name}", a struct of its columns) is not supported', span
-            )
-        raise self.scope.unknown_column(name, qualifier, span)
+        return found
 
     def _alias_wins(self, column: Expression | None) -> bool:
         """A column goes before an alias; in HAVING only where it is a group key or inside an aggregate."""
@@ -316,13 +342,8 @@ _LIKES: dict[type, tuple[str, str]] = {exp.Like: ("~~", "LIKE"), exp.ILike: ("~~
 
 _CLOCK = "the time of the query ({}) is not supported; pass the value as a parameter"
 _FEATURES: dict[type, str] = {
-    exp.Array: "lists are not supported",
-    exp.Bracket: "subscripts and slices are not supported",
-    exp.Struct: "structs are not supported",
     exp.Map: "maps are not supported",
     exp.Lambda: "lambda functions are not supported",
-    exp.Tuple: "row values are supported in comparisons and IN only",
-    exp.Dot: "structs (a.b.c) are not supported",
     exp.Glob: "GLOB patterns are not supported; use LIKE",
     exp.Collate: "collations are not supported",
     exp.AtTimeZone: "AT TIME ZONE is not supported",
@@ -380,6 +401,11 @@ _HANDLERS: dict[type, Handler] = {
     exp.Anonymous: calls.bind_call,
     exp.Window: calls.bind_window,
     exp.Filter: calls.bind_filtered,
+    exp.Array: nested.bind_list,
+    exp.Struct: nested.bind_struct,
+    exp.Tuple: nested.bind_tuple,
+    exp.Bracket: nested.bind_subscript,
+    exp.Dot: nested.bind_dot,
     exp.Extract: special_forms.bind_extract,
     exp.Substring: special_forms.bind_substring,
     exp.StrPosition: special_forms.bind_position,

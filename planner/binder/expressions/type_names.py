@@ -6,7 +6,7 @@ from collections import Counter
 
 from sqlglot import exp
 
-from tqp.core.datatypes import INTERVAL, MAX_DECIMAL_PRECISION, DataType, TypeKind, array
+from tqp.core.datatypes import INTERVAL, MAX_DECIMAL_PRECISION, DataType, TypeKind, array, list_of, struct
 from tqp.core.datatypes import decimal as decimal_type
 from tqp.core.datatypes import enum as enum_type
 from tqp.core.errors import BindError, UnsupportedError
@@ -50,6 +50,10 @@ def bind_type(node: exp.Expr, span: Span | None) -> DataType:
         if not size.isdigit() or not 1 <= int(size) <= _MOST_ELEMENTS:
             raise BindError(f"the size of an array is a number from 1 to {_MOST_ELEMENTS}", span)
         return array(int(size))
+    if kind is exp.DType.ARRAY and not node.args.get("values") and node.expressions:
+        return list_of(bind_type(node.expressions[0], span))
+    if kind is exp.DType.STRUCT and node.expressions:
+        return _struct(node, span)
     if kind is exp.DType.DECIMAL:
         return _decimal(_parameters(node, 2, span), span)
     if kind is exp.DType.ENUM:
@@ -67,6 +71,18 @@ def bind_type(node: exp.Expr, span: Span | None) -> DataType:
     else:
         _parameters(node, 0, span)
     return DataType(found)
+
+
+def _struct(node: exp.Expr, span: Span | None) -> DataType:
+    """STRUCT(a INTEGER, b VARCHAR)"""
+    fields: dict[str, DataType] = {}
+    for each in node.expressions:
+        if not isinstance(each, exp.ColumnDef):
+            raise UnsupportedError("a STRUCT whose fields have no names is not supported as a type", span)
+        if any(each.name.lower() == known.lower() for known in fields):
+            raise BindError(f'the field "{each.name}" stands twice in the type', span)
+        fields[each.name] = bind_type(each.args["kind"], span)
+    return struct(fields)
 
 
 def _parameters(node: exp.Expr, at_most: int, span: Span | None) -> list[int]:

@@ -8,14 +8,14 @@ from typing import Any
 
 from sqlglot import exp
 
+from tqp.core.keywords import quoted
 from tqp.core.units import UNIT_NAMES
 from tqp.planner.binder.expressions.calls import GROUPING_NAMES
 from tqp.planner.binder.expressions.literals import signed_number
 from tqp.planner.binder.expressions.type_names import bind_type
 from tqp.planner.binder.select.named_windows import definition_of
 from tqp.planner.parse import chain_of, head_span, span_of, without_parentheses
-from tqp.planner.syntax.parser import ARRAY_WORD, TYPE_START, is_columns_call, is_unpacked
-from tqp.planner.syntax.words import KEYWORDS
+from tqp.planner.syntax.parser import ARRAY_WORD, OPEN_END, TYPE_START, is_columns_call, is_unpacked
 
 
 def expression_name(query: str, node: exp.Expr) -> str:
@@ -23,14 +23,6 @@ def expression_name(query: str, node: exp.Expr) -> str:
     return Names(query).text(node)
 
 
-def quoted(identifier: str) -> str:
-    """The identifier, in double quotes where SQL needs them."""
-    if _PLAIN.fullmatch(identifier) and identifier.upper() not in KEYWORDS:
-        return identifier
-    return '"' + identifier.replace('"', '""') + '"'
-
-
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TYPE = re.compile(r"""([A-Za-z_]\w*|"[^"]+")(\s+PRECISION)?\s*(\([\d\s,]*\))?(\[\d*\])?""", re.IGNORECASE)
 
 #: Type names that the grammar knows and spells in its own way; others stay as written.
@@ -230,7 +222,7 @@ class Names:
         target = node.args["to"]
         start = target.meta.get(TYPE_START)
         match = None if start is None else _TYPE.match(self.query, start)
-        if match is None or target.this is exp.DType.ENUM:
+        if match is None or target.this is exp.DType.ENUM or _is_nested(target):
             return str(bind_type(target, None))
         written, precision, size, array = match.groups("")
         name = written.lower()
@@ -244,6 +236,33 @@ class Names:
     def _list(self, node: exp.Array) -> str:
         elements = ", ".join(map(self.text, node.expressions))
         return f"(ARRAY[{elements}])" if node.meta.get(ARRAY_WORD) else f"list_value({elements})"
+
+    def _subscript(self, node: exp.Bracket) -> str:
+        return f"{self.text(node.this)}[{self.text(node.expressions[0])}]"
+
+    def _slice(self, node: exp.Slice) -> str:
+        first, last, step = (
+            "" if part is None else "-" if part.meta.get(OPEN_END) else self.text(part)
+            for part in (node.this, node.expression, node.args.get("step"))
+        )
+        return f"{first}:{last}" + (f":{step}" if node.args.get("step") is not None else "")
+
+    def _struct(self, node: exp.Struct) -> str:
+        return f"struct_pack({', '.join(map(self._named, node.expressions))})"
+
+    def _named(self, node: exp.PropertyEQ) -> str:
+        return f"{quoted(node.this.name)} := {self.text(node.expression)}"
+
+    def _field(self, node: exp.Dot) -> str:
+        """A field of an expression, or a function of it written behind it."""
+        field = node.expression
+        base = node.this
+        is_name = is_path(base)
+        if isinstance(field, exp.Anonymous):
+            if is_name:
+                return f"{self.text(base)}.{self.text(field)}"
+            return self._call(str(field.this).lower(), (base, *field.expressions))
+        return f"{self.text(base) if is_name else f'({self.text(base)})'}.{quoted(field.name)}"
 
     def _interval(self, node: exp.Interval) -> str:
         amount = self.text(node.this)
@@ -359,6 +378,24 @@ class Names:
         return f"${sum(each.meta['start'] <= start for each in earlier)}"
 
 
+def is_path(node: exp.Expr) -> bool:
+    """Is it the name of a column, or of a field of one: a.b.c?"""
+    while isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
+        node = node.this
+    return isinstance(node, exp.Column | exp.Identifier)
+
+
+def _is_nested(target: exp.DataType) -> bool:
+    """Is it a type with types in it that are more than one word and brackets?"""
+    inside = target.expressions
+    if target.this is not exp.DType.ARRAY or not inside:
+        return target.this is exp.DType.STRUCT
+    return bool(getattr(inside[0], "expressions", None)) and inside[0].this in (
+        exp.DType.ARRAY,
+        exp.DType.STRUCT,
+    )
+
+
 def _text_literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
@@ -401,6 +438,12 @@ _WRITERS: dict[type, _Writer] = {
     exp.Placeholder: Names._placeholder,
     exp.Tuple: lambda self, node: self._call("row", node.expressions),
     exp.Array: Names._list,
+    exp.Bracket: Names._subscript,
+    exp.Slice: Names._slice,
+    exp.Struct: Names._struct,
+    exp.PropertyEQ: Names._named,
+    exp.Dot: Names._field,
+    exp.Identifier: lambda _, node: quoted(node.name),
     exp.Exists: lambda self, node: f"EXISTS({self.subquery(node.this)})",
     exp.Subquery: lambda self, node: f"({self.subquery(node)})",
     exp.Select: lambda self, node: f"({self.subquery(node)})",

@@ -11,6 +11,7 @@ from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.select.columns_calls import expanded, filtered_star
+from tqp.planner.binder.select.names import is_path
 from tqp.planner.binder.select.output import Item
 from tqp.planner.binder.select.stars import star_items, star_of
 from tqp.planner.parse import span_of
@@ -33,7 +34,7 @@ def expand_items(context: BindContext, scope: Scope, nodes: Sequence[exp.Expr]) 
         elif (several := expanded(context, scope, node, alias)) is not None:
             items += several
         else:
-            name = node.name if isinstance(written, exp.Column) else alias
+            name = node.name if is_path(written) else alias
             items.append(Item(node, alias, name, is_aliased=alias is not None))
     if not items:
         raise BindError("SELECT without anything to select")

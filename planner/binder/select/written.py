@@ -7,9 +7,10 @@ from typing import Generic, TypeVar
 
 from sqlglot import exp
 
+from tqp.core.keywords import quoted
 from tqp.planner.algebra.expressions import ColumnRef, walk
 from tqp.planner.binder.scope import MergedColumn, Relation, Scope, ScopeColumn
-from tqp.planner.binder.select.names import Names, quoted
+from tqp.planner.binder.select.names import Names
 
 Meaning = TypeVar("Meaning")
 

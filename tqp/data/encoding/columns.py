@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,7 @@ from tqp.data.arrow_types import type_of_values
 from tqp.data.column import Column
 from tqp.data.encoding.column_facts import estimate_distinct
 from tqp.data.encoding.integers import MICROSECONDS_OF, encode_integers, joined_validity
+from tqp.data.encoding.nested import encode_nested
 from tqp.data.encoding.strings import encode_strings
 
 
@@ -45,11 +47,17 @@ def encode_chunks(name: str, chunks: Sequence[pa.Array], data_type: DataType, de
             encoded = encode_strings(name, chunks, data_type)
         elif data_type.is_integer_like:
             encoded = encode_integers(name, chunks, data_type)
+        elif data_type.is_nested:
+            encoded = encode_nested(chunks, data_type, partial(_encode_inner, name))
         else:
             encoded = _encode_other(name, chunks, data_type)
     if all(chunk.null_count == len(chunk) for chunk in chunks):
         encoded = replace(encoded, facts=replace(encoded.facts, is_null=True))
     return encoded.to(device)
+
+
+def _encode_inner(name: str, chunks: Sequence[pa.Array], data_type: DataType) -> Column:
+    return encode_chunks(name, chunks, data_type, torch.device("cpu"))
 
 
 @contextmanager

@@ -13,9 +13,17 @@ from rich.cells import cell_len, set_cell_size
 
 from tqp.core.datatypes import TICKS_PER_SECOND, TypeKind
 from tqp.core.text_numbers import format_bytes
-from tqp.data.column import Column, Table
-from tqp.data.results.to_python import python_values, storage_values, where_valid
-from tqp.data.results.value_text import date_text, interval_text, time_text, timestamp_text
+from tqp.data.column import Column, Table, column_of, elements_in_order
+from tqp.data.nested import Structs
+from tqp.data.results.to_python import python_values, split, storage_values, where_valid
+from tqp.data.results.value_text import (
+    date_text,
+    interval_text,
+    needs_quotes,
+    quoted_text,
+    time_text,
+    timestamp_text,
+)
 
 MAX_ROWS = 20
 _MAX_CELL = 60
@@ -28,6 +36,8 @@ _MORE = "…"
 def cell_texts(column: Column) -> list[str | None]:
     """Every value of a column as DuckDB prints it; None for NULL."""
     kind = column.data_type.kind
+    if column.nested is not None:
+        return where_valid(column, _nested_texts(column))
     if kind in _TIMES:
         assert column.values is not None
         items = where_valid(column, storage_values(column.values))
@@ -35,6 +45,32 @@ def cell_texts(column: Column) -> list[str | None]:
         items = python_values(column)
     write = _WRITERS.get(kind, str)
     return [None if item is None else write(item) for item in items]
+
+
+def _nested_texts(column: Column) -> list[str]:
+    data_type = column.data_type
+    if isinstance(column.nested, Structs):
+        fields = [
+            _inner_texts(column_of(each, column.num_rows, *field))
+            for each, field in zip(data_type.children, column.nested.fields, strict=True)
+        ]
+        if data_type.is_tuple:
+            end = ",)" if len(fields) == 1 else ")"
+            return [f"({', '.join(row)}{end}" for row in zip(*fields, strict=True)]
+        keys = [quoted_text(name) for name in data_type.names]
+        rows = (zip(keys, row, strict=True) for row in zip(*fields, strict=True))
+        return ["{" + ", ".join(f"{key}: {text}" for key, text in row) + "}" for row in rows]
+    elements, lengths = elements_in_order(column)
+    return [f"[{', '.join(texts)}]" for texts in split(_inner_texts(elements), lengths.tolist())]
+
+
+def _inner_texts(column: Column) -> list[str]:
+    """Values as they stand inside of nested ones."""
+    plain = column.nested is not None
+    return [
+        "NULL" if text is None else text if plain or not needs_quotes(text) else quoted_text(text)
+        for text in cell_texts(column)
+    ]
 
 
 def text_table(table: Table, width: int | None = None) -> str:

@@ -16,9 +16,11 @@ from rich.table import Table as DrawnTable
 from rich.text import Text
 
 from tqp.core.datatypes import BOOLEAN
-from tqp.data.column import Table
+from tqp.data.column import Column, Table, column_of, elements_in_order
+from tqp.data.nested import Structs
 from tqp.data.results.display import cell_texts
 from tqp.data.results.to_arrow import table_to_arrow
+from tqp.data.results.to_python import split, where_valid
 
 #: What `write_table` can write.
 FORMATS = ("table", "csv", "json", "arrow")
@@ -55,15 +57,35 @@ def _csv_field(text: str) -> str:
 
 def _write_json(table: Table, out: TextIO) -> None:
     """An array with one object a row. Numbers keep all their digits; NaN and infinities, which JSON lacks, are strings."""
-    names = [json.dumps(name, ensure_ascii=False) for name in table.names]
-    bare = [column.data_type.is_numeric or column.data_type == BOOLEAN for column in table.columns]
-    lines = []
-    for row in _rows(table):
-        values = (_json_value(text, is_bare) for text, is_bare in zip(row, bare, strict=True))
-        lines.append(
-            "{" + ", ".join(f"{name}: {value}" for name, value in zip(names, values, strict=True)) + "}"
-        )
-    out.write("[" + ",\n ".join(lines) + "]\n")
+    columns = [
+        [f"{json.dumps(name, ensure_ascii=False)}: {text}" for text in _json_texts(column)]
+        for name, column in zip(table.names, table.columns, strict=True)
+    ]
+    out.write("[" + ",\n ".join(f"{{{', '.join(row)}}}" for row in zip(*columns, strict=True)) + "]\n")
+
+
+def _json_texts(column: Column) -> list[str]:
+    """Every value of a column in JSON: a LIST is an array, a STRUCT an object, an array where its fields have no names."""
+    data_type = column.data_type
+    if column.nested is None:
+        is_bare = data_type.is_numeric or data_type == BOOLEAN
+        return [_json_value(text, is_bare) for text in cell_texts(column)]
+    if isinstance(column.nested, Structs):
+        fields = [
+            _json_texts(column_of(each, column.num_rows, *field))
+            for each, field in zip(data_type.children, column.nested.fields, strict=True)
+        ]
+        keys = [
+            "" if data_type.is_tuple else json.dumps(name, ensure_ascii=False) + ": "
+            for name in data_type.names
+        ]
+        form = "[{}]" if data_type.is_tuple else "{{{}}}"
+        rows = zip(*fields, strict=True)
+        texts = [form.format(", ".join(map("".join, zip(keys, row, strict=True)))) for row in rows]
+    else:
+        elements, lengths = elements_in_order(column)
+        texts = [f"[{', '.join(items)}]" for items in split(_json_texts(elements), lengths.tolist())]
+    return [text or "null" for text in where_valid(column, texts)]
 
 
 def _json_value(text: str | None, is_bare: bool) -> str:

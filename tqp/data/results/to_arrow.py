@@ -11,11 +11,13 @@ from tqp.core.errors import ExecutionError
 from tqp.core.time_limits import MICROSECONDS_PER_DAY
 from tqp.data.arrow_buffers import INTERVAL_ITEM, AnyArray, BoolArray, pack_bits
 from tqp.data.arrow_types import arrow_type_of
-from tqp.data.column import Column, Table
+from tqp.data.column import Column, Table, column_of, elements_in_order
+from tqp.data.nested import Structs
 from tqp.data.string_buffers import string_array
 
 _DAYS_PER_MONTH = 30
 _MAX_DAYS = np.iinfo(np.int64).max // MICROSECONDS_PER_DAY - 1
+_MAX_ELEMENTS = np.iinfo(np.int32).max
 _WIDE_KINDS = (TypeKind.DECIMAL, TypeKind.HUGEINT)
 
 
@@ -35,6 +37,8 @@ def column_to_arrow(name: str, column: Column) -> pa.Array:
         return pa.nulls(num_rows)
     if data_type.is_string:
         return string_array(column, validity)
+    if column.nested is not None:
+        return _nested(name, column, validity)
     assert column.values is not None
     values = column.values.detach().cpu()
     bitmap = pack_bits(validity)
@@ -55,6 +59,27 @@ def column_to_arrow(name: str, column: Column) -> pa.Array:
     else:
         data = _buffer(_fixed_width(values, data_type, arrow_type))
     return pa.Array.from_buffers(arrow_type, num_rows, [bitmap, data])
+
+
+def _nested(name: str, column: Column, validity: BoolArray | None) -> pa.Array:
+    """A LIST as a list array, whose elements are copied where they do not lie in row order; a STRUCT as a struct array."""
+    data_type = column.data_type
+    arrow_type, bitmap = arrow_type_of(data_type), pack_bits(validity)
+    if isinstance(column.nested, Structs):
+        children = [
+            column_to_arrow(name, column_of(each, column.num_rows, *field))
+            for each, field in zip(data_type.children, column.nested.fields, strict=True)
+        ]
+        return pa.StructArray.from_buffers(arrow_type, column.num_rows, [bitmap], children=children)
+    elements, lengths = elements_in_order(column)
+    child = column_to_arrow(name, elements)
+    if elements.num_rows > _MAX_ELEMENTS:
+        raise ExecutionError(
+            f'column "{name}": its lists hold more than 2^31 elements together, too many for Arrow'
+        )
+    offsets = np.zeros(column.num_rows + 1, np.int32)
+    np.cumsum(lengths.numpy(), out=offsets[1:])
+    return pa.Array.from_buffers(arrow_type, column.num_rows, [bitmap, _buffer(offsets)], children=[child])
 
 
 def _dictionary(column: Column, validity: BoolArray | None) -> pa.Array:

@@ -30,7 +30,7 @@ def column_to_pandas(name: str, column: Column) -> Any:
         return pandas.Series(python_values(column), dtype=object)
     if kind is TypeKind.ARRAY:
         return _vectors(column, validity)
-    if kind in (TypeKind.VARCHAR, TypeKind.ENUM):
+    if kind in (TypeKind.VARCHAR, TypeKind.ENUM) or column.data_type.is_nested:
         return column_to_arrow(name, column).to_pandas()
     assert column.values is not None
     if column.data_type.is_timestamp or kind in (TypeKind.DATE, TypeKind.INTERVAL):

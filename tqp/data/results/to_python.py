@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,8 @@ from torch import Tensor
 from tqp.core import time_limits
 from tqp.core.datatypes import TICKS_PER_SECOND, TypeKind
 from tqp.core.errors import ExecutionError
-from tqp.data.column import Column
+from tqp.data.column import Column, column_of, elements_in_order
+from tqp.data.nested import Structs
 from tqp.data.results.value_text import date_text, interval_text, time_text, timestamp_text
 from tqp.data.string_buffers import string_array
 
@@ -27,7 +29,7 @@ def python_values(column: Column) -> list[Any]:
     """One object per row; NULL is None. Exact: Decimal for DECIMAL, int of any size for integers.
 
     DATE is date, TIME time, timestamps datetime (to the microsecond; aware, in UTC, with time zone), INTERVAL timedelta
-    with 30 days a month, BLOB bytes, ARRAY a tuple of floats. Infinite dates and timestamps are the first and last ones that
+    with 30 days a month, BLOB bytes, ARRAY a tuple of floats, LIST a list, STRUCT a dict by name (a tuple if its fields have none). Infinite dates and timestamps are the first and last ones that
     Python has, others beyond Python's range their text. Raises ExecutionError for an interval that timedelta cannot hold.
     """
     data_type = column.data_type
@@ -37,6 +39,8 @@ def python_values(column: Column) -> list[Any]:
         validity = None if column.validity is None else column.validity.cpu().numpy()
         values: list[Any] = string_array(column, validity).to_pylist()
         return values
+    if column.nested is not None:
+        return where_valid(column, _nested_values(column))
     assert column.values is not None
     if data_type.is_enum:
         positions = column.values if column.validity is None else column.values.where(column.validity, -1)
@@ -61,6 +65,29 @@ def python_values(column: Column) -> list[Any]:
     elif kind is TypeKind.ARRAY:
         items = [tuple(item) for item in column.values.tolist()]
     return where_valid(column, items)
+
+
+def _nested_values(column: Column) -> list[Any]:
+    data_type = column.data_type
+    if isinstance(column.nested, Structs):
+        fields = [
+            python_values(column_of(each, column.num_rows, *field))
+            for each, field in zip(data_type.children, column.nested.fields, strict=True)
+        ]
+        rows = zip(*fields, strict=True)
+        return (
+            list(rows)
+            if data_type.is_tuple
+            else [dict(zip(data_type.names, row, strict=True)) for row in rows]
+        )
+    elements, lengths = elements_in_order(column)
+    return split(python_values(elements), lengths.tolist())
+
+
+def split(items: list[Any], lengths: list[int]) -> list[list[Any]]:
+    """The first so many items, then so many of the next, and so on."""
+    ends = [*itertools.accumulate(lengths)]
+    return [items[end - length : end] for end, length in zip(ends, lengths, strict=True)]
 
 
 def where_valid(column: Column, items: list[Any]) -> list[Any]:

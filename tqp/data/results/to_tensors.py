@@ -8,12 +8,12 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from tqp.core.arguments import unique_names
 from tqp.core.datatypes import TypeKind
 from tqp.core.errors import BindError, ExecutionError
 from tqp.data.column import Column
 from tqp.data.encoding.strings import dictionary_codes
 from tqp.data.results.to_arrow import column_to_arrow
-from tqp.data.sources.base import unique_names
 
 #: Torch has few operations on wider unsigned integers, so those leave in the next signed type.
 _DTYPES: dict[TypeKind, torch.dtype] = {
@@ -56,6 +56,10 @@ def column_tensor(
             return column.values.long()
         codes = dictionary_codes(name, column_to_arrow(name, column))
         return codes.to(column.tensors()[0].device)
+    if data_type.is_nested:
+        raise ExecutionError(
+            f'column "{name}" is {data_type}, which has no tensor form; unnest it or read its fields in the query'
+        )
     assert column.values is not None
     if data_type.is_decimal and decimals == "float":
         return decimal_to_double(column.values, data_type.scale)

@@ -61,3 +61,24 @@ def interval_text(months: int, days: int, microseconds: int) -> str:
     if microseconds or not words:
         words.append(("-" if microseconds < 0 else "") + time_text(abs(microseconds)))
     return " ".join(words)
+
+
+def needs_quotes(text: str) -> bool:
+    """Does a value stand in quotes inside of a list or a struct?
+
+    >>> needs_quotes("a b"), needs_quotes(" a"), needs_quotes("null"), needs_quotes("a:b")
+    (False, True, True, True)
+    """
+    if not text or text[0] in _SPACES or text[-1] in _SPACES or text.lower() == "null":
+        return True
+    return not _MARKS.isdisjoint(text)
+
+
+def quoted_text(text: str) -> str:
+    """A value, or the name of a field, in quotes."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+_SPACES = " \t\n\v\f\r"
+_MARKS = frozenset("\"'(),:=[]{}\\")

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from tqp.core.arguments import check_text
+from tqp.core.arguments import check_text, unique_names
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, Error, nearest
 from tqp.core.forks import renew_after_fork
@@ -209,22 +209,3 @@ class Source(ABC):
     @abstractmethod
     def _encode(self, position: int) -> Column:
         """Read and encode a column; called once."""
-
-
-def unique_names(names: Iterable[object]) -> tuple[str, ...]:
-    """Column names as strings, made unique ignoring case by `_1`, `_2`, ... as DuckDB does.
-
-    >>> unique_names(["a", "b", "A", 3, "a"])
-    ('a', 'b', 'A_1', '3', 'a_2')
-    """
-    taken: set[str] = set()
-    repeats: dict[str, int] = {}
-    result = []
-    for name in map(str, names):
-        unique = name
-        while unique.lower() in taken:
-            repeats[name.lower()] = repeats.get(name.lower(), 0) + 1
-            unique = f"{name}_{repeats[name.lower()]}"
-        taken.add(unique.lower())
-        result.append(unique)
-    return tuple(result)

@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from tqp.core.arguments import unique_names
 from tqp.core.errors import ExecutionError
 from tqp.data.arrow_types import field_type
-from tqp.data.sources.base import unique_names
 
 #: The position of a column in a file, and the type it is cast to, or None where it has the type already.
 Conversion = tuple[int, pa.DataType | None]

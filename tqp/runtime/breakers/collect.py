@@ -142,7 +142,7 @@ def order_values(column: FrameColumn) -> Tensor:
     """A tensor that compares as the column does: of strings, codes that do."""
     if isinstance(column.values, Strings):
         return string_codes.order_codes(column.values, column.validity)
-    assert column.values is not None
+    assert isinstance(column.values, Tensor)
     return column.values
 
 
@@ -202,14 +202,19 @@ def key_columns(column: FrameColumn) -> list[Tensor]:
     assert values is not None
     if isinstance(values, Strings):
         words = [string_codes.group_codes(values, column.validity)]
-    elif values.is_floating_point():
-        words = [key_kernels.ordered_bits(values)]
-    elif values.dim() == 2 and values.shape[1] == 3:
-        words = [interval_order(values)]
     else:
-        words = [values.to(torch.int8) if values.dtype is torch.bool else values]
+        assert isinstance(values, Tensor), "nested values are told apart by their order keys"
+        words = [_key_word(values)]
     if column.validity is None:
         return words
     valid = column.validity
     words = [word * (valid if word.dim() == 1 else valid.unsqueeze(1)) for word in words]
     return [*words, valid.to(torch.int8)]
+
+
+def _key_word(values: Tensor) -> Tensor:
+    if values.is_floating_point():
+        return key_kernels.ordered_bits(values)
+    if values.dim() == 2 and values.shape[1] == 3:
+        return interval_order(values)
+    return values.to(torch.int8) if values.dtype is torch.bool else values

@@ -11,10 +11,12 @@ from torch import Tensor
 
 from tqp.core.memory_budget import reserve
 from tqp.data.backend import is_host_device
+from tqp.data.nested import COMPOUND
 from tqp.data.strings import Strings
 from tqp.operators.groups import aggregates, distinct_pairs, gradients, group_ids, moments
 from tqp.operators.joins.pairs import mark_rows
 from tqp.operators.memory import allocation
+from tqp.operators.nested.layout import take_padded_values
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows import keys as key_kernels
 from tqp.operators.rows import selection as rows
@@ -279,6 +281,7 @@ def reduce_collected(kind: str, column: FrameColumn, ids: Tensor, count: int) ->
     if kind in ("least", "greatest"):
         if isinstance(values, Strings):
             return pool_rows(values, _extreme_strings(kind, values, validity, ids, count))
+        assert isinstance(values, Tensor)
         chosen = moments.extreme_rows(values, ids, count, validity, greatest=kind == "greatest")
         return _take(values, chosen)
     if kind == "median_lower":
@@ -305,7 +308,7 @@ def _extreme_strings(kind: str, values: Strings, validity: Tensor | None, ids: T
 
 
 def _take(values: Any, chosen: Tensor) -> Any:
-    """The chosen rows of a tensor or Strings; any value where a row is -1."""
-    if isinstance(values, Strings):
-        return pool_rows(values, chosen.clamp(min=0))
+    """The chosen rows of a tensor, Strings or nested values; any value where a row is -1."""
+    if isinstance(values, COMPOUND):
+        return take_padded_values(values, chosen)
     return rows.take_padded(values, chosen)

@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from tqp.core.memory_budget import reserve
+from tqp.data.nested import COMPOUND
 from tqp.data.strings import Strings
 from tqp.operators.groups import group_ids
 from tqp.operators.groups.aggregates import Which
 from tqp.operators.joins.hash_join import Workers
-from tqp.operators.rows.batches import pool_rows
+from tqp.operators.nested.layout import choose, take_padded_values
 from tqp.operators.rows.selection import row_indices, take, take_padded
 from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows
-from tqp.operators.strings import layout as string_layout
 from tqp.operators.windows import frames, ranking, reductions, values
 from tqp.operators.windows.first_rows import candidates
 from tqp.operators.windows.frames import Range
@@ -158,8 +158,8 @@ class Pick(Call):
         is_there = chosen >= 0
         if number_validity is not None:
             is_there = is_there | ~number_validity  # NULL, not the default
-        if isinstance(taken, Strings):
-            taken = string_layout.choose([is_there], [taken], others)
+        if isinstance(taken, COMPOUND):
+            taken = choose([is_there], [taken], others)
         else:
             shape = is_there if taken.dim() == 1 else is_there.unsqueeze(1)
             taken = torch.where(shape, taken, others)
@@ -189,8 +189,8 @@ class Reduce(Call):
         reduction, partitions = self.reduction, rows.partitions.partitions
         if self.frame.is_partition:
             reduced = reduce_rows(reduction, rows.frame, partitions.numbers, partitions.count)
-            if isinstance(reduced, Strings):
-                return FrameColumn(pool_rows(reduced, partitions.numbers), None)
+            if isinstance(reduced, COMPOUND):
+                return FrameColumn(take_padded_values(reduced, partitions.numbers), None)
             return FrameColumn(partitions.spread(reduced).contiguous(), None)
         column, validity = (None, None) if reduction.column < 0 else rows.column(reduction.column)
         ranges = rows.ranges(self.frame)
@@ -340,7 +340,7 @@ class WindowRows(CollectRows):
 
 
 def _take(column: Any, chosen: Tensor) -> Any:
-    """The chosen rows of a tensor or Strings; any value where a row is -1."""
-    if isinstance(column, Strings):
-        return pool_rows(column, chosen.clamp(min=0))
+    """The chosen rows of a tensor, Strings or nested values; any value where a row is -1."""
+    if isinstance(column, COMPOUND):
+        return take_padded_values(column, chosen)
     return take_padded(column, chosen)

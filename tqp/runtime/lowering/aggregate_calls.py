@@ -33,6 +33,8 @@ _INT64 = (-(2**63), 2**63 - 1)
 #: Reductions that can be made of the sets of values that groups have, and how many values may come at most.
 _OF_SETS = ("count", "sum", "sum_wide")
 _LARGEST_DOMAIN = 1 << 27
+#: Of what DISTINCT values are not told apart.
+_NOT_DISTINCT = (TypeKind.ARRAY, TypeKind.LIST, TypeKind.STRUCT)
 
 #: Makes the layout and values of a result from what its reductions came to.
 Finish = Callable[["ExpressionLowering", list[Node]], tuple[Layout, Node]]
@@ -153,7 +155,7 @@ class AggregateCalls:
     ) -> int:
         if kind == "count" and not distinct and (value is None or value.validity is None):
             kind, value = "count_star", None
-        if distinct and value is not None and value.layout.data_type.kind is TypeKind.ARRAY:
+        if distinct and value is not None and value.layout.data_type.kind in _NOT_DISTINCT:
             raise UnsupportedError(f"DISTINCT of {value.layout.data_type} values is not supported")
         summands = (
             range_of(value)
@@ -190,7 +192,7 @@ class AggregateCalls:
 
     def _count(self, call: AggregateCall, argument: Value | None) -> Pending:
         if argument is not None and call.distinct:
-            argument = self.lowering.comparable(argument)
+            argument = self.lowering.order_key(argument)
         elif (
             argument is not None
             and call.arguments

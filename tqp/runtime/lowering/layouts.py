@@ -8,6 +8,7 @@ from enum import Enum
 import torch
 
 from tqp.core.datatypes import DataType, TypeKind
+from tqp.data.nested import element_dtype
 from tqp.operators.memory.arrays import narrowest
 
 
@@ -19,6 +20,7 @@ class Form(Enum):
     MATRIX = "matrix"  # [n, 3] int64 (INTERVAL) or [n, size] float32 (ARRAY)
     CODES = "codes"  # integer tensor [n]: entries of `pool`
     STRINGS = "strings"  # Strings [n]
+    NESTED = "nested"  # Lists or Structs [n]; what they hold is stored as `element_layout` says
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +36,15 @@ class Pool:
 class Layout:
     data_type: DataType
     form: Form
-    dtype: torch.dtype  # of the tensor; uint8 for STRINGS
+    dtype: torch.dtype  # of the tensor; uint8 for STRINGS and NESTED
     nullable: bool
     value_range: tuple[int, int] | None = None  # sound, for integers in NUMBER and WIDE
     pool: Pool | None = None
 
     @property
     def row_bytes(self) -> int:
-        """What a row's values take; 0 of strings, which live elsewhere, and of arrays, whose sizes differ."""
-        if self.form is Form.STRINGS or self.form is Form.MATRIX:
+        """What a row's values take; 0 of strings and nested values, which live elsewhere, and of arrays, whose sizes differ."""
+        if self.form in (Form.STRINGS, Form.MATRIX, Form.NESTED):
             return 0
         return self.dtype.itemsize * (2 if self.form is Form.WIDE else 1)
 
@@ -82,6 +84,8 @@ _CANONICAL: dict[TypeKind, tuple[Form, torch.dtype]] = {
     TypeKind.ARRAY: (Form.MATRIX, torch.float32),
     TypeKind.VARCHAR: (Form.STRINGS, torch.uint8),
     TypeKind.BLOB: (Form.STRINGS, torch.uint8),
+    TypeKind.LIST: (Form.NESTED, torch.uint8),
+    TypeKind.STRUCT: (Form.NESTED, torch.uint8),
 }
 
 
@@ -94,3 +98,10 @@ def canonical_layout(
         return Layout(data_type, *stored, nullable or data_type.kind is TypeKind.NULL)
     layout = integer_layout(data_type, value_range, nullable)
     return layout if layout.form is Form.WIDE else replace(layout, dtype=torch.int64)
+
+
+def element_layout(data_type: DataType) -> Layout:
+    """How values of a type are stored inside of nested ones."""
+    layout = canonical_layout(data_type, True)
+    dtype = element_dtype(data_type) if data_type.is_integer_like else None
+    return layout if dtype is None else replace(layout, dtype=dtype)

@@ -26,7 +26,7 @@ from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.join_builds import JoinSlot
 from tqp.runtime.lowering.joins import lower_join, lower_runtime_filter
 from tqp.runtime.lowering.keys import lower_values
-from tqp.runtime.lowering.layouts import Layout, Pool, integer_layout
+from tqp.runtime.lowering.layouts import Form, Layout, Pool, integer_layout
 from tqp.runtime.lowering.program_builder import DictionaryEncodedColumn, ProgramBuilder, constant_values
 from tqp.runtime.lowering.sorts import lower_sort
 from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
@@ -112,8 +112,9 @@ class PlanLowering:
         for output, name in zip(node.fields, node.columns, strict=True):
             column = source.column(name)
             layout = self.program.column_layout(slot, name, column)
+            is_row_number = layout.form is Form.CODES and column.values is None
             stream.add_source_column(
-                output.id, name, StoredColumn(layout, slot, table.index(name), column.values is None)
+                output.id, name, StoredColumn(layout, slot, table.index(name), is_row_number)
             )
         return stream
 

@@ -21,6 +21,7 @@ from tqp.data.strings import Strings
 from tqp.operators.joins.perfect_hash_join import build_of_index
 from tqp.operators.memory.allocation import Map
 from tqp.operators.memory.arrays import narrowest
+from tqp.operators.nested import layout as nested_layout
 from tqp.operators.numbers import wide
 from tqp.operators.rows.domain_tables import domain_values
 from tqp.operators.string_keys import codes as string_codes
@@ -35,7 +36,7 @@ from tqp.runtime.graph import Graph, identifier, live_bytes
 from tqp.runtime.graph_function import lowered_for_torch
 from tqp.runtime.lowering.expressions.code_ranges import DictionaryEntries, Ranges
 from tqp.runtime.lowering.expressions.domain import Domain
-from tqp.runtime.lowering.layouts import Form, Layout, Pool
+from tqp.runtime.lowering.layouts import Form, Layout, Pool, canonical_layout, element_layout
 from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
 from tqp.runtime.pipeline import Breaker, Pipeline
 
@@ -176,6 +177,8 @@ class ProgramBuilder:
                 None,
                 Pool(pool_slot, column.pool_is_dictionary, size),
             )
+        if column.nested is not None:
+            return canonical_layout(column.data_type, nullable)
         assert column.values is not None
         facts = column.facts
         value_range = None
@@ -251,7 +254,7 @@ class ProgramBuilder:
     def constant(self, value: StorageValue, layout: Layout) -> str:
         """The slot of a one-row tensor (or Strings) that holds a literal; zero for NULL."""
         exact = repr(value) if isinstance(value, (float, tuple)) else value  # 0.0 and -0.0 are equal
-        key = (type(value), exact, layout.form, layout.dtype)
+        key = (type(value), exact, layout.form, layout.dtype, layout.form is Form.NESTED and layout.data_type)
         return self._once(key, "constant", lambda: self.one_row(value, layout))
 
     def parameter(self, constants: Sequence[Constant], form: Hashable, convert: Callable[..., Any]) -> str:
@@ -402,10 +405,16 @@ def _frame_of_one(values: Tensor) -> Frame:
 
 
 def constant_values(values: Sequence[StorageValue], layout: Layout, device: torch.device) -> Any:
-    """Literals of one type as a tensor or Strings with one row each; zero or an empty string for NULL."""
+    """Literals of one type as a tensor, Strings or nested values with one row each; zero, empty or of NULLs for NULL."""
     if layout.form is Form.STRINGS:
         return string_layout.from_list(
             [value if isinstance(value, (str, bytes)) else "" for value in values], device
+        )
+    if layout.form is Form.NESTED:
+        return nested_layout.from_python(
+            values,
+            layout.data_type,
+            lambda items, data_type: constant_values(items, element_layout(data_type), device),
         )
     if layout.form is Form.WIDE:
         return wide.from_ints([int(value) if isinstance(value, int) else 0 for value in values], device)

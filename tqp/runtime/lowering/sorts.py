@@ -36,7 +36,7 @@ def lower_sort(plan: PlanLowering, node: physical.Sort) -> Stream:
         with stream.builder.fragment("ORDER BY ", node.keys[0].expression):
             keys.insert(0, _packed_key(lowering, keys[0], packed))
         directions.insert(0, directions[0])
-    keys = list(map(lowering.comparable, keys))
+    keys = list(map(lowering.order_key, keys))
     # Of columns that are stored elsewhere a top-k keeps row numbers: few rows' values are ever read.
     late = _stored_elsewhere(stream, node.fields) if node.limit is not None else []
     taken = {field.id for _, fields in late for field in fields}

@@ -32,6 +32,8 @@ from typing import NamedTuple
 
 import torch
 
+from tqp.data import nested
+from tqp.operators.nested import layout as nested_layout
 from tqp.operators.rows import batches
 from tqp.operators.rows import selection as row_kernels
 from tqp.operators.strings import layout as string_layout
@@ -43,6 +45,15 @@ from tqp.runtime.lowering.layouts import Form, Layout
 
 #: While more than this share of rows is left, look-ups on all of them cost less than selecting those first.
 _MANY = 0.3
+
+
+#: How rows of what is no single tensor are taken: all that are there; or all or some; or with -1 for none.
+_TAKEN = {Form.STRINGS: string_layout.take, Form.NESTED: nested.take}
+_SELECTED = {
+    Form.STRINGS: batches.take_selected_strings,
+    Form.NESTED: nested_layout.take_selected_values,
+}
+_PADDED = {Form.STRINGS: batches.take_padded_strings, Form.NESTED: nested_layout.take_padded_values}
 
 
 class InputKind(Enum):
@@ -342,16 +353,16 @@ class Stream:
                 row_kernels.padding_validity, rows, value.validity, name=f"{column.name}_valid"
             )
             layout = layout.with_nullable(True)
-            take = batches.take_padded_strings if layout.form is Form.STRINGS else row_kernels.take_padded
+            take = _PADDED.get(layout.form, row_kernels.take_padded)
             return Value(layout, self.builder.call(take, value.node, rows, name=column.name), validity)
         if value.validity is not None:
             validity = self._take(path, value.validity, f"{column.name}_valid")
         if self._is_row_number(column, path):
             node = self.builder.method("to", rows, layout.dtype, name=column.name)
             return Value(layout, node, validity)
-        if layout.form is not Form.STRINGS:
+        if layout.form not in _TAKEN:
             return Value(layout, self._take(path, value.node, column.name), validity)
-        kernel = batches.take_selected_strings if path.selected else string_layout.take
+        kernel = _SELECTED[layout.form] if path.selected else _TAKEN[layout.form]
         return Value(layout, self.builder.call(kernel, value.node, rows, name=column.name), validity)
 
     def _is_row_number(self, column: StreamColumn, path: Link) -> bool:

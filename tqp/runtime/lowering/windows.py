@@ -68,7 +68,7 @@ class _WindowLowering:
     def lower(self) -> Stream:
         node, program, lowering = self.node, self.plan.program, self.lowering
         stream, build = lowering.stream, lowering.stream.builder
-        self.outputs += [lowering.comparable(lower_key(lowering, key)) for key in node.keys]
+        self.outputs += [lowering.order_key(lower_key(lowering, key)) for key in node.keys]
         fields = node.fields[: len(node.fields) - len(node.calls)]
         kept = [lowering.materialise(stream.column(field.id)) for field in fields]
         places = list(map(self._column, kept))

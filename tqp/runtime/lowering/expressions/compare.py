@@ -83,6 +83,10 @@ def compare_nodes(lowering: ExpressionLowering, function: str, left: Value, righ
     """The comparison's bool tensor; what stands under a NULL is unspecified."""
     build = lowering.stream.builder
     data_type = left.layout.data_type
+    if data_type.is_nested:
+        left, right = lowering.order_key(left), lowering.order_key(right)
+        assert left.node is not None and right.node is not None
+        return compare_by_order(build, STRINGS, function, left.node, right.node)
     forms = {
         value.layout.form for value in (left, right) if not (value.is_constant and value.constant is None)
     }

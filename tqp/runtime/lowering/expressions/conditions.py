@@ -16,6 +16,7 @@ import torch
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.operators.memory.arrays import narrowest
+from tqp.operators.nested import layout as nested_layout
 from tqp.operators.numbers import elementwise, logic
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.strings import layout as string_layout
@@ -197,10 +198,17 @@ def _choose(
         assert isinstance(chosen, Node)
         return chosen
     *given, other = [lowering.in_layout(value, layout).node for value in values]
-    choose = string_layout.choose if layout.form is Form.STRINGS else logic.choose
+    choose = _CHOOSE.get(layout.form, logic.choose)
     chosen = build.call(choose, conditions, given, other, name=name)
     chosen.makes_text = layout.form is Form.STRINGS
     return chosen
+
+
+#: CASE of what is no single tensor.
+_CHOOSE: dict[Form, Callable[..., Any]] = {
+    Form.STRINGS: string_layout.choose,
+    Form.NESTED: nested_layout.choose,
+}
 
 
 def _choose_among(

@@ -78,6 +78,7 @@ def domain_of(lowering: ExpressionLowering, expression: Expression) -> Domain | 
         reading is None
         or reading.column is None
         or isinstance(expression, ColumnRef)
+        or expression.data_type.is_nested
         or _is_text_of_enum(expression)
     ):
         return None
@@ -103,6 +104,8 @@ def _reading(expression: Expression, lowering: ExpressionLowering) -> _Reading |
             pass
         case Cast() if _is_text_of_enum(expression):
             is_costly = True
+        case Cast() if expression.input.data_type.is_nested:
+            return None
         case Call() | Cast():
             kernel = _kernel(expression)
             if kernel is not None:

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tqp.core.datatypes import BOOLEAN, VARCHAR, TypeKind
+from tqp.core.datatypes import BLOB, BOOLEAN, VARCHAR, DataType, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
+from tqp.operators.nested import layout as nested_layout
+from tqp.operators.nested.order_keys import order_key as nested_keys
 from tqp.operators.numbers import wide
 from tqp.operators.numbers.casts import refuse_rows, resolve_cast
 from tqp.operators.rows import batches
@@ -49,6 +51,7 @@ from tqp.runtime.lowering.expressions.conditions import (
     lower_connective,
 )
 from tqp.runtime.lowering.expressions.domain import Domain, domain_of, lower_over_domain
+from tqp.runtime.lowering.expressions.elements import lower_nested_cast
 from tqp.runtime.lowering.expressions.in_lists import lower_in_list
 from tqp.runtime.lowering.expressions.kernel_calls import call_kernel, lower_similarity
 from tqp.runtime.lowering.expressions.numbers import lower_arithmetic, lower_numeric_cast, range_of
@@ -148,7 +151,8 @@ class ExpressionLowering(Answers):
         if not value.is_constant:
             assert value.node is not None
             return value.node
-        return self.stream.builder.call(batches.repeat, self.constant(value), self.stream.num_rows())
+        repeat = nested_layout.every_row if value.layout.form is Form.NESTED else batches.repeat
+        return self.stream.builder.call(repeat, self.constant(value), self.stream.num_rows())
 
     def scalar_or_tensor(self, value: Value) -> Any:
         """A Python number for a literal, the tensor otherwise."""
@@ -184,6 +188,14 @@ class ExpressionLowering(Answers):
             return value
         layout = canonical_layout(value.layout.data_type, value.layout.nullable)
         return replace(value, node=self.strings(value), layout=layout)
+
+    def order_key(self, value: Value) -> Value:
+        """What compares as the value does, where that is nested; else the value, comparable."""
+        if value.layout.form is not Form.NESTED:
+            return self.comparable(value)
+        node = self.constant(value) if value.is_constant else value.node
+        node = self.stream.builder.call(nested_keys, node, value.layout.data_type, name="order_key")
+        return Value(canonical_layout(BLOB, value.layout.nullable), node, value.validity)
 
     def constant(self, value: Value) -> Node:
         """A literal as an object with one row, on the program's device."""
@@ -306,6 +318,10 @@ class ExpressionLowering(Answers):
         types = tuple(argument.data_type for argument in call.arguments)
         return call_kernel(self, partial(resolve, function, types, call.data_type), call, arguments)
 
+    def null_of(self, data_type: DataType) -> Value:
+        """NULL of a type, for every row."""
+        return _literal_value(None, data_type)
+
     def _null(self, call: Call, first: Value) -> Value:
         """NULL for every row; of a comparison not before the constant on its left is computed, which may fail."""
         null = _literal_value(None, call.data_type)
@@ -339,6 +355,8 @@ class ExpressionLowering(Answers):
             return _literal_value(None, target)
         if not can_cast(source, target):
             return self._lower_refused_cast(cast, value)
+        if source.is_nested and target.is_nested and not (value.is_constant and value.layout.nullable):
+            return lower_nested_cast(self, cast, value)
         if source.kind is TypeKind.BOOLEAN and target.is_integer:
             layout = replace(integer_layout(target, (0, 1), value.layout.nullable), dtype=torch.int8)
             return Value(layout, self.to_dtype(value, torch.int8), self.combine_validity(value))

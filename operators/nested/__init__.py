@@ -1,0 +1,1 @@
+"""Kernels of nested values: lists, structs and what they hold."""

@@ -1,0 +1,149 @@
+"""Lists: made of values, measured, and elements or slices taken out of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tqp.core.datatypes import DataType
+from tqp.core.errors import ExecutionError
+from tqp.data.nested import Lists, Structs, Values, Vector, count_of, cut_vector, element_dtype, take_vector
+from tqp.operators.kernel import Kernel, NullRule, Overload
+from tqp.operators.nested import layout
+from tqp.operators.nested.order_keys import order_key
+from tqp.operators.numbers import wide
+from tqp.operators.numbers.logic import any_true
+
+#: Values and their validity, as a kernel with NULLs of its own gets them.
+Pair = tuple[Values, Tensor | None]
+
+
+def in_element_form(values: Values, data_type: DataType) -> Values:
+    """Values of any width as they stand inside of nested ones."""
+    if not isinstance(values, Tensor):
+        return values
+    dtype = element_dtype(data_type)
+    if dtype is None:
+        return values if values.dim() == 2 else wide.from_narrow(values)
+    return (
+        wide.low_halves(values).to(dtype)
+        if data_type.is_integer_like and values.dim() == 2
+        else values.to(dtype)
+    )
+
+
+def vectors_of(pairs: Sequence[Pair], types: Sequence[DataType]) -> list[Vector]:
+    """The arguments of a call as vectors of equal length."""
+    vectors = [
+        Vector(in_element_form(values, each), validity)
+        for (values, validity), each in zip(pairs, types, strict=True)
+    ]
+    num_rows = max(count_of(each.values) for each in vectors)
+    if any(count_of(each.values) == 0 for each in vectors):
+        num_rows = 0
+        return [cut_vector(each, 0, 0) for each in vectors]
+    return [layout.every_row_of(each, num_rows) for each in vectors]
+
+
+def list_value(types: tuple[DataType, ...], *pairs: Pair) -> tuple[Lists, None]:
+    """A list of each row's values: the elements of one argument stand after those of the other."""
+    vectors = vectors_of(pairs, types)
+    num_rows = count_of(vectors[0].values)
+    elements = layout.concatenate_vectors(vectors)
+    device = layout.device_of(elements.values)
+    rows = torch.arange(num_rows, device=device)
+    if len(vectors) > 1:
+        places = (rows.unsqueeze(1) + torch.arange(len(vectors), device=device) * num_rows).reshape(-1)
+        elements = take_vector(elements, places)
+    return Lists(rows * len(vectors), torch.full_like(rows, len(vectors)), elements), None
+
+
+def struct_pack(types: tuple[DataType, ...], *pairs: Pair) -> tuple[Structs, None]:
+    """A struct of each row's values."""
+    return Structs(tuple(vectors_of(pairs, types))), None
+
+
+def struct_extract(structs: Structs, position: int) -> tuple[Values, Tensor | None]:
+    """The field at a position, counted from 1."""
+    return structs.fields[position - 1]
+
+
+def list_length(lists: Lists) -> Tensor:
+    """How many elements each list has."""
+    return lists.lengths
+
+
+def list_extract(lists: Lists, index: Tensor) -> tuple[Values, Tensor | None]:
+    """The element at an index from 1, or from -1 backwards; NULL where there is none."""
+    place = torch.where(index > 0, index - 1, lists.lengths + index)
+    inside = (place >= 0) & (place < lists.lengths) & (index != 0)
+    return layout.take_padded_vector(lists.elements, torch.where(inside, lists.starts + place, -1))
+
+
+def list_slice(lists: Lists, first: Tensor, last: Tensor) -> Lists:
+    """Elements `first` to `last` (both inclusive), counted from 1, or from -1 backwards."""
+    begin, end = _bounds(lists, first, last)
+    return Lists(lists.starts + begin - 1, (end - begin + 1).clamp(min=0), lists.elements)
+
+
+def _bounds(lists: Lists, first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
+    """Both ends, counted from 1, as far as there are elements; the second lies before the first where there are none."""
+    lengths = lists.lengths
+    begin = torch.where(first < 0, lengths + first + 1, first).clamp(min=1)
+    end = torch.minimum(torch.where(last < 0, lengths + last + 1, last), lengths)
+    return begin, end
+
+
+def list_slice_by_steps(
+    lists: Lists, first: Tensor, last: Tensor, step: Tensor, validity: Tensor | None = None
+) -> Lists:
+    """As `list_slice`, of which every so many elements are taken; with a negative step from the first down to the last."""
+    stands = step == 0
+    if any_true(stands if validity is None else stands & validity):
+        raise ExecutionError("the step of a slice is zero; give one that moves on")
+    step = torch.where(stands, 1, step)
+    begin, end = _bounds(lists, torch.where(step > 0, first, last), torch.where(step > 0, last, first))
+    span = end - begin
+    lengths = torch.where(span >= 0, span.div(step.abs(), rounding_mode="floor") + 1, 0)
+    begin = torch.where(step > 0, begin, end)
+    ends = lengths.cumsum(0)
+    rows = torch.repeat_interleave(torch.arange(lengths.shape[0], device=lengths.device), lengths)
+    within = torch.arange(rows.shape[0], device=rows.device) - (ends - lengths)[rows]
+    places = (lists.starts + begin - 1)[rows] + within * (step.expand(lengths.shape[0])[rows])
+    return Lists(ends - lengths, lengths, take_vector(lists.elements, places))
+
+
+def _with_types(function: Any) -> Overload:
+    """A kernel that needs the types of its arguments."""
+
+    def resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel:
+        return Kernel(partial(function, argument_types), NullRule.CUSTOM, accepts_wide=True)
+
+    return resolve
+
+
+def _resolve_slice(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel:
+    if len(argument_types) > 3:
+        return Kernel(list_slice_by_steps, checks=True)
+    return Kernel(list_slice)
+
+
+def _resolve_order_key(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel:
+    return Kernel(partial(order_key, data_type=argument_types[0]))
+
+
+LIST_KERNELS: dict[str, Overload] = {
+    "list_value": _with_types(list_value),
+    "struct_pack": _with_types(struct_pack),
+    "struct_extract": lambda types, result: Kernel(
+        struct_extract, constant_arguments=frozenset((1,)), returns_validity=True, any_width=True
+    ),
+    "list_extract": lambda types, result: Kernel(list_extract, returns_validity=True, any_width=True),
+    "list_length": lambda types, result: Kernel(list_length),
+    "list_slice": _resolve_slice,
+    "order_key": _resolve_order_key,
+}

@@ -1,0 +1,128 @@
+"""Nested values as bytes that compare as the values do: for comparisons, ORDER BY, GROUP BY, DISTINCT and joins.
+
+Lists compare element by element, the shorter one being less where it is the beginning of the longer one; structs field
+by field. NULL inside of them equals NULL and is greater than every value. So the bytes of a list are those of its
+elements, one after the other, and 0 behind the last; those of a struct are the bytes of its fields. Before each stands
+1, or 2 for NULL. Numbers have as many bytes as their type, the highest first, the sign bit inverted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from tqp.core.datatypes import DataType, TypeKind
+from tqp.data.nested import Lists, Structs, Values, Vector, count_of, element_dtype
+from tqp.data.strings import Strings
+from tqp.operators.nested.layout import compact, device_of
+from tqp.operators.numbers.comparisons import interval_order
+from tqp.operators.rows.keys import ordered_bits
+from tqp.operators.strings import layout as string_layout
+from tqp.operators.strings.build import join
+
+_END, _VALUE, _NULL = 0, 1, 2
+
+
+def order_key(values: Values, data_type: DataType) -> Strings:
+    """Bytes [n] that are equal for equal nested values of the type, and less for lesser ones."""
+    if isinstance(values, Lists):
+        return _list_bytes(values, data_type)
+    assert isinstance(values, Structs)
+    return _struct_bytes(values, data_type)
+
+
+def _list_bytes(lists: Lists, data_type: DataType) -> Strings:
+    """Those of the elements of each list, without what ends them."""
+    lists = compact(lists)
+    elements = _vector_bytes(lists.elements, data_type.element)
+    device = lists.starts.device
+    ends = elements.lengths.cumsum(0, dtype=torch.int64)
+    offsets = torch.cat([torch.zeros(1, dtype=torch.int64, device=device), ends])
+    starts = torch.index_select(offsets, 0, lists.starts)
+    lengths = torch.index_select(offsets, 0, lists.starts + lists.lengths) - starts
+    return Strings(starts, lengths.to(torch.int32), elements.data)
+
+
+def _struct_bytes(structs: Structs, data_type: DataType) -> Strings:
+    fields = zip(structs.fields, data_type.children, strict=True)
+    return join([_vector_bytes(field, each) for field, each in fields])
+
+
+def _vector_bytes(vector: Vector, data_type: DataType) -> Strings:
+    """The bytes of values that may be NULL, contiguous; none are the beginning of others."""
+    values, validity = vector
+    count, device = count_of(values), device_of(values)
+    mark = torch.full((count, 1), _VALUE, dtype=torch.uint8, device=device)
+    if validity is not None:
+        mark[:, 0] = torch.where(validity, _VALUE, _NULL)
+    if isinstance(values, Tensor):
+        data = _number_bytes(values, data_type)
+        if validity is not None:
+            data = data * validity.unsqueeze(1)
+        return _rows_of(torch.cat([mark, data], dim=1))
+    if isinstance(values, Strings):
+        parts = [_text_bytes(values, data_type), _end(device)]
+    elif isinstance(values, Lists):
+        parts = [_list_bytes(values, data_type), _end(device)]
+    else:
+        parts = [_struct_bytes(values, data_type)]
+    if validity is not None:
+        parts = [
+            part._replace(lengths=part.lengths.expand(count) * validity) for part in _as_long(parts, count)
+        ]
+    joined = join([_rows_of(mark), *parts])
+    return string_layout.compact(joined)
+
+
+def _as_long(parts: Sequence[Strings], count: int) -> Sequence[Strings]:
+    return [part._replace(starts=part.starts.expand(count)) for part in parts]
+
+
+def _end(device: torch.device) -> Strings:
+    return _rows_of(torch.full((1, 1), _END, dtype=torch.uint8, device=device))
+
+
+def _rows_of(data: Tensor) -> Strings:
+    """Each row of uint8 [n, width] as a string."""
+    count, width = data.shape
+    starts = torch.arange(count, device=data.device) * width
+    return Strings(
+        starts, torch.full((count,), width, dtype=torch.int32, device=data.device), data.reshape(-1)
+    )
+
+
+def _text_bytes(strings: Strings, data_type: DataType) -> Strings:
+    """Bytes without a 0, which ends a text: of UTF-8 the next greater ones, of others a 1 before each."""
+    strings = string_layout.compact(strings)
+    if data_type.kind is TypeKind.VARCHAR:
+        return strings._replace(data=strings.data + 1)
+    data = torch.stack([torch.ones_like(strings.data), strings.data], dim=1).reshape(-1)
+    return Strings(strings.starts * 2, strings.lengths * 2, data)
+
+
+def _number_bytes(values: Tensor, data_type: DataType) -> Tensor:
+    """uint8 [n, width] of numbers, truth values, dates, intervals and arrays."""
+    if data_type.kind is TypeKind.NULL:
+        return torch.zeros((values.shape[0], 0), dtype=torch.uint8, device=values.device)
+    if data_type.kind is TypeKind.INTERVAL:
+        return torch.cat([_word_bytes(word, 8) for word in interval_order(values).unbind(1)], dim=1)
+    if data_type.is_float:
+        return _word_bytes(ordered_bits(values), values.element_size())
+    if data_type.kind is TypeKind.ARRAY:
+        words = ordered_bits(values.reshape(-1))
+        return _word_bytes(words, 4).reshape(values.shape[0], -1)
+    dtype = element_dtype(data_type)
+    if dtype is None:  # the lower word has no sign
+        high, low = values.unbind(1)
+        return torch.cat([_word_bytes(high, 8), _word_bytes(low ^ torch.iinfo(torch.int64).min, 8)], dim=1)
+    return _word_bytes(values.to(torch.int64), dtype.itemsize)
+
+
+def _word_bytes(words: Tensor, width: int) -> Tensor:
+    """The lowest `width` bytes of int64 [n], the highest first, with the sign inverted."""
+    shifts = torch.arange(8 * (width - 1), -1, -8, device=words.device)
+    data = ((words.unsqueeze(1) >> shifts) & 0xFF).to(torch.uint8)
+    data[:, 0] ^= 0x80
+    return data

@@ -1,0 +1,206 @@
+"""Lists and structs: how they are written, and what is taken out of them by place or by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from tqp.core.datatypes import BIGINT, NULL, DataType, TypeKind, list_of, row_of, struct
+from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.planner.algebra.expressions import Call, Expression, Literal
+from tqp.planner.binder.expressions.cases import make_case
+from tqp.planner.binder.expressions.coercion import compare, folded, unify
+from tqp.planner.binder.expressions.operators import apply
+from tqp.planner.functions.type_rules import settle
+from tqp.planner.parse import Span, head_span, span_of
+from tqp.planner.syntax.parser import OPEN_END
+
+if TYPE_CHECKING:
+    from tqp.planner.binder.expressions.scalars import ExpressionBinder
+
+_Nodes = Sequence[exp.Expr]
+
+
+def bind_list(binder: ExpressionBinder, node: exp.Array) -> Expression:
+    """[a, b]"""
+    if any(isinstance(each, exp.Comprehension) for each in node.expressions):
+        raise UnsupportedError("list comprehensions are not supported", span_of(node))
+    return list_value(binder, node.expressions, span_of(node))
+
+
+def list_value(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    """list_value(a, b): the elements in their common type."""
+    return list_of_values([binder.bind_flexible(each) for each in nodes], span)
+
+
+def list_of_values(values: Sequence[Expression], span: Span | None) -> Expression:
+    """A list of values that are bound."""
+    if not values:
+        return Literal((), list_of(NULL))
+    elements, common = unify(values, "a list", span)
+    return folded(Call("list_value", elements, list_of(common), span))
+
+
+def bind_struct(binder: ExpressionBinder, node: exp.Struct) -> Expression:
+    """{'a': 1}"""
+    return struct_pack(binder, node.expressions, span_of(node))
+
+
+def struct_pack(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    """struct_pack(a := 1)"""
+    if not nodes:
+        raise UnsupportedError("a struct without fields is not supported", span)
+    fields: dict[str, Expression] = {}
+    for node in nodes:
+        if not isinstance(node, exp.PropertyEQ):
+            raise BindError("a field of a struct has a name: struct_pack(a := 1)", span_of(node) or span)
+        name = node.this.name
+        if any(name.lower() == known.lower() for known in fields):
+            raise BindError(f'the field "{name}" stands twice in the struct', head_span(node.this) or span)
+        if not name:
+            raise UnsupportedError("a field without a name is not supported", span)
+        fields[name] = binder.bind(node.expression)
+    return struct_of_values(fields, span)
+
+
+def struct_of_values(fields: dict[str, Expression], span: Span | None) -> Expression:
+    """A struct of values that are bound."""
+    types = {name: value.data_type for name, value in fields.items()}
+    return folded(Call("struct_pack", tuple(fields.values()), struct(types), span))
+
+
+def bind_tuple(binder: ExpressionBinder, node: exp.Tuple) -> Expression:
+    """(a, b)"""
+    return row(binder, node.expressions, span_of(node))
+
+
+def row(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    """row(a, b): a struct whose fields have no names."""
+    if not nodes:
+        raise UnsupportedError("rows without fields are not supported", span)
+    values = tuple(binder.bind(each) for each in nodes)
+    return folded(Call("struct_pack", values, row_of(each.data_type for each in values), span))
+
+
+def bind_subscript(binder: ExpressionBinder, node: exp.Bracket) -> Expression:
+    """l[1], l[1:2], s['a']"""
+    span, (place,) = span_of(node), node.expressions
+    value = binder.bind_flexible(node.this)
+    if isinstance(place, exp.Slice):
+        return _slice(binder, value, place, span)
+    return extract(value, binder.bind_flexible(place), span, "[...]")
+
+
+def array_extract(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    """array_extract(l, 1), array_extract(s, 'a')"""
+    value, place = (binder.bind_flexible(node) for node in nodes)
+    return extract(value, place, span, "array_extract()")
+
+
+def extract(value: Expression, place: Expression, span: Span | None, shown: str) -> Expression:
+    """An element of a list, counted from 1 or from the end, or a field of a struct."""
+    if value.data_type.kind is TypeKind.STRUCT:
+        return struct_extract(value, place, span)
+    return apply("list_extract", (value, place), span, shown)
+
+
+def _slice(binder: ExpressionBinder, value: Expression, node: exp.Slice, span: Span | None) -> Expression:
+    """l[1:2:step]: an end that is left out is that of the list, by the direction of the step."""
+    first, last, step = (
+        None if part is None or part.meta.get(OPEN_END) else binder.bind_flexible(part)
+        for part in (node.this, node.expression, node.args.get("step"))
+    )
+    begin, end = Literal(1, BIGINT), Literal(-1, BIGINT)
+    if step is None:
+        return apply("list_slice", (value, first or begin, last or end), span, "[:]")
+    falls = compare("less", step, Literal(0, BIGINT), span)
+    first = first or make_case([falls], [end, begin], span)
+    last = last or make_case([falls], [begin, end], span)
+    return apply("list_slice", (value, first, last, step), span, "[::]")
+
+
+def struct_extract(value: Expression, place: Expression, span: Span | None) -> Expression:
+    """The field of a struct that a constant names, or of one without names counts from 1."""
+    place = settle(place)
+    if not isinstance(place, Literal) or place.value is None:
+        raise BindError("a field of a struct is named by a constant", span)
+    names = value.data_type.names
+    if value.data_type.is_tuple:
+        if not isinstance(place.value, int):
+            raise BindError("the fields of this row have no names; count them from 1", span)
+        if not 1 <= place.value <= len(names):
+            raise BindError(f"there is no field {place.value}: the row has {len(names)}", span)
+        return field_at(value, place.value, span)
+    if not isinstance(place.value, str):
+        raise BindError("a field of a struct has a name; only those of a row without names are counted", span)
+    return field_of(value, place.value, span)
+
+
+def field_of(value: Expression, name: str, span: Span | None) -> Expression:
+    """value.name"""
+    data_type = value.data_type
+    if data_type.kind is not TypeKind.STRUCT or data_type.is_tuple:
+        raise BindError(f'there is no field "{name}" in a value of type {data_type}', span)
+    position = _position(data_type, name)
+    if position is None:
+        fields = ", ".join(data_type.names[:12])
+        hint = nearest(name, data_type.names)
+        raise BindError(f'there is no field "{name}" in the struct{hint} (fields: {fields})', span)
+    return field_at(value, position, span)
+
+
+def _position(data_type: DataType, name: str) -> int | None:
+    lowered = [each.lower() for each in data_type.names]
+    return lowered.index(name.lower()) + 1 if name.lower() in lowered else None
+
+
+def field_at(value: Expression, position: int, span: Span | None) -> Expression:
+    """The field of a struct that stands at a position, counted from 1."""
+    data_type = value.data_type.children[position - 1]
+    return folded(Call("struct_extract", (value, Literal(position, BIGINT)), data_type, span))
+
+
+def bind_dot(binder: ExpressionBinder, node: exp.Dot) -> Expression:
+    """(expression).field, or expression.function(...), which is function(expression, ...)."""
+    base, part = node.this, node.expression
+    if isinstance(base, exp.Identifier):
+        base = exp.Column(this=base)
+    elif isinstance(base, exp.Dot) and isinstance(base.this, exp.Identifier):  # t.l.len()
+        base = exp.Column(this=base.expression, table=base.this)
+    if isinstance(part, exp.Anonymous):
+        call = part.copy()
+        call.set("expressions", [base.copy(), *call.expressions])
+        return binder.bind_flexible(call)
+    if isinstance(part, exp.Star):
+        raise UnsupportedError("the fields of a struct as columns (.*) are not supported", span_of(node))
+    return field_of(binder.bind(base), part.name, head_span(part) or span_of(node))
+
+
+def _named_extract(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    value, place = (binder.bind_flexible(node) for node in nodes)
+    if value.data_type.kind is not TypeKind.STRUCT:
+        raise BindError(f"struct_extract() takes a struct, not {value.data_type}", span)
+    return struct_extract(value, place, span)
+
+
+def _extract_at(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    value, place = (binder.bind(node) for node in nodes)
+    count = len(value.data_type.names)
+    if value.data_type.kind is not TypeKind.STRUCT:
+        raise BindError(f"struct_extract_at() takes a struct, not {value.data_type}", span)
+    if not isinstance(place, Literal) or not isinstance(place.value, int) or not 1 <= place.value <= count:
+        raise BindError(f"the place of the field is a constant from 1 to {count}", span)
+    return field_at(value, place.value, span)
+
+
+#: Calls that are bound here: what binds each, and how many arguments it takes, at least and at most.
+NESTED_FORMS = {
+    "list_value": (list_value, 0, None),
+    "struct_pack": (struct_pack, 0, None),
+    "row": (row, 0, None),
+    "struct_extract": (_named_extract, 2, 2),
+    "struct_extract_at": (_extract_at, 2, 2),
+    "array_extract": (array_extract, 2, 2),
+}

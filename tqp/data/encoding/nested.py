@@ -1,0 +1,99 @@
+"""LIST and STRUCT columns: Arrow's offsets, and what they hold encoded as columns of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from tqp.core.datatypes import DataType, TypeKind
+from tqp.data.arrow_buffers import AnyArray, tensor_of, validity_of, values_view
+from tqp.data.column import Column
+from tqp.data.encoding.integers import joined_validity
+from tqp.data.nested import Lists, Nested, Structs, Values, Vector, element_dtype, take
+from tqp.data.strings import Strings
+
+#: Encodes what nested values hold: the pieces of it, and its type.
+Encode = Callable[[Sequence[pa.Array], DataType], Column]
+
+
+def encode_nested(chunks: Sequence[pa.Array], data_type: DataType, encode: Encode) -> Column:
+    """A column on the CPU from list arrays of any kind, or from struct arrays."""
+    num_rows = sum(len(chunk) for chunk in chunks)
+    nested: Nested
+    if data_type.kind is TypeKind.LIST:
+        nested = _lists(chunks, data_type, encode)
+    else:
+        fields = (
+            zip(*(chunk.flatten() for chunk in chunks), strict=True)
+            if chunks
+            else [()] * len(data_type.children)
+        )
+        nested = Structs(
+            tuple(
+                vector_of(encode(list(parts), each))
+                for parts, each in zip(fields, data_type.children, strict=True)
+            )
+        )
+    return Column(data_type, num_rows, None, tensor_of(joined_validity(chunks)), nested=nested)
+
+
+def _lists(chunks: Sequence[pa.Array], data_type: DataType, encode: Encode) -> Lists:
+    parts, starts, lengths, num_elements = [], [], [], 0
+    for chunk in chunks:
+        first, sizes, elements = _slices(chunk)
+        valid = validity_of(chunk)
+        parts.append(elements)
+        starts.append(first + num_elements)
+        lengths.append(sizes if valid is None else sizes * valid)
+        num_elements += len(elements)
+    elements = vector_of(encode(parts, data_type.element))
+    return Lists(_joined(starts), _joined(lengths), elements)
+
+
+def _joined(parts: Sequence[AnyArray]) -> Tensor:
+    return torch.from_numpy(np.concatenate([np.empty(0, np.int64), *parts]).astype(np.int64, copy=False))
+
+
+def _slices(chunk: pa.Array) -> tuple[AnyArray, AnyArray, pa.Array]:
+    """Where each list begins, how long it is, and the elements that these places are among."""
+    width = (
+        np.int64
+        if pa.types.is_large_list(chunk.type) or pa.types.is_large_list_view(chunk.type)
+        else np.int32
+    )
+    if pa.types.is_list_view(chunk.type) or pa.types.is_large_list_view(chunk.type):
+        offsets, sizes = (
+            np.frombuffer(buffer, width, len(chunk), chunk.offset * width().itemsize).astype(np.int64)
+            for buffer in chunk.buffers()[1:3]
+        )
+        return offsets, sizes, chunk.values
+    offsets = values_view(chunk.offsets, width).astype(np.int64)
+    first, last = int(offsets[0]), int(offsets[-1])
+    return offsets[:-1] - first, np.diff(offsets), chunk.values.slice(first, last - first)
+
+
+def vector_of(column: Column) -> Vector:
+    """A column as values inside of nested ones: as wide as its type, and text without a dictionary."""
+    return Vector(_values_of(column), column.validity)
+
+
+def _values_of(column: Column) -> Values:
+    if column.nested is not None:
+        return column.nested
+    values = column.values
+    if column.pool is not None:
+        if values is None:
+            return column.pool
+        if column.pool.num_rows:
+            return take(column.pool, values.to(torch.int64))
+        none = torch.zeros(column.num_rows, dtype=torch.int64)
+        return Strings(none, none.to(torch.int32), column.pool.data)
+    assert values is not None
+    dtype = element_dtype(column.data_type)
+    if dtype is not None:
+        return values.to(dtype)
+    return values if values.dim() == 2 else torch.stack([values.long() >> 63, values.long()], dim=1)

@@ -1,0 +1,128 @@
+"""What is computed of the elements of lists and of the fields of structs: by the same lowering, over rows of their own.
+
+The elements of all lists of a batch, one list after the other, are the rows of a space (see `Stream`), linked to the space
+of the lists by the row that each stands in. So an expression over elements is lowered as any other is, columns that it
+reads are gathered once for each element, and what comes out is cut into lists again by the lengths of these.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tqp.core.datatypes import BIGINT, DataType, TypeKind
+from tqp.operators.nested import elements as element_kernels
+from tqp.operators.nested.lists import in_element_form, struct_extract
+from tqp.planner.algebra.expressions import Cast, ColumnRef
+from tqp.planner.functions.type_rules import cast_field
+from tqp.runtime.lowering.graph_builder import Node
+from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, element_layout
+from tqp.runtime.lowering.stream import Link, Space, Value
+
+if TYPE_CHECKING:
+    from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
+
+
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """The elements of lists as rows: their values, how many each list has, and which list each stands in."""
+
+    values: Value
+    lengths: Node
+    rows: Node
+
+
+@contextmanager
+def elements_of(lowering: ExpressionLowering, lists: Value) -> Iterator[Elements]:
+    """Inside of the block, rows are the elements of the lists.
+
+    Of a list whose row does not count there are none, so that nothing computed of them raises.
+    """
+    stream, build = lowering.stream, lowering.stream.builder
+    node = lowering.tensor(lists)
+    kept = lowering.active(lowering.combine_validity(lists))
+    flat = build.call(element_kernels.flatten_lists, node, kept, name="elements")
+    values, validity, lengths = (build.call(operator.getitem, flat, part) for part in range(3))
+    rows = build.call(element_kernels.list_rows, lengths, name="list_row")
+    outside, guard = stream.space, lowering.guard
+    stream.space = Space(
+        (Link(outside, rows),), build.call(element_kernels.count_values, values, name="num_elements")
+    )
+    lowering.guard = None
+    layout = element_layout(lists.layout.data_type.element)
+    yield Elements(Value(layout, values, stream.or_all_rows(validity)), lengths, rows)
+    stream.space, lowering.guard = outside, guard
+
+
+def as_elements(lowering: ExpressionLowering, value: Value) -> tuple[Node, Node | None]:
+    """The values in the form that they have inside of nested ones, and their validity."""
+    value = lowering.materialise(value)
+    data_type = value.layout.data_type
+    if data_type.is_string:
+        return lowering.strings(value), value.validity
+    node = value.node
+    if value.layout.form is not Form.NESTED:
+        node = lowering.stream.builder.call(in_element_form, node, data_type, name="element")
+    assert node is not None
+    return node, value.validity
+
+
+def mapped(
+    lowering: ExpressionLowering, lists: Value, element: DataType, compute: Callable[[Elements], Value]
+) -> Node:
+    """Lists of what is computed of each element."""
+    with elements_of(lowering, lists) as elements:
+        values, validity = as_elements(lowering, compute(elements))
+    return lowering.stream.builder.call(
+        element_kernels.lists_of, elements.lengths, values, validity, name="list"
+    )
+
+
+def lower_nested_cast(lowering: ExpressionLowering, cast: Cast, value: Value) -> Value:
+    """A list or struct of another type: its elements or fields are cast, as columns are."""
+    source, target = value.layout.data_type, cast.data_type
+    if value.is_constant:
+        value = lowering.materialise(value)
+    if target.kind is TypeKind.LIST:
+        node = mapped(
+            lowering,
+            value,
+            target.element,
+            lambda elements: _cast(lowering, cast, elements.values, target.element),
+        )
+        return Value(canonical_layout(target, value.layout.nullable), node, value.validity)
+    fields = []
+    is_there = value.validity
+    with lowering.only_where(None if is_there is None else lambda: [is_there]):
+        for place, data_type in enumerate(target.children):
+            from_place = cast_field(source, target, place)
+            if from_place is None:
+                found = lowering.materialise(lowering.null_of(data_type))
+            else:
+                found = _cast(lowering, cast, field_of(lowering, value, from_place), data_type)
+            fields.append(as_elements(lowering, found))
+    node = lowering.stream.builder.call(element_kernels.structs_of, *fields, name="struct")
+    return Value(canonical_layout(target, value.layout.nullable), node, value.validity)
+
+
+def field_of(lowering: ExpressionLowering, struct: Value, place: int) -> Value:
+    """The field of a struct at a place, counted from 0; where the struct is NULL, anything."""
+    build = lowering.stream.builder
+    found = build.call(struct_extract, struct.node, place + 1, name="field")
+    values, validity = (build.call(operator.getitem, found, part) for part in range(2))
+    layout = element_layout(struct.layout.data_type.children[place])
+    return Value(layout, values, lowering.stream.or_all_rows(validity))
+
+
+def _cast(lowering: ExpressionLowering, cast: Cast, value: Value, target: DataType) -> Value:
+    column = lowering.program.hidden_id()
+    lowering.stream.add_computed_column(column, "element", value)
+    reference = ColumnRef(column, value.layout.data_type)
+    return lowering.lower_over_rows(Cast(reference, target, cast.is_try, cast.span))
+
+
+#: The place of an element in its list, counted from 1.
+INDEX = Layout(BIGINT, Form.NUMBER, element_layout(BIGINT).dtype, False)
