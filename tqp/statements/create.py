@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tqp.catalog.state import CatalogState
+from tqp.core.arguments import unique_names
 from tqp.core.definitions import ColumnDefinition, TableDefinition, UniqueKey, quoted
 from tqp.core.errors import BindError, nearest
-from tqp.data.sources.base import unique_names
 from tqp.data.sources.stored_tables import StoredTable, definition_of
 from tqp.planner.catalog_protocol import View
 from tqp.planner.parse import parse

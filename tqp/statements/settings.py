@@ -7,8 +7,9 @@ from typing import Any
 
 from tqp.core.arguments import parse_size
 from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.core.keywords import KEYWORDS
 from tqp.planner.syntax.clauses import Part, Reset, Set
-from tqp.planner.syntax.words import KEYWORDS, NAME
+from tqp.planner.syntax.words import NAME
 from tqp.result import Result
 from tqp.statements.execution import Execution, done
 
