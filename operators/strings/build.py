@@ -24,11 +24,13 @@ from tqp.operators.strings.layout import (
     from_arrow,
     from_list,
     is_contiguous,
+    ordered,
     take,
     to_arrow,
     to_arrow_binary,
     to_list,
 )
+from tqp.operators.strings.search import number_before, occurrences
 
 #: A string value and where it is valid (bool [n] or 1 row; None: everywhere).
 Pair = tuple[Strings, Tensor | None]
@@ -185,15 +187,38 @@ def repeat(strings: Strings, times: Tensor, *, validity: Tensor | None = None) -
 def split_part(strings: Strings, separator: str, index: Tensor) -> Strings:
     """Part number `index` (from 1; negative from the end) of each row split at `separator`, else empty.
 
-    An empty separator splits between all characters. Arrow splits, on the host.
+    An empty separator splits between all characters. No bytes are moved, but for a separator that may overlap itself.
     """
     strings = broadcast(strings, index.numel())
-    number = index.reshape(-1).to(strings.starts.device).expand(strings.num_rows)
+    number = index.reshape(-1).to(strings.starts.device)  # [n], or one for all rows
     if not separator:
         return slice_characters(
             strings,
             lambda counts: _one_character(torch.where(number < 0, counts + number, number - 1), counts),
         )
+    word = separator.encode()
+    if any(word.startswith(word[size:]) for size in range(1, len(word))):  # of those that overlap, some count
+        return _part_by_arrow(strings, separator, number)
+    strings = ordered(strings)
+    starts, stops = strings.starts, strings.starts + strings.lengths
+    last = stops - len(word)  # where the last separator may stand
+    places = occurrences(strings, word)
+    is_counted = number > 0  # from the start of the row, else from its end
+    after = number_before(places, torch.where(is_counted, starts, last + 1))
+    after += torch.where(is_counted, number - 1, number + 1)
+    # The separators before and behind the part; those at the ends of a row are outside of it.
+    least, most = places.new_full((2,), -1), places.new_full((2,), torch.iinfo(torch.int64).max)
+    places, after = torch.cat([least, places, most]), after.clamp_(-1, places.shape[0] + 1)
+    before, behind = (torch.index_select(places, 0, after + offset) for offset in (1, 2))
+    edge = torch.where(is_counted, before, behind)
+    is_part = (number.abs() == 1) | ((edge >= starts) & (edge <= last)) & (number != 0)
+    start = torch.where(before < starts, starts, before + len(word)) * is_part
+    stop = torch.where(behind > last, stops, behind) * is_part
+    return Strings(start, (stop - start).to(torch.int32), strings.data)
+
+
+def _part_by_arrow(strings: Strings, separator: str, number: Tensor) -> Strings:
+    """Part `number` (int64 [n]) of each row, split by Arrow."""
     parts = pc.split_pattern(to_arrow(strings), separator)
     offsets = torch.from_numpy(np.array(parts.offsets, np.int64)).to(number.device)
     first, after = offsets[:-1], offsets[1:]

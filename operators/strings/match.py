@@ -122,11 +122,17 @@ def _contains_word(strings: Strings, search: Search) -> Mask:
         return string_scan.matches_within(
             strings.data.numpy(), strings.starts.numpy(), row_ends(strings), search.word
         )
-    hits = string_scan.find_all(span, search)
-    hits += low
-    rows, _ = _places_in_rows(strings, hits, len(search.word))
+    rows, _ = _places_in_rows(strings, all_places(strings, search), len(search.word))
     result[rows] = True
     return result
+
+
+def all_places(strings: Strings, search: Search) -> Positions:
+    """Where the word stands in the bytes of ordered rows, of which there is one at least, and across rows: int64 [m], ascending."""
+    span, low = _span(strings)
+    hits = string_scan.find_all(span, search)
+    hits += low
+    return hits
 
 
 def first_places(strings: Strings, search: Search) -> tuple[Positions, Positions]:
@@ -138,9 +144,7 @@ def first_places(strings: Strings, search: Search) -> tuple[Positions, Positions
         places = _first_in_windows(strings, search)
         rows = np.flatnonzero(places >= 0)
         return rows, places.take(rows) - starts.take(rows)
-    span, low = _span(strings)
-    hits = string_scan.find_all(span, search)
-    hits += low
+    hits = all_places(strings, search)
     if hits.shape[0] >= strings.num_rows:
         # Few rows against the hits: look up each row's first hit. If it does not end in the row, no later one does.
         first = np.searchsorted(hits, starts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -35,10 +36,7 @@ def first_occurrences(strings: Strings, word: bytes) -> tuple[Tensor, Tensor]:
         found, places = string_match.first_places(strings, string_match.search_for(strings, word))
         return torch.from_numpy(found), torch.from_numpy(places)
     strings = ordered(strings)
-    low, high = torch.stack(
-        [strings.starts[0], strings.starts[-1] + strings.lengths[-1]]
-    ).tolist()  # one read
-    hits = _scan(strings.data, low, high, word)
+    hits = occurrences(strings, word)
     rows = torch.searchsorted(strings.starts, hits, right=True).sub_(1)
     offsets = hits - torch.index_select(strings.starts, 0, rows)
     inside = row_indices(offsets + len(word) <= torch.index_select(strings.lengths, 0, rows))
@@ -49,6 +47,31 @@ def first_occurrences(strings: Strings, word: bytes) -> tuple[Tensor, Tensor]:
     return torch.index_select(rows, 0, kept), torch.index_select(
         offsets, 0, torch.index_select(inside, 0, kept)
     )
+
+
+def occurrences(strings: Strings, word: bytes) -> Tensor:
+    """Where the non-empty `word` stands in the bytes of ordered strings, overlapping ones and such across rows too.
+
+    int64 [m], ascending.
+    """
+    if strings.num_rows == 0:
+        return torch.zeros_like(strings.starts)
+    if is_host_device(strings.starts.device):
+        return torch.from_numpy(string_match.all_places(strings, string_match.search_for(strings, word)))
+    return _scan(strings.data, *_extent(strings), word)
+
+
+def number_before(places: Tensor, ends: Tensor) -> Tensor:
+    """How many of the ascending places lie before each end: int64 [n]. Fastest where the ends ascend too."""
+    if is_host_device(ends.device):  # a third of torch's time
+        return torch.from_numpy(np.searchsorted(places.numpy(), ends.numpy()))
+    return torch.searchsorted(places, ends)
+
+
+def _extent(strings: Strings) -> tuple[int, int]:
+    """Where the first of the ordered rows begins and the last one ends, in one read; at least one row."""
+    first, last = torch.stack([strings.starts[0], strings.starts[-1] + strings.lengths[-1]]).tolist()
+    return first, last
 
 
 #: So few bytes are compared one by one: that asks for fewer steps, each of which costs more than to read so many.

@@ -182,8 +182,8 @@ CASES: list[tuple[str, str, list[Any]]] = [
     ("s || 'é!'", "concat_operator", [from_list(["é!"])]),
     *[
         (f"split_part(s, '{separator}', {index})", "split_part", [separator, index])
-        for separator in [",", "", "ab", " "]
-        for index in [-2, -1, 0, 1, 2, 9]
+        for separator in [",", "", "ab", "aa", "é", " "]
+        for index in [-(2**63), -9, -2, -1, 0, 1, 2, 9, 2**63 - 1]
     ],
     ("translate(s, 'abé', 'x')", "translate", ["abé", "x"]),
     ("translate(s, 'aab', 'xyé')", "translate", ["aab", "xyé"]),
