@@ -117,7 +117,7 @@ def _contains_word(strings: Strings, search: Search) -> Mask:
         return result
     if not is_ordered(strings):
         return _first_in_windows(strings, search) >= 0
-    span, low = _span(strings)
+    span, _ = _span(strings)
     if search.is_common(span.shape[0], strings.num_rows):
         return string_scan.matches_within(
             strings.data.numpy(), strings.starts.numpy(), row_ends(strings), search.word
