@@ -66,6 +66,10 @@ class MemoryTable:
     def column_names(self) -> Sequence[str]:
         return tuple(self.columns)
 
+    @property
+    def hidden_names(self) -> Sequence[str]:
+        return ()
+
     def column_type(self, name: str) -> DataType:
         return self.types.get(name, BIGINT)
 
