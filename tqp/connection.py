@@ -215,6 +215,14 @@ class Connection:
         """
         return self._session.run(query, params, self._variables(sys._getframe(1)))
 
+    def execute(self, query: str, params: Parameters | None = None) -> Result:
+        """`sql`, under the name that PEP 249 has for it."""
+        return self._session.run(query, params, self._variables(sys._getframe(1)))
+
+    def query(self, query: str, params: Parameters | None = None) -> Result:
+        """`sql`, under another of DuckDB's names."""
+        return self._session.run(query, params, self._variables(sys._getframe(1)))
+
     def prepare(self, query: str) -> Statement:
         """Parse a statement that is to be executed with several values; what it names is looked up at each `Statement.execute`.
 

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from torch import Tensor
 
 from tqp.core.arguments import unique_names
 from tqp.core.datatypes import INTERVAL, DataType
 from tqp.core.errors import ExecutionError
 from tqp.data.column import Table
-from tqp.data.results.display import html_table, text_table
+from tqp.data.results.display import MAX_ROWS, html_table, text_table
 from tqp.data.results.to_arrow import column_to_arrow, interval_to_duration, table_to_arrow
+from tqp.data.results.to_numpy import column_to_numpy
 from tqp.data.results.to_python import python_values
 from tqp.data.results.to_tensors import Decimals, StringsAs, tensors_by_name
+from tqp.writing.csv_writer import CsvFormat, write_csv
+from tqp.writing.json_writer import write_json
+from tqp.writing.parquet_writer import ROW_GROUP_ROWS, write_parquet
+from tqp.writing.replaced_files import local_path
 
 if TYPE_CHECKING:
     import pandas
@@ -150,11 +158,122 @@ class Result:
         columns = [python_values(column.cut(start, stop)) for column in self._table.columns]
         return list(zip(*columns, strict=True))
 
+    def fetchmany(self, size: int = 1) -> list[tuple[Any, ...]]:
+        """The next rows not yet fetched by fetchone or fetchmany, `size` at most."""
+        stop = min(len(self), self._fetched + max(size, 0))
+        rows = self._rows(self._fetched, stop)
+        self._fetched = stop
+        return rows
+
+    def fetchnumpy(self) -> dict[str, NDArray[Any]]:
+        """A NumPy array per column, masked where there are NULLs: numbers in their width (DECIMAL and HUGEINT as float64),
+        dates and timestamps as datetime64, text and the like as objects. Repeated names become a, a_1, ..."""
+        names = unique_names(self._names)
+        return {
+            name: column_to_numpy(name, column)
+            for name, column in zip(names, self._table.columns, strict=True)
+        }
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """[rows, columns]; of one column [rows]. NULL is NaN, NaT or None."""
+        arrays = [_without_mask(values) for values in self.fetchnumpy().values()]
+        if len(arrays) == 1:
+            return np.asarray(arrays[0], dtype=dtype)
+        return np.asarray(np.stack(arrays, axis=1) if arrays else np.empty((len(self), 0)), dtype=dtype)
+
+    @property
+    def description(self) -> list[tuple[str, DataType, None, None, None, None, None]]:
+        """Name and type of each column, as PEP 249 has it."""
+        return [
+            (name, kind, None, None, None, None, None)
+            for name, kind in zip(self._names, self._types, strict=True)
+        ]
+
+    # the names that DuckDB and Polars have for the ways out
+
+    def df(self) -> pandas.DataFrame:
+        """`to_pandas`."""
+        return self.to_pandas()
+
+    def fetchdf(self) -> pandas.DataFrame:
+        """`to_pandas`."""
+        return self.to_pandas()
+
+    def pl(self) -> polars.DataFrame:
+        """`to_polars`."""
+        return self.to_polars()
+
+    def arrow(self) -> pa.Table:
+        """`to_arrow`."""
+        return self.to_arrow()
+
+    def fetch_arrow_table(self) -> pa.Table:
+        """`to_arrow`."""
+        return self.to_arrow()
+
+    def torch(self) -> dict[str, Tensor]:
+        """`to_torch`."""
+        return self.to_torch()
+
+    def show(self, max_rows: int = MAX_ROWS) -> None:
+        """Print the first and last rows, `max_rows` at most."""
+        print(text_table(self._table, max_rows=max_rows))
+
+    # files
+
+    def write_parquet(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        compression: str = "snappy",
+        row_group_size: int = ROW_GROUP_ROWS,
+    ) -> None:
+        """Write a Parquet file, which takes the place of another of that name when it is complete.
+
+        `compression`: "uncompressed", "snappy", "gzip", "brotli", "lz4" or "zstd". Raises ExecutionError that names the file if
+        it cannot be written, UnsupportedError for a type that it cannot hold.
+        """
+        write_parquet(self._table, local_path(path), compression, row_group_size)
+
+    def write_csv(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        sep: str = ",",
+        header: bool = True,
+        na_rep: str = "",
+        quotechar: str = '"',
+        compression: str | None = None,
+    ) -> None:
+        """Write a CSV file, which takes the place of another of that name when it is complete.
+
+        `na_rep`: the text of NULL; `compression`: "gzip", "zstd" or "bz2", by default what the name ends in. Values are written
+        as CAST to VARCHAR writes them. Raises ExecutionError that names the file if it cannot be written.
+        """
+        write_csv(self._table, local_path(path), CsvFormat(header, sep, quotechar, na_rep), compression)
+
+    def write_json(
+        self, path: str | os.PathLike[str], *, array: bool = False, compression: str | None = None
+    ) -> None:
+        """Write a file of JSON objects, one a line, or with `array` an array of them; see `write_csv`."""
+        write_json(self._table, local_path(path), array, compression)
+
     def __repr__(self) -> str:
         return text_table(self._table)
 
     def _repr_html_(self) -> str:
         return html_table(self._table)
+
+
+def _without_mask(values: NDArray[Any]) -> NDArray[Any]:
+    """NaN, NaT or None where there is a NULL."""
+    mask = np.ma.getmaskarray(values)
+    if not mask.any():
+        return np.asarray(values)
+    is_time, is_object = values.dtype.kind in "mM", values.dtype == object
+    filled = np.array(values if is_time or is_object else values.astype(np.float64))
+    filled[mask] = "NaT" if is_time else None if is_object else np.nan
+    return filled
 
 
 def _missing(package: str, method: str) -> ExecutionError:

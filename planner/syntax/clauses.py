@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal as OneOf
 from typing import NamedTuple
 
@@ -261,12 +261,22 @@ class Transaction:
 
 
 @dataclass(frozen=True, slots=True)
-class CopyTo:
-    """COPY table TO file, or COPY (query) TO file. `options`: in lower case, with their tokens."""
+class CopyOption:
+    """An option of COPY; one without a value is on."""
 
-    query: Part
+    name: Name
+    value: Part | None
+
+
+@dataclass(frozen=True, slots=True)
+class CopyTo:
+    """COPY (query) TO file, or COPY table(columns) TO file."""
+
+    query: Part | None
+    table: Name | None
+    columns: tuple[Name, ...] | None
     path: Part
-    options: tuple[tuple[Name, Part | None], ...] = field(default=())
+    options: tuple[CopyOption, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +286,7 @@ class CopyFrom:
     table: Name
     columns: tuple[Name, ...] | None
     path: Part
-    options: tuple[tuple[Name, Part | None], ...] = field(default=())
+    options: tuple[CopyOption, ...] = ()
 
 
 Clauses = (

@@ -43,9 +43,10 @@ class DefinitionGrammar(QueryGrammar):
         """A name."""
         index = self.index
         self.expect_any(COLUMN_NAMES, what)
-        return self._name_at(index)
+        return self.name_at(index)
 
-    def _name_at(self, index: int) -> Name:
+    def name_at(self, index: int) -> Name:
+        """The name that a token is."""
         source = self.tokens.source(index)
         if source[0] in '"`':
             source = source[1:-1].replace(source[0] * 2, source[0])
@@ -61,7 +62,7 @@ class DefinitionGrammar(QueryGrammar):
             self.advance()
             index = self.index
             self.expect_any(LABELS, what)
-            found = self._name_at(index)
+            found = self.name_at(index)
         return found
 
     def part(self, read: Callable[[], object]) -> Part:

@@ -22,14 +22,14 @@ from tqp.planner.syntax.clauses import (
     Transaction,
     Update,
 )
-from tqp.planner.syntax.definition_grammar import DefinitionGrammar
+from tqp.planner.syntax.copy_grammar import CopyGrammar
 from tqp.planner.syntax.operand_grammar import QUERY_STARTS
 from tqp.planner.syntax.query_grammar import Statement
 from tqp.planner.syntax.tokens import Tokens
 from tqp.planner.syntax.words import COLUMN_NAMES, END, LABELS, TEXT
 
 
-class StatementGrammar(DefinitionGrammar):
+class StatementGrammar(CopyGrammar):
     """Statements of every kind."""
 
     def __init__(self, tokens: Tokens) -> None:
@@ -43,6 +43,7 @@ class StatementGrammar(DefinitionGrammar):
             "DELETE": self._delete,
             "TRUNCATE": self._truncate,
             **dict.fromkeys(("DESCRIBE", "DESC", "SHOW", "SUMMARIZE"), self._describe),
+            "COPY": self.copy,
             "SET": self._set,
             "RESET": self._reset,
             "PREPARE": self._prepare,
@@ -170,7 +171,7 @@ class StatementGrammar(DefinitionGrammar):
         self.expect("SET")
         is_variable = self._scope_of_setting()
         if self.skip("TIME", "ZONE"):
-            name = self._name_at(self.index - 2)._replace(text="timezone")
+            name = self.name_at(self.index - 2)._replace(text="timezone")
         else:
             name = self.name("the name of a setting")
             if not self.skip_any(("=", "TO")):

@@ -33,6 +33,15 @@ def insert(execution: Execution) -> Result:
         return _replace(execution, version, inserted, inserted, clauses.returning)
 
 
+def insert_rows(execution: Execution, name: Name, columns: Sequence[Name] | None, source: Piece) -> Result:
+    """Inserts what a query answers: how many rows."""
+    with execution.session.catalog.writing:
+        table = execution.state.stored_table(name.text, name.span)
+        rows = _rows_of_query(execution, table, source, columns)
+        inserted = StoredTable.empty(table.definition, table.device, table.threads).with_rows(rows)
+        return _replace(execution, table.with_rows(rows), inserted, inserted, None)
+
+
 def update(execution: Execution) -> Result:
     """UPDATE: how many rows, or what RETURNING says of them as they are then."""
     clauses = execution.command.clauses
@@ -105,7 +114,7 @@ def _replace(
 def _new_rows(execution: Execution, clauses: Insert, table: StoredTable) -> Table:
     definition = table.definition
     if clauses.query is not None:
-        return _rows_of_query(execution, clauses, table, clauses.query)
+        return _rows_of_query(execution, table, clauses.query, clauses.columns, clauses.by_name)
     if clauses.columns is None:
         places = list(range(len(definition.columns)))
     else:
@@ -124,21 +133,28 @@ def _new_rows(execution: Execution, clauses: Insert, table: StoredTable) -> Tabl
     return execution.rows(execution.command.query(*pieces), execution.state)._table
 
 
-def _rows_of_query(execution: Execution, clauses: Insert, table: StoredTable, query: Part) -> Table:
+def _rows_of_query(
+    execution: Execution,
+    table: StoredTable,
+    query: Piece,
+    names: Sequence[Name] | None,
+    by_name: bool = False,
+) -> Table:
+    """What a query answers, as rows of the table: columns that are neither among the names nor by name get their defaults."""
     columns = table.definition.columns
-    listed = None if clauses.columns is None else _places(table, clauses.columns)
+    listed = None if names is None else _places(table, names)
     with_default = [place for place, column in enumerate(columns) if column.default is not None]
-    if listed is None and not clauses.by_name:
+    if listed is None and not by_name:
         with_default = []  # all columns are given
 
-    def arranged(names: Sequence[str]) -> list[tuple[int | None, DataType]]:
-        given = len(names) - len(with_default)
-        if clauses.by_name:
-            places = _places_by_name(table, names[:given])
+    def arranged(outputs: Sequence[str]) -> list[tuple[int | None, DataType]]:
+        given = len(outputs) - len(with_default)
+        if by_name:
+            places = _places_by_name(table, outputs[:given])
         else:
             places = list(range(len(columns))) if listed is None else listed
             if len(places) != given:
-                raise _wrong_count(table, clauses.columns, len(places), given)
+                raise _wrong_count(table, names, len(places), given)
         defaults = {place: given + number for number, place in enumerate(with_default)}
         sources = {**defaults, **{place: number for number, place in enumerate(places)}}
         return [(sources.get(place), column.data_type) for place, column in enumerate(columns)]

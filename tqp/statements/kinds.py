@@ -9,6 +9,7 @@ from tqp.planner.syntax import clauses
 from tqp.result import Result
 from tqp.statements.alter import alter
 from tqp.statements.changes import delete, insert, update
+from tqp.statements.copy import copy_from, copy_to
 from tqp.statements.create import create_table, create_view, drop
 from tqp.statements.describe import describe, show_tables
 from tqp.statements.execution import Execution
@@ -24,6 +25,8 @@ EXECUTORS: Mapping[type[Any], Callable[[Execution], Result]] = {
     clauses.Insert: insert,
     clauses.Update: update,
     clauses.Delete: delete,
+    clauses.CopyTo: copy_to,
+    clauses.CopyFrom: copy_from,
     clauses.Describe: describe,
     clauses.ShowTables: show_tables,
     clauses.Set: set_setting,

@@ -73,13 +73,13 @@ def _inner_texts(column: Column) -> list[str]:
     ]
 
 
-def text_table(table: Table, width: int | None = None) -> str:
-    """A box of at most 20 rows, and of as many columns as the terminal (or `width`) has room for."""
+def text_table(table: Table, width: int | None = None, max_rows: int = MAX_ROWS) -> str:
+    """A box of at most `max_rows` rows, and of as many columns as the terminal (or `width`) has room for."""
     if not table.names:
         return f"({_count(table.num_rows, 'row')}, no columns)"
     width = max(20, width or shutil.get_terminal_size((100, 24)).columns)
     types = [column.data_type for column in table.columns]
-    cells, cut = _shown_cells(table)
+    cells, cut = _shown_cells(table, max_rows=max_rows)
     headers = [(_one_line(name), str(data_type)) for name, data_type in zip(table.names, types, strict=True)]
     widths = [
         min(_MAX_CELL, max(map(cell_len, (*header, *column))))
@@ -141,13 +141,15 @@ def html_table(table: Table) -> str:
     )
 
 
-def _shown_cells(table: Table, max_columns: int | None = None) -> tuple[list[list[str]], int]:
+def _shown_cells(
+    table: Table, max_columns: int | None = None, max_rows: int = MAX_ROWS
+) -> tuple[list[list[str]], int]:
     """(texts per column, the position before which rows were left out or -1): the first and last rows of the table."""
     columns = table.columns[:max_columns]
     num_rows = table.num_rows
-    if num_rows <= MAX_ROWS:
+    if num_rows <= max_rows:
         return [list(map(_one_line, cell_texts(column))) for column in columns], -1
-    half = MAX_ROWS // 2
+    half = max(max_rows // 2, 1)
     slices = ((0, half), (num_rows - half, num_rows))
     cells = [
         [_one_line(text) for start, stop in slices for text in cell_texts(column.cut(start, stop))]

@@ -1,0 +1,57 @@
+"""The grammar of COPY."""
+
+from __future__ import annotations
+
+from tqp.planner.syntax.clauses import CopyFrom, CopyOption, CopyTo, Part
+from tqp.planner.syntax.definition_grammar import DefinitionGrammar
+from tqp.planner.syntax.words import LABELS, TEXT
+
+
+class CopyGrammar(DefinitionGrammar):
+    """COPY of tables and queries to files, and of files to tables."""
+
+    def copy(self) -> CopyTo | CopyFrom:
+        """COPY table TO file, COPY (query) TO file, COPY table FROM file."""
+        self.expect("COPY")
+        if self.kind == "FROM":
+            self.lacks("COPY FROM DATABASE")
+        if self.skip("("):
+            query = self.part(self.query)
+            self.expect(")")
+            self.expect("TO")
+            return CopyTo(query, None, None, self._path(), self._options())
+        table = self.qualified_name("the name of a table")
+        columns = self.column_names() if self.kind == "(" else None
+        if self.skip("TO"):
+            return CopyTo(None, table, columns, self._path(), self._options())
+        self.expect("FROM")
+        return CopyFrom(table, columns, self._path(), self._options())
+
+    def _path(self) -> Part:
+        if self.kind not in (TEXT, "(", "?", "$"):
+            self.lacks("COPY of anything but files, which are named by a text,")
+        return self.part(self.primary)
+
+    def _options(self) -> tuple[CopyOption, ...]:
+        has_with = self.skip("WITH")
+        if self.kind == "(":
+            return self.collected(self._option)
+        if has_with or self.kind in LABELS:
+            self.lacks("COPY with options that are not in parentheses")
+        return ()
+
+    def _option(self) -> CopyOption:
+        index = self.index
+        self.expect_any(LABELS, "the name of an option")
+        name = self.name_at(index)
+        if self.kind in (",", ")"):
+            return CopyOption(name, None)
+        return CopyOption(name, self.part(self._value))
+
+    def _value(self) -> None:
+        if self.kind == "*" or self.kind in LABELS and self.next_kind() in (",", ")"):
+            self.advance()
+        elif self.kind == "(" and self.next_kind() in LABELS and self.next_kind(2) in (",", ")"):
+            self.column_names()
+        else:
+            self.expression()

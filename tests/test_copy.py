@@ -1,0 +1,220 @@
+"""Files out: COPY and Result.write_*, beside what DuckDB writes and reads."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tqp
+from tests.test_slt import SETTINGS
+
+ROWS = """
+    SELECT 1 AS i, 'a,b' AS s, 1.5::DOUBLE AS d, true AS b, DATE '2024-01-01' AS dt,
+           TIMESTAMP '2024-01-01 01:02:03.5' AS ts, NULL::INT AS n, '\\xAA'::BLOB AS bl, 1.25::DECIMAL(5,2) AS dc,
+           TIME '01:02:03' AS tm, TIMESTAMPTZ '2024-01-01 00:00:00+00' AS tz, 'inf'::FLOAT AS f, 12::UBIGINT AS u
+    UNION ALL SELECT 2, 'q"x', NULL, false, NULL, NULL, 5, NULL, NULL, NULL, NULL, NULL, 1::UBIGINT
+    UNION ALL SELECT 3, '', 0.25, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1.5, NULL
+    UNION ALL SELECT 4, E'l\\nm\\t\\\\', 3, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    UNION ALL SELECT 5, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+    UNION ALL SELECT 6, ' é𝄞 ''#', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+"""
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize(
+    "copy",
+    [
+        "'{}.csv'",
+        "'{}.csv' (HEADER false, DELIMITER '|', NULL 'NUL')",
+        "'{}.csv' (FORCE_QUOTE (s, i))",
+        "'{}.csv' (FORCE_QUOTE *)",
+        "'{}.tsv' (SEP ';')",
+        "'{}.foo'",
+        "'{}.json'",
+        "'{}.txt' (FORMAT json, ARRAY)",
+    ],
+)
+def test_text_files_are_those_of_duckdb(tmp_path: Path, copy: str, setting: str) -> None:
+    written = []
+    with duckdb.connect() as oracle, tqp.connect(**SETTINGS[setting]) as connection:
+        oracle.execute("SET TimeZone = 'UTC'")
+        for engine in (oracle, connection):
+            (answer,) = engine.execute(f"COPY ({ROWS}) TO " + copy.format(tmp_path / "out")).fetchall()
+            assert answer == (6,)
+            (file,) = tmp_path.iterdir()
+            written.append(file.read_text(encoding="utf-8"))
+            file.unlink()
+    assert written[1] == written[0]
+
+
+def test_many_rows_are_written_in_blocks(tmp_path: Path) -> None:
+    with tqp.connect() as con:
+        result = con.sql("SELECT i, 'text ' || (i % 7) AS s, i / 4 AS x FROM range(300000) r(i)")
+        for name in ("t.csv", "t.csv.gz", "t.json", "t.parquet"):
+            con.sql(
+                f"COPY (SELECT i, 'text ' || (i % 7) AS s, i / 4 AS x FROM range(300000) r(i)) TO '{tmp_path / name}'"
+            )
+            found = duckdb.sql(
+                f"SELECT count(*), sum(i), sum(x), count(DISTINCT s) FROM '{tmp_path / name}'"
+            ).fetchall()
+            assert found == [(300000, 44999850000, 11249962500.0, 7)], name
+        result.write_parquet(tmp_path / "r.parquet", compression="zstd", row_group_size=100_000)
+        assert pq.ParquetFile(tmp_path / "r.parquet").num_row_groups == 3
+
+
+def test_parquet_holds_what_the_result_holds(tmp_path: Path) -> None:
+    with tqp.connect() as con:
+        result = con.sql(ROWS)
+        result.write_parquet(tmp_path / "t.parquet")
+        again = con.sql(f"FROM '{tmp_path / 't.parquet'}'")
+        assert again.fetchall() == result.fetchall() and again.types == result.types
+        con.sql(
+            "CREATE TABLE e AS SELECT 'b'::ENUM('b', 'a') AS m, 170141183460469231731687303715884105727::HUGEINT AS h"
+        )
+        with pytest.raises(tqp.UnsupportedError, match='"i": INTERVAL'):
+            con.sql("SELECT INTERVAL 1 DAY AS i").write_parquet(tmp_path / "i.parquet")
+        with pytest.raises(tqp.BindError, match="choose one of"):
+            result.write_parquet(tmp_path / "t.parquet", compression="best")
+        con.sql("SELECT 1 AS a, 2 AS a WHERE false").write_parquet(tmp_path / "none.parquet")
+        assert pq.read_table(tmp_path / "none.parquet").column_names == ["a", "a_1"]
+
+
+def test_results_write_csv_and_json(tmp_path: Path) -> None:
+    result = tqp.sql("SELECT 1 AS a, NULL AS b, 'x;y' AS c")
+    result.write_csv(tmp_path / "t.csv", sep=";", na_rep="NA", header=False)
+    assert (tmp_path / "t.csv").read_text() == '1;NA;"x;y"\n'
+    result.write_json(tmp_path / "t.json", array=True)
+    assert json.loads((tmp_path / "t.json").read_text()) == [{"a": 1, "b": None, "c": "x;y"}]
+    tqp.sql("SELECT 1 AS a WHERE false").write_json(tmp_path / "t.json", array=True)
+    assert json.loads((tmp_path / "t.json").read_text()) == []
+    with pytest.raises(tqp.BindError, match="one character"):
+        result.write_csv(tmp_path / "t.csv", sep="||")
+
+
+def test_partitions(tmp_path: Path) -> None:
+    with tqp.connect() as con:
+        con.sql(
+            "CREATE TABLE t AS SELECT i, i % 3 AS k, CASE WHEN i % 2 = 0 THEN 'a/b' END AS s FROM range(10) r(i)"
+        )
+        assert con.sql(f"COPY t TO '{tmp_path / 'p'}' (FORMAT parquet, PARTITION_BY (k, s))").fetchall() == [
+            (10,)
+        ]
+        read = f"FROM read_parquet('{tmp_path / 'p'}/*/*/*.parquet', hive_partitioning = true)"
+        found = duckdb.sql(f"SELECT i, k::INT, s {read} ORDER BY i").fetchall()
+        assert found == con.sql("FROM t ORDER BY i").fetchall()
+        with pytest.raises(tqp.ExecutionError, match="not empty; OVERWRITE_OR_IGNORE"):
+            con.sql(f"COPY t TO '{tmp_path / 'p'}' (FORMAT parquet, PARTITION_BY k)")
+        con.sql(f"COPY t TO '{tmp_path / 'p'}' (FORMAT parquet, PARTITION_BY (k, s), OVERWRITE_OR_IGNORE)")
+        con.sql(f"COPY t TO '{tmp_path / 'q'}' (PARTITION_BY k)")
+        assert sorted(path.name for path in (tmp_path / "q").iterdir()) == ["k=0", "k=1", "k=2"]
+        for wrong, message in (("nope", "nope"), ("(i, k, s)", "names all columns")):
+            with pytest.raises(tqp.BindError, match=message):
+                con.sql(f"COPY t TO '{tmp_path / 'w'}' (PARTITION_BY {wrong})")
+
+
+def test_copy_from_files(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("i,s\n1,a\n2,\n")
+    pq.write_table(pa.table({"s": ["z"], "i": [9.0]}), tmp_path / "t.parquet")
+    with tqp.connect() as con:
+        con.sql("CREATE TABLE t(i INT NOT NULL, s VARCHAR, d INT DEFAULT 4)")
+        assert con.sql(f"COPY t(i, s) FROM '{tmp_path / 't.csv'}'").fetchall() == [(2,)]
+        con.sql(f"COPY t(s, i) FROM '{tmp_path / 't.parquet'}'")
+        assert con.sql("FROM t").fetchall() == [(1, "a", 4), (2, None, 4), (9, "z", 4)]
+        with pytest.raises(tqp.BindError, match="has 3 columns, but 2 values"):
+            con.sql(f"COPY t FROM '{tmp_path / 't.csv'}'")
+        (tmp_path / "o.csv").write_text("s\nx\n")
+        with pytest.raises(tqp.ExecutionError, match="NOT NULL"):
+            con.sql(f"COPY t(s) FROM '{tmp_path / 'o.csv'}'")
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("COPY t TO '{}/nowhere/x.csv'", r"cannot write .*/nowhere/x\.csv: No such file or directory"),
+        ("COPY t TO '{}'", "it is a directory"),
+        ("COPY t TO '/proc/x.parquet'", r"cannot write /proc/x\.parquet: "),
+        ("COPY t TO 's3://bucket/x.csv'", "tqp writes local files, not s3://"),
+        ("COPY t TO '{}/x' (FORMAT xlsx)", "'xlsx' is not supported"),
+        ("COPY t TO '{}/x.csv' (NOPE 1)", "the option NOPE of csv files is not supported"),
+        ("COPY t TO STDOUT", "not supported"),
+        ("COPY t FROM '{}/nope.csv'", r"nope\.csv"),
+        ("COPY nope TO '{}/x.csv'", 'no table "nope"'),
+    ],
+)
+def test_errors_name_the_file_and_leave_nothing(tmp_path: Path, statement: str, message: str) -> None:
+    with tqp.connect() as con:
+        con.sql("CREATE TABLE t AS SELECT 1 AS a")
+        with pytest.raises(tqp.Error, match=message):
+            con.sql(statement.format(tmp_path))
+        assert list(tmp_path.iterdir()) == []
+        assert con.sql("FROM t").fetchall() == [(1,)]
+
+
+def test_a_file_stays_as_it_was_where_writing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tqp.writing import csv_writer
+
+    path = tmp_path / "t.csv"
+    path.write_text("before")
+    path.chmod(0o640)
+    result = tqp.sql("SELECT i FROM range(10) r(i)")
+    with monkeypatch.context() as patch:
+
+        def fail(*_: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        patch.setattr(csv_writer, "_block", fail)
+        with pytest.raises(tqp.ExecutionError, match=r"cannot write .*t\.csv: No space left on device"):
+            result.write_csv(path)
+    assert path.read_text() == "before" and list(tmp_path.iterdir()) == [path]
+    result.write_csv(path)
+    assert path.read_text().startswith("i\n0\n") and path.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_killed_process_leaves_no_half_written_file(tmp_path: Path) -> None:
+    script = textwrap.dedent(f"""
+        import tqp
+        con = tqp.connect(threads=1)
+        result = con.sql("SELECT i, i::VARCHAR AS s FROM range(3000000) r(i)")
+        print("ready", flush=True)
+        result.write_csv("{tmp_path}/t.csv")
+        print("written", flush=True)
+    """)
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        while not any(tmp_path.iterdir()) and process.poll() is None:
+            time.sleep(0.001)
+        os.kill(process.pid, signal.SIGKILL)
+    if (tmp_path / "t.csv").exists():  # it was quicker
+        assert (tmp_path / "t.csv").read_bytes().count(b"\n") == 3_000_001
+    else:
+        assert all(path.name.startswith(".t.csv.") for path in tmp_path.iterdir())
+
+
+def test_ways_out_under_the_names_of_others() -> None:
+    result = tqp.sql("SELECT * FROM (VALUES (1, 'a', 1.5), (NULL, NULL, 2.5)) t(i, s, x)")
+    assert result.df().equals(result.to_pandas()) and result.fetchdf().shape == (2, 3)
+    assert result.pl().equals(result.to_polars()) and result.arrow().equals(result.fetch_arrow_table())
+    assert result.fetchmany(1) == [(1, "a", result.fetchall()[0][2])] and len(result.fetchmany(5)) == 1
+    assert result.fetchmany(5) == [] and [column[0] for column in result.description] == ["i", "s", "x"]
+    arrays = result.fetchnumpy()
+    assert (
+        arrays["i"].tolist() == [1, None]
+        and arrays["i"].dtype == np.int32
+        and arrays["x"].tolist() == [1.5, 2.5]
+    )
+    assert np.asarray(tqp.sql("SELECT i, i * 2 AS j FROM range(3) r(i)")).tolist() == [[0, 0], [1, 2], [2, 4]]
+    assert np.asarray(tqp.sql("SELECT i FROM range(3) r(i)")).tolist() == [0, 1, 2]
+    with tqp.connect() as con:
+        assert con.execute("SELECT ? + 1", [1]).fetchone() == (2,) == con.query("SELECT 2").fetchone()

@@ -1,0 +1,182 @@
+"""COPY: queries and tables to files, files to tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tqp.core.definitions import quoted, quoted_list
+from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.core.file_kinds import kind_of_name
+from tqp.core.keywords import KEYWORDS
+from tqp.data.column import Table
+from tqp.planner.parse import ParsedStatement
+from tqp.planner.syntax.clauses import CopyFrom, CopyOption, CopyTo, Part
+from tqp.planner.syntax.words import NAME
+from tqp.result import Result
+from tqp.statements.changes import insert_rows
+from tqp.statements.execution import Execution, counted
+from tqp.writing.csv_writer import CsvFormat, write_csv
+from tqp.writing.json_writer import write_json
+from tqp.writing.parquet_writer import ROW_GROUP_ROWS, write_parquet
+from tqp.writing.partitions import write_partitions
+from tqp.writing.replaced_files import local_path
+
+#: Writes a table to the file of a path.
+Writer = Callable[[Table, str], None]
+
+_FORMATS = ("csv", "json", "parquet")
+_OF_PARTITIONS = ("partition_by", "overwrite_or_ignore", "overwrite", "write_partition_columns")
+_OF_FORMAT: Mapping[str, tuple[str, ...]] = {
+    "csv": (
+        "header",
+        "delimiter",
+        "delim",
+        "sep",
+        "quote",
+        "escape",
+        "null",
+        "nullstr",
+        "compression",
+        "force_quote",
+    ),
+    "json": ("array", "compression"),
+    "parquet": ("compression", "codec", "row_group_size"),
+}
+
+
+def copy_to(execution: Execution) -> Result:
+    """COPY ... TO: how many rows were written."""
+    clauses = execution.command.clauses
+    assert isinstance(clauses, CopyTo)
+    path = local_path(_path(execution, clauses.path))
+    options = _options(execution, clauses.options)
+    form = _format(path, options)
+    partition_by = _names(options.pop("partition_by", []))
+    overwrite = bool(options.pop("overwrite_or_ignore", False))
+    keeps_columns = bool(options.pop("write_partition_columns", False))
+    if options.pop("overwrite", False):
+        raise UnsupportedError("OVERWRITE, which removes files, is not supported; OVERWRITE_OR_IGNORE is")
+    answer = execution.rows(_query(execution, clauses, partition_by), execution.state)
+    write = _writer(form, options, answer)
+    if partition_by:
+        write_partitions(answer._table, path, partition_by, form, write, overwrite, keeps_columns)
+    else:
+        write(answer._table, path)
+    return counted(len(answer))
+
+
+def _query(execution: Execution, clauses: CopyTo, partition_by: list[str]) -> ParsedStatement:
+    command = execution.command
+    if clauses.query is not None:
+        if partition_by:
+            return command.query("FROM (", clauses.query, f") ORDER BY {quoted_list(partition_by)}")
+        return command.query(clauses.query)
+    assert clauses.table is not None
+    columns = "*" if clauses.columns is None else quoted_list(name.text for name in clauses.columns)
+    order = f" ORDER BY {quoted_list(partition_by)}" if partition_by else ""
+    return command.query(f"SELECT {columns} FROM {quoted(clauses.table.text)}{order}")
+
+
+def _writer(form: str, options: dict[str, Any], answer: Result) -> Writer:
+    compression = options.pop("compression", options.pop("codec", None))
+    if form == "parquet":
+        group = int(options.pop("row_group_size", ROW_GROUP_ROWS))
+        return lambda rows, path: write_parquet(rows, path, str(compression or "snappy"), group)
+    how = None if compression in (None, "none", "auto", "uncompressed", "auto_detect") else str(compression)
+    if form == "json":
+        array = bool(options.pop("array", False))
+        return lambda rows, path: write_json(rows, path, array, how)
+    force = options.pop("force_quote", [])
+    forced = answer.columns if force == "*" else _names(force)
+    quote = str(options.pop("quote", '"'))
+    if options.pop("escape", quote) != quote:
+        raise UnsupportedError("ESCAPE other than the quote is not supported")
+    csv = CsvFormat(
+        bool(options.pop("header", True)),
+        str(options.pop("delimiter", ",")),
+        quote,
+        str(options.pop("null", "")),
+        frozenset(place for place, name in enumerate(answer.columns) if name in forced),
+    )
+    return lambda rows, path: write_csv(rows, path, csv, how)
+
+
+def _format(path: str, options: dict[str, Any]) -> str:
+    """The format that is said, or that the name of the file tells; takes it out of the options, which are checked."""
+    name = path.lower().removesuffix(".gz").removesuffix(".zst")
+    by_name = "json" if name.endswith((".json", ".ndjson", ".jsonl")) else kind_of_name(path)
+    form = str(options.pop("format", by_name if by_name in _FORMATS else "csv")).lower()
+    if form not in _FORMATS:
+        raise UnsupportedError(f"the format {form!r} is not supported; choose one of {', '.join(_FORMATS)}")
+    known = (*_OF_FORMAT[form], *_OF_PARTITIONS)
+    for option in options:
+        if option not in known:
+            raise UnsupportedError(
+                f"the option {option.upper()} of {form} files is not supported{nearest(option, known)}"
+            )
+    for spelling, option in (("delim", "delimiter"), ("sep", "delimiter"), ("nullstr", "null")):
+        if spelling in options:
+            options[option] = options.pop(spelling)
+    return form
+
+
+def copy_from(execution: Execution) -> Result:
+    """COPY ... FROM: how many rows were inserted, the columns of the file in order."""
+    clauses = execution.command.clauses
+    assert isinstance(clauses, CopyFrom)
+    path = local_path(_path(execution, clauses.path))
+    options = _options(execution, clauses.options)
+    form = str(options.pop("format", kind_of_name(path) or "csv")).lower()
+    options.pop("auto_detect", None)
+    functions = {"csv": "read_csv", "parquet": "read_parquet"}
+    if form not in functions:
+        raise UnsupportedError(f"COPY FROM a file of the format {form!r} is not supported")
+    if options:
+        raise UnsupportedError(f"the option {next(iter(options)).upper()} of COPY FROM is not supported")
+    text = path.replace("'", "''")
+    return insert_rows(execution, clauses.table, clauses.columns, f"FROM {functions[form]}('{text}')")
+
+
+# options
+
+
+def _path(execution: Execution, part: Part) -> str:
+    found = _constant(execution, part)
+    if not isinstance(found, str):
+        raise BindError("the path of a file is a text", execution.command.span(part))
+    return found
+
+
+def _options(execution: Execution, options: tuple[CopyOption, ...]) -> dict[str, Any]:
+    """The values by their names in lower case."""
+    found: dict[str, Any] = {}
+    for option in options:
+        name = option.name.text.lower()
+        if name in found:
+            raise BindError(f"the option {name.upper()} is given twice", option.name.span)
+        found[name] = True if option.value is None else _value(execution, option.value)
+    return found
+
+
+def _value(execution: Execution, part: Part) -> Any:
+    """A constant expression, a word, `*`, or a list of names."""
+    tokens = execution.command.tokens
+    kinds = tokens.kinds[part.start : part.stop]
+    words = [tokens.source(index) for index in range(part.start, part.stop)]
+    if len(kinds) == 1 and (kinds[0] in KEYWORDS or kinds[0] in (NAME, "*")):
+        word = words[0].strip('"')
+        return {"true": True, "on": True, "false": False, "off": False}.get(word.lower(), word)
+    if kinds[0] == "(" and all(kind in KEYWORDS or kind in (NAME, ",", "(", ")") for kind in kinds):
+        return [
+            word.strip('"') for word, kind in zip(words, kinds, strict=True) if kind not in (",", "(", ")")
+        ]
+    return _constant(execution, part)
+
+
+def _constant(execution: Execution, part: Part) -> Any:
+    return execution.rows(execution.command.query("SELECT", part), execution.state).fetchall()[0][0]
+
+
+def _names(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else list(value)

@@ -1,0 +1,86 @@
+"""CSV as DuckDB writes it: text is in quotes where it would be read as something else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tqp.core.errors import BindError
+from tqp.data.column import Table
+from tqp.writing.replaced_files import written_beside
+from tqp.writing.texts import beside, bytes_of, text_array
+
+#: Rows whose text is in memory at a time.
+BLOCK_ROWS = 131_072
+#: What the text of a number may hold.
+_OF_NUMBERS = frozenset("0123456789+-.einfa")
+
+
+@dataclass(frozen=True, slots=True)
+class CsvFormat:
+    """`null`: the text of NULL. `force_quote`: the places of columns whose values are always in quotes."""
+
+    header: bool = True
+    delimiter: str = ","
+    quote: str = '"'
+    null: str = ""
+    force_quote: frozenset[int] = frozenset()
+
+    def __post_init__(self) -> None:
+        if len(self.delimiter) != 1 or len(self.quote) != 1:
+            raise BindError("the delimiter and the quote of a CSV file are one character each")
+        if self.delimiter == self.quote or self.delimiter in self.null or self.quote in self.null:
+            raise BindError("the delimiter, the quote and the text of NULL in a CSV file must differ")
+
+
+def write_csv(table: Table, path: str, form: CsvFormat, compression: str | None = None) -> None:
+    """Writes the table to a file, compressed if that is said ("gzip", "zstd") or its name ends so.
+
+    Raises ExecutionError that names the file if it cannot be written.
+    """
+    with written_beside(path) as temporary:
+        how = compression or _compression_of(path)
+        with pa.output_stream(temporary, compression=how) as stream:
+            if form.header:
+                names = _line([pa.array([name], pa.large_string()) for name in table.names], form, True)
+                stream.write(names)
+            for start in range(0, table.num_rows, BLOCK_ROWS):
+                stream.write(_block(table, start, min(start + BLOCK_ROWS, table.num_rows), form))
+
+
+def _compression_of(path: str) -> str | None:
+    return {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}.get(path[path.rfind(".") :].lower())
+
+
+def _block(table: Table, start: int, stop: int, form: CsvFormat) -> pa.Buffer:
+    fields = []
+    for place, column in enumerate(table.columns):
+        texts = text_array(column.cut(start, stop))
+        plain = column.data_type.is_numeric and not {form.delimiter, form.quote} & _OF_NUMBERS
+        is_forced = place in form.force_quote
+        fields.append(texts if plain and not is_forced and not form.null else _quoted(texts, form, is_forced))
+    return _line([pc.fill_null(field, form.null) for field in fields], form, False)
+
+
+def _line(fields: Sequence[pa.Array], form: CsvFormat, are_names: bool) -> pa.Buffer:
+    """The lines of some rows, each with its end."""
+    if are_names:
+        fields = [_quoted(field, form, place in form.force_quote) for place, field in enumerate(fields)]
+    if not fields:
+        return pa.py_buffer(b"")
+    return bytes_of(beside(beside(*fields, between=form.delimiter), "\n"))
+
+
+def _quoted(texts: pa.LargeStringArray, form: CsvFormat, is_forced: bool) -> pa.LargeStringArray:
+    special = f"[{re.escape(form.delimiter + form.quote)}\n\r#]"
+    needs = pc.or_(pc.match_substring_regex(texts, special), pc.equal(texts, form.null))
+    if is_forced:
+        needs = pc.is_valid(texts)
+    if not pc.any(needs).as_py():
+        return texts
+    doubled = pc.replace_substring(texts, form.quote, form.quote * 2)
+    return pc.if_else(needs, beside(form.quote, doubled, form.quote), texts)

@@ -1,0 +1,74 @@
+"""JSON: an object for each row, on lines of their own or as the elements of an array."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tqp.core.datatypes import DOUBLE, TypeKind
+from tqp.data.column import Column, Table
+from tqp.writing.csv_writer import BLOCK_ROWS
+from tqp.writing.replaced_files import written_beside
+from tqp.writing.texts import beside, bytes_of, text_array
+
+_CONTROL = "[\x00-\x1f]"
+#: Control characters that have a short form, and what replaces them.
+_SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f"}
+
+
+def write_json(table: Table, path: str, array: bool = False, compression: str | None = None) -> None:
+    """Writes the table to a file: newline-delimited objects, or with `array` one array of them.
+
+    Numbers keep all their digits; NaN and infinities stand without quotes, as in DuckDB. Raises ExecutionError that names
+    the file if it cannot be written.
+    """
+    with written_beside(path) as temporary:
+        how = compression or ("gzip" if path.lower().endswith(".gz") else None)
+        with pa.output_stream(temporary, compression=how) as stream:
+            if array:
+                stream.write(b"[\n" if table.num_rows else b"[\n\t\n")
+            for start in range(0, table.num_rows, BLOCK_ROWS):
+                stop = min(start + BLOCK_ROWS, table.num_rows)
+                stream.write(_block(table, start, stop, array))
+            if array:
+                stream.write(b"]\n")
+
+
+def _block(table: Table, start: int, stop: int, array: bool) -> pa.Buffer:
+    parts: list[pa.LargeStringArray | str] = []
+    for place, (name, column) in enumerate(zip(table.names, table.columns, strict=True)):
+        parts.append(("," if place else "{") + json.dumps(name, ensure_ascii=False) + ":")
+        parts.append(_values(column.cut(start, stop)))
+    if not array:
+        return bytes_of(beside(*parts, "}\n"))
+    is_last = pa.array([False] * (stop - start - 1) + [stop == table.num_rows])
+    ends = pc.if_else(is_last, pa.scalar("\n", pa.large_string()), pa.scalar(",\n", pa.large_string()))
+    return bytes_of(beside("\t", *parts, "}", ends))
+
+
+def _values(column: Column) -> pa.LargeStringArray:
+    data_type = column.data_type
+    if data_type.kind is TypeKind.FLOAT:  # JSON's numbers have 64 bits
+        assert column.values is not None
+        column = Column(DOUBLE, column.num_rows, column.values.double(), column.validity)
+    texts = text_array(column)
+    if data_type.is_float:
+        for text, word in (("nan", "NaN"), ("inf", "Infinity"), ("-inf", "-Infinity")):
+            texts = pc.if_else(pc.equal(texts, text), pa.scalar(word, pa.large_string()), texts)
+    elif not (data_type.is_numeric or data_type.kind in (TypeKind.BOOLEAN, TypeKind.ARRAY)):
+        texts = _quoted(texts)
+    return pc.fill_null(texts, "null")
+
+
+def _quoted(texts: pa.LargeStringArray) -> pa.LargeStringArray:
+    texts = pc.replace_substring(pc.replace_substring(texts, "\\", "\\\\"), '"', '\\"')
+    has_control = pc.match_substring_regex(texts, _CONTROL)
+    if pc.any(has_control).as_py():
+        for character, short in _SHORT.items():
+            texts = pc.replace_substring(texts, character, short)
+        for code in range(32):
+            if chr(code) not in _SHORT:
+                texts = pc.replace_substring(texts, chr(code), f"\\u{code:04x}")
+    return beside('"', texts, '"')

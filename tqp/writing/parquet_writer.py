@@ -1,0 +1,62 @@
+"""Parquet, in row groups of the size that DuckDB writes."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tqp.core.arguments import unique_names
+from tqp.core.datatypes import INTERVAL
+from tqp.core.errors import BindError, ExecutionError, UnsupportedError
+from tqp.data.column import Table
+from tqp.data.results.to_arrow import column_to_arrow
+from tqp.writing.replaced_files import written_beside
+
+ROW_GROUP_ROWS = 122_880
+_COMPRESSIONS = ("uncompressed", "snappy", "gzip", "brotli", "lz4", "lz4_raw", "zstd")
+
+
+def write_parquet(
+    table: Table, path: str, compression: str = "snappy", row_group_size: int = ROW_GROUP_ROWS
+) -> None:
+    """Writes the table to a file. A HUGEINT becomes a decimal of 38 digits, an ENUM its texts; names that repeat a, a_1, ...
+
+    Raises UnsupportedError for INTERVAL, which Arrow does not write, and ExecutionError that names the file if it cannot be
+    written.
+    """
+    compression = compression.lower()
+    if compression not in _COMPRESSIONS:
+        raise BindError(f"compression {compression!r}: choose one of {', '.join(_COMPRESSIONS)}")
+    if row_group_size < 1:
+        raise BindError(f"row_group_size={row_group_size}: a row group has at least one row")
+    names = unique_names(table.names)
+    for name, column in zip(names, table.columns, strict=True):
+        if column.data_type == INTERVAL:
+            raise UnsupportedError(
+                f'column "{name}": INTERVAL in a Parquet file is not supported; cast it to VARCHAR'
+            )
+    if not names:
+        raise BindError("a Parquet file has at least one column")
+    try:
+        with written_beside(path) as temporary:
+            schema = _part(table, names, 0, 0).schema
+            how = {"uncompressed": "none", "lz4_raw": "lz4"}.get(compression, compression)
+            with pq.ParquetWriter(temporary, schema, compression=how) as writer:
+                for start in range(0, table.num_rows, row_group_size):
+                    stop = min(start + row_group_size, table.num_rows)
+                    writer.write_table(_part(table, names, start, stop), row_group_size=row_group_size)
+    except pa.ArrowException as error:
+        raise ExecutionError(f"cannot write {path}: {error}") from error
+
+
+def _part(table: Table, names: tuple[str, ...], start: int, stop: int) -> pa.Table:
+    """Some rows; texts are those of one kind of Arrow array in all parts."""
+    arrays = []
+    for name, column in zip(names, table.columns, strict=True):
+        array = column_to_arrow(name, column.cut(start, stop))
+        if pa.types.is_dictionary(array.type) or pa.types.is_large_string(array.type):
+            array = array.cast(pa.string())
+        elif pa.types.is_large_binary(array.type):
+            array = array.cast(pa.binary())
+        arrays.append(array)
+    return pa.Table.from_arrays(arrays, names=list(names))
