@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from itertools import combinations_with_replacement
@@ -36,6 +37,15 @@ from tqp.planner.functions.overloads import ANY
 _MAX_PAIRS = 150
 _ALONE = 50
 _FORMS = ("{0}({1})", "{0}(DISTINCT {1})", "{0}({1}) FILTER (WHERE f)")
+#: How those are called that take more than the value `v`; `w` is a number beside it, which is NULL in some rows.
+_ARGUMENTS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("quantile_cont", "quantile_disc"), ("v, 0.3", "v, -0.9", "v, 0", "v, 0.5")),
+    "string_agg": ("v::VARCHAR, '→' ORDER BY v::VARCHAR", "v::VARCHAR ORDER BY w, v::VARCHAR DESC"),
+    **dict.fromkeys(("first", "last"), ("v", "w ORDER BY v, w", "v ORDER BY w DESC NULLS LAST, v")),
+}
+_OF_PAIRS = ("v, w", "w, v")
+#: Approximate ones, whose values are not DuckDB's.
+_APPROXIMATE = frozenset(("approx_count_distinct", "approx_quantile"))
 
 Group = tuple[str | None, ...]
 
@@ -58,8 +68,12 @@ def calls() -> Iterator[tuple[str, str]]:
     for name in registry.aggregate_names():
         if registry.main_spelling(name) != name:
             continue
+        if name in _APPROXIMATE:
+            continue
         for overload in registry.aggregate_overloads(name) or ():
-            (parameter,) = overload.parameters
+            if not overload.parameters or (name == "string_agg" and len(overload.parameters) > 1):
+                continue
+            parameter = overload.parameters[0]
             if parameter == ANY:
                 yield from ((name, each) for each in ALL_TYPES)
             elif isinstance(parameter, DataType) and parameter.kind is TypeKind.DECIMAL:
@@ -68,27 +82,44 @@ def calls() -> Iterator[tuple[str, str]]:
                 yield name, str(parameter)
 
 
+#: Numbers beside the values.
+_NUMBERS = ("NULL", "0", "1.5", "-2", "1000000.25")
+
+
+def _has_one_mode(group: Group) -> bool:
+    """Whether one value is more frequent than any other, so that it is the mode whatever the order."""
+    counts = sorted(Counter(value for value in group if value is not None).values())
+    return len(counts) < 2 or counts[-1] > counts[-2]
+
+
 class Trial:
     """An aggregate of one type in both engines."""
 
     def __init__(self, name: str, sql_type: str, oracle: DuckDB, report: Report) -> None:
         self.name, self.sql_type, self.oracle, self.report = name, sql_type, oracle, report
         self.groups = groups_of(sql_type)
+        if name == "mode":
+            self.groups = [group for group in self.groups if _has_one_mode(group)]
+        numbers = Random(name)
         rows = (
-            f"({place}, {literal(value, sql_type)}, {position % 2 == 0})"
+            f"({place}, {literal(value, sql_type)}, {position % 2 == 0}, {numbers.choice(_NUMBERS)})"
             for place, group in enumerate(self.groups)
             for position, value in enumerate(group)
         )
-        oracle.connection.execute(f"CREATE OR REPLACE TABLE t (g BIGINT, v {sql_type}, f BOOLEAN)")
+        oracle.connection.execute(f"CREATE OR REPLACE TABLE t (g BIGINT, v {sql_type}, f BOOLEAN, w DOUBLE)")
         oracle.connection.execute(f"INSERT INTO t VALUES {', '.join(rows)}")
         stored = "CAST(v AS VARCHAR) AS v" if sql_type in AS_TEXT else "v"
-        self.arrow = arrow_of(oracle.connection.sql(f"SELECT g, {stored}, f FROM t"))
-        self.source = f"(SELECT g, CAST(v AS {sql_type}) AS v, f FROM t) q" if sql_type in AS_TEXT else "t"
+        self.arrow = arrow_of(oracle.connection.sql(f"SELECT g, {stored}, f, w FROM t"))
+        self.source = f"(SELECT g, CAST(v AS {sql_type}) AS v, f, w FROM t) q" if sql_type in AS_TEXT else "t"
 
     def run(self, engines: Sequence[Tqp]) -> None:
         """All forms."""
-        for form in _FORMS:
-            call = form.format(self.name, "v")
+        pairs = len((registry.aggregate_overloads(self.name) or ())[0].parameters) > 1
+        arguments = _ARGUMENTS.get(self.name, _OF_PAIRS if pairs else ("v",))
+        forms = (form.format(self.name, each) for form in _FORMS for each in arguments)
+        for call in forms:
+            if self.name == "mode" and "DISTINCT" in call or "DISTINCT" in call and "ORDER BY w" in call:
+                continue
             shown = self.oracle.ask(f"SELECT typeof({call}) FROM t WHERE g < 0")
             is_interval = not isinstance(shown, str) and shown[0][0].value == "INTERVAL"
             item = f"CAST({call} AS VARCHAR)" if is_interval else call
@@ -150,7 +181,7 @@ def main(arguments: list[str]) -> int:
     engines = [Tqp("host"), Tqp("torch")]
     for name, sql_type in chosen:
         # DuckDB's medians are not exact, but for DOUBLEs
-        as_duckdb = name == "median" and sql_type != "DOUBLE"
+        as_duckdb = name in ("median", "quantile_cont") and sql_type != "DOUBLE"
         with medians_through_doubles() if as_duckdb else nullcontext():
             Trial(name, sql_type, oracle, report).run(engines)
         found = report.differences.get(f"{name} {sql_type}", [])

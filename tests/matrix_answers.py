@@ -10,11 +10,18 @@ from typing import Any
 Row = tuple[str | None, ...]
 
 #: These pick one of their arguments; which of two equal zeros is open.
-_OF_EQUALS = frozenset(("min", "max", "any_value", "median", "greatest", "least"))
+_OF_EQUALS = frozenset(
+    (
+        *("min", "max", "any_value", "median", "greatest", "least", "first", "last", "mode", "quantile_disc"),
+        *("arg_min", "arg_max", "arg_min_null", "arg_max_null", "arg_min_nulls_last", "arg_max_nulls_last"),
+    )
+)
 #: Sums of floats: what overflows, or is left of digits that cancel out, depends on the order, and on what is rounded on the way.
 _SUMS = frozenset(
     (
-        *("avg", "stddev_samp", "stddev_pop", "var_samp", "var_pop"),
+        *("avg", "stddev_samp", "stddev_pop", "var_samp", "var_pop", "sem", "skewness", "kurtosis"),
+        *("kurtosis_pop", "corr", "covar_pop", "covar_samp", "regr_slope", "regr_intercept", "regr_r2"),
+        *("regr_sxx", "regr_sxy", "regr_syy", "regr_avgx", "regr_avgy", "quantile_cont"),
         *("array_inner_product", "array_negative_inner_product"),
     )
 )

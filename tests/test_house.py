@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tqp
+from tests.aggregate_calls import aggregate_arguments
 from tqp.operators.scalar_kernels import SCALAR_FUNCTIONS
 from tqp.planner.functions.conditions import COMPARISONS
 from tqp.planner.functions.registry import SCALARS, aggregate_names, window_names
@@ -112,17 +113,16 @@ def test_every_aggregate_that_the_planner_knows_is_lowered() -> None:
     with tqp.connect() as connection:
         connection.register("t", {"x": np.array([1, 2]), "b": np.array([True, False])})
         for name in aggregate_names():
-            argument = "b" if name.startswith(("bool_", "count_if", "countif")) else "x"
-            assert len(connection.sql(f"SELECT {name}({argument}) FROM t").fetchall()) == 1
+            arguments = aggregate_arguments(name, "x", "b")
+            assert len(connection.sql(f"SELECT {name}({arguments}) FROM t").fetchall()) == 1
 
 
 def test_every_window_function_and_aggregate_is_lowered_over_partitions() -> None:
     with tqp.connect() as connection:
         connection.register("t", {"x": np.array([1, 2]), "b": np.array([True, False])})
-        arguments = dict.fromkeys(("row_number", "percent_rank", "cume_dist"), "") | {"nth_value": "x, 1"}
-        for name in (*window_names(), *aggregate_names()):
-            argument = "b" if name.startswith(("bool_", "count_if", "countif")) else arguments.get(name, "x")
-            argument = "" if "rank" in name else argument
-            assert (
-                len(connection.sql(f"SELECT {name}({argument}) OVER (PARTITION BY b) FROM t").fetchall()) == 2
-            )
+        others = dict.fromkeys(("row_number", "percent_rank", "cume_dist"), "") | {"nth_value": "x, 1"}
+        calls = {name: others.get(name, "" if "rank" in name else "x") for name in window_names()}
+        calls |= {name: aggregate_arguments(name, "x", "b") for name in aggregate_names()}
+        for name, arguments in calls.items():
+            query = f"SELECT {name}({arguments}) OVER (PARTITION BY b) FROM t"
+            assert len(connection.sql(query).fetchall()) == 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -18,16 +20,16 @@ _SORTED_SPAN = 1 << 32
 _HALF = 1 << 31
 
 
-def one_of_each(group_ids: Tensor, keys: Tensor, validity: Tensor | None = None) -> Tensor:
-    """bool [n], true for one row of each distinct (group, key) pair among the valid rows.
+def one_of_each(group_ids: Tensor, keys: Sequence[Tensor], validity: Tensor | None = None) -> Tensor:
+    """bool [n], true for one row of each distinct combination of group and keys among the valid rows.
 
-    `keys`: integers [n] or [n, 2]; of floats, their `ordered_bits`.
+    `keys`: integers, each [n] or [n, 2]; of floats, their `ordered_bits`.
     """
     if validity is None:
-        return one_of_each_combination([group_ids, keys])
+        return one_of_each_combination([group_ids, *keys])
     rows = row_indices(validity)
     chosen = torch.zeros_like(validity)
-    chosen[rows] = one_of_each_combination([take(group_ids, rows), take(keys, rows)])
+    chosen[rows] = one_of_each_combination([take(each, rows) for each in (group_ids, *keys)])
     return chosen
 
 
@@ -44,7 +46,7 @@ def count_distinct_by_group(
                 group_ids, keys = take(group_ids, rows), take(keys, rows)
             if keys.shape[0]:
                 return torch.from_numpy(_count_sorted(group_ids.numpy(), num_groups, keys.numpy(), low, span))
-    return aggregates.count_by_group(group_ids, num_groups, one_of_each(group_ids, keys, validity))
+    return aggregates.count_by_group(group_ids, num_groups, one_of_each(group_ids, [keys], validity))
 
 
 def _count_sorted(group_ids: Array, num_groups: int, keys: Array, low: int, span: int) -> Array:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tqp.operators.groups import aggregates
+from tqp.operators.groups import aggregates, bits
 from tqp.operators.joins.pairs import mark_rows
 from tqp.operators.memory import allocation
 from tqp.operators.numbers import wide
@@ -82,5 +82,6 @@ FOLDS: dict[str, Fold] = {
     "bool_and": Fold(aggregates.bool_and_by_group, aggregates.bool_and_all, torch.logical_and),
     "bool_or": Fold(aggregates.bool_or_by_group, aggregates.bool_or_all, torch.logical_or),
     "product": Fold(product_by_group, product_all, torch.mul),
+    **{each: Fold(bits.BY_GROUP[each], bits.OF_ALL[each], bits.MERGES[each]) for each in bits.BY_GROUP},
     "present": Fold(_mark, None, torch.logical_or),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime, timedelta
 
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
@@ -21,6 +21,7 @@ from tqp.planner.algebra.expressions import (
     Predict,
     QuantifiedComparison,
     ScalarSubquery,
+    SortKey,
     Value,
 )
 from tqp.planner.functions.registry import SCALARS
@@ -72,6 +73,7 @@ def format_operand(expression: Expression, names: Names, binding: int) -> str:
         case AggregateCall():
             arguments = ", ".join(format_operand(argument, names, 0) for argument in expression.arguments)
             function, distinct = expression.function, "DISTINCT " if expression.distinct else ""
+            arguments += f" ORDER BY {sort_keys_text(expression.order, names)}" if expression.order else ""
             text = "count(*)" if function == "count_star" else f"{function}({distinct}{arguments})"
             if expression.filter is None:
                 return text
@@ -86,6 +88,16 @@ def format_operand(expression: Expression, names: Names, binding: int) -> str:
             operator = "" if infix is None else infix.operator
             return f"({operands}) {operator} {'ALL' if expression.is_all else 'ANY'} (subquery)"
     return type(expression).__name__
+
+
+def sort_keys_text(keys: Iterable[SortKey], names: Names) -> str:
+    """a DESC, b"""
+    return ", ".join(
+        format_expression(key.expression, names)
+        + (" DESC" if key.descending else "")
+        + (" NULLS FIRST" if key.nulls_first else "")
+        for key in keys
+    )
 
 
 def _format_call(call: Call, names: Names, binding: int) -> str:

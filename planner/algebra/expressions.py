@@ -239,7 +239,10 @@ class Predict(Expression):
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall(Expression):
-    """An aggregate of `planner/functions/`: count_star, count, sum, avg, min, max, ... Only inside Aggregate."""
+    """An aggregate of `planner/functions/`: count_star, count, sum, avg, min, max, ... Only inside Aggregate.
+
+    `order`: of the rows of a group, for a function that minds it; ties as the rows come, as do all rows without one.
+    """
 
     function: str
     arguments: tuple[Expression, ...]
@@ -247,15 +250,19 @@ class AggregateCall(Expression):
     distinct: bool = False
     filter: Expression | None = None
     span: tuple[int, int] | None = field(default=None, compare=False)
+    order: tuple[SortKey, ...] = ()
 
     @property
     def inputs(self) -> tuple[Expression, ...]:
-        return self.arguments if self.filter is None else (*self.arguments, self.filter)
+        inputs = self.arguments if self.filter is None else (*self.arguments, self.filter)
+        return (*inputs, *(key.expression for key in self.order)) if self.order else inputs
 
     def with_inputs(self, inputs: tuple[Expression, ...]) -> Expression:
-        if self.filter is None:
-            return replace(self, arguments=inputs)
-        return replace(self, arguments=inputs[:-1], filter=inputs[-1])
+        given = iter(inputs)
+        arguments = tuple([next(given) for _ in self.arguments])
+        condition = None if self.filter is None else next(given)
+        order = tuple([replace(key, expression=next(given)) for key in self.order])
+        return replace(self, arguments=arguments, filter=condition, order=order)
 
 
 @dataclass(frozen=True, slots=True)

@@ -300,7 +300,7 @@ def _aggregate_field(
         (not grouped and function.of_nothing is None)
         or function.fewest_values > 1
         or call.filter is not None
-        or nullable(argument, fields)
+        or any(nullable(each, fields) for each in call.arguments)
     )
     if function.picks_value:
         distinct = expression_distinct(argument, fields)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tqp.core.schema import Field, Schema
-from tqp.planner.algebra.expression_text import Names
+from tqp.planner.algebra.expression_text import Names, sort_keys_text
 from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression, SortKey, conjuncts
 from tqp.planner.algebra.field_facts import (
     aggregate_fields,
@@ -33,10 +33,10 @@ from tqp.planner.algebra.node_text import (
     grouping_text,
     limit_text,
     outputs_text,
-    sort_keys_text,
 )
 from tqp.planner.algebra.unique_sets import ONE_ROW, UniqueSets, few, renamed_sets
 from tqp.planner.algebra.window import Window
+from tqp.planner.functions.registry import AGGREGATES
 
 __all__ = [
     "Aggregate",
@@ -199,7 +199,10 @@ class Aggregate(LogicalPlan):
         return (self.reads,)
 
     def minds_order(self, is_seen: bool) -> bool:
-        return False
+        return any(
+            AGGREGATES[call.function].minds_order and not call.order and call.span is not None
+            for call in self.aggregates
+        )
 
     def source_of(self, columns: Ids) -> LogicalPlan | None:
         return self.input if columns <= self.passed_ids else None

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tqp.core.schema import Field
-from tqp.planner.algebra.expression_text import Names, format_expression, format_operand
+from tqp.planner.algebra.expression_text import (
+    Names,
+    format_expression,
+    format_operand,
+    sort_keys_text,
+)
 from tqp.planner.algebra.expressions import AggregateCall, Expression, SortKey
 from tqp.planner.algebra.window_calls import (
     BoundKind,
@@ -48,16 +53,6 @@ def grouping_text(
     """by a, b: sum(x) AS s"""
     grouped, measures = list_text(keys, names), outputs_text(fields, aggregates, names)
     return (f" by {grouped}" if grouped else "") + (f": {measures}" if measures else "")
-
-
-def sort_keys_text(keys: Iterable[SortKey], names: Names) -> str:
-    """a DESC, b"""
-    return ", ".join(
-        format_expression(key.expression, names)
-        + (" DESC" if key.descending else "")
-        + (" NULLS FIRST" if key.nulls_first else "")
-        for key in keys
-    )
 
 
 def window_text(

@@ -8,7 +8,7 @@ from enum import Enum
 from operator import is_
 
 from tqp.core.datatypes import DataType
-from tqp.planner.algebra.expressions import AggregateCall, Expression, HasExpressions
+from tqp.planner.algebra.expressions import AggregateCall, Expression, HasExpressions, SortKey
 
 
 class FrameMode(Enum):
@@ -115,24 +115,27 @@ class WindowCall(HasExpressions):
     distinct: bool = False
     filter: Expression | None = None
     span: tuple[int, int] | None = field(default=None, compare=False)
+    order: tuple[SortKey, ...] = ()  # inside the call: of the rows of a frame
 
     @property
     def aggregate(self) -> AggregateCall:
         """The call as an aggregate of the rows of one frame."""
         return AggregateCall(
-            self.function, self.arguments, self.data_type, self.distinct, self.filter, self.span
+            self.function, self.arguments, self.data_type, self.distinct, self.filter, self.span, self.order
         )
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
         filtered = () if self.filter is None else (self.filter,)
-        return (*self.arguments, *filtered, *self.frame.expressions)
+        order = (key.expression for key in self.order)
+        return (*self.arguments, *filtered, *order, *self.frame.expressions)
 
     def map_expressions(self, function: Callable[[Expression], Expression]) -> WindowCall:
         arguments = tuple([function(argument) for argument in self.arguments])
         condition = None if self.filter is None else function(self.filter)
         frame = self.frame.map_expressions(function)
-        same = all(map(is_, arguments, self.arguments))
+        order = tuple([key.map_expressions(function) for key in self.order])
+        same = all(map(is_, (*arguments, *order), (*self.arguments, *self.order)))
         if same and condition is self.filter and frame is self.frame:
             return self
-        return replace(self, arguments=arguments, filter=condition, frame=frame)
+        return replace(self, arguments=arguments, filter=condition, frame=frame, order=order)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from tqp.core.datatypes import HUGEINT, TypeKind
-from tqp.planner.algebra.expressions import AggregateCall
-from tqp.planner.functions.declaration import aggregate
+from tqp.core.errors import BindError
+from tqp.planner.algebra.expressions import AggregateCall, Expression, Literal
+from tqp.planner.functions.declaration import aggregate, constant_number
 from tqp.planner.functions.ranges import Range, within
 
 
@@ -31,12 +35,48 @@ def _sum_of_sums(call: AggregateCall, known: Range | None, rows: int) -> Range |
     )
 
 
+def _bits(call: AggregateCall, known: Range | None, rows: int) -> Range | None:
+    """What has no more bits than the values, and no sign where these have none."""
+    if known is None:
+        return None
+    bits = max(each.bit_length() for each in known)
+    return (0 if known[0] >= 0 else -(1 << bits), (1 << bits) - 1)
+
+
+def _is_refused_of_infinity(call: AggregateCall, known: Range | None, rows: int) -> bool:
+    return True
+
+
+def _check_fraction(arguments: Sequence[Expression]) -> None:
+    """The second argument of a quantile."""
+    value = constant_number(arguments[1])
+    if value is None:
+        raise BindError("the fraction of a quantile must be a constant number")
+    if not -1 <= value <= 1:
+        raise BindError("the fraction of a quantile must be between -1 and 1")
+
+
+def _check_separator(arguments: Sequence[Expression]) -> None:
+    if not isinstance(arguments[1], Literal):
+        raise BindError("the separator must be a constant")
+
+
+_PICKS: dict[str, Any] = {"picks_value": True, "minds_order": True}
+_OF_PAIRS = "DOUBLE DOUBLE -> DOUBLE"
+_QUANTILE: dict[str, Any] = {"check": _check_fraction}
+
 AGGREGATE_FUNCTIONS = (
-    aggregate("count_star", of_nothing=0, counts=True),
+    aggregate("count_star", "-> BIGINT", of_nothing=0, counts=True),
     aggregate("count", "ANY -> BIGINT", of_nothing=0, counts=True),
+    aggregate("approx_count_distinct", "ANY -> BIGINT", of_nothing=0, ignores_duplicates=True),
     aggregate(
         "sum",
         *("INTEGERS -> HUGEINT", "BOOLEAN -> HUGEINT", "DOUBLE -> DOUBLE", "DECIMAL -> widened"),
+        *(
+            f"sum_no_overflow: {each}"
+            for each in ("INTEGER -> HUGEINT", "BIGINT -> HUGEINT", "DECIMAL -> widened")
+        ),
+        "fsum kahan_sum sumkahan: DOUBLE -> DOUBLE",
         "count_if countif: BOOLEAN -> HUGEINT",
         range=_sum,
         raises=_sum_overflows,
@@ -48,22 +88,73 @@ AGGREGATE_FUNCTIONS = (
         "avg mean",
         *("INTEGERS -> DOUBLE", "DOUBLE -> DOUBLE", "DECIMAL -> DOUBLE"),
         *("TIMESTAMP -> TIMESTAMP", "TIMESTAMP_TZ -> TIMESTAMP_TZ", "TIME -> TIME"),
+        "favg: DOUBLE -> DOUBLE",
         raises=_sum_overflows,
         unsupported=frozenset((TypeKind.INTERVAL,)),
     ),
     aggregate("min", "ANY -> same", picks_value=True, ignores_duplicates=True),
     aggregate("max", "ANY -> same", picks_value=True, ignores_duplicates=True),
-    aggregate("any_value arbitrary", "ANY -> same", picks_value=True, ignores_duplicates=True),
+    aggregate("any_value arbitrary", "ANY -> same", ignores_duplicates=True, **_PICKS),
+    aggregate("first", "ANY -> same", **_PICKS),
+    aggregate("last", "ANY -> same", **_PICKS),
+    *(
+        aggregate(names, "ANY ANY -> same", ignores_duplicates=True, **_PICKS)
+        for names in (
+            *("arg_min argmin min_by", "arg_max argmax max_by", "arg_min_null", "arg_max_null"),
+            *("arg_min_nulls_last", "arg_max_nulls_last"),
+        )
+    ),
+    aggregate("mode", "ANY -> same", **_PICKS),
     aggregate("bool_and", "BOOLEAN -> BOOLEAN", ignores_duplicates=True),
     aggregate("bool_or", "BOOLEAN -> BOOLEAN", ignores_duplicates=True),
+    aggregate("bit_and", "INTEGERS -> same", ignores_duplicates=True, range=_bits),
+    aggregate("bit_or", "INTEGERS -> same", ignores_duplicates=True, range=_bits),
+    aggregate("bit_xor", "INTEGERS -> same", range=_bits),
     aggregate("product", "DOUBLE -> DOUBLE"),
+    aggregate(
+        "string_agg group_concat listagg",
+        "ANY -> text",
+        "ANY VARCHAR -> text",
+        check=_check_separator,
+        minds_order=True,
+    ),
+    # moments
     aggregate("stddev_samp stddev", "DOUBLE -> DOUBLE", fewest_values=2),
     aggregate("stddev_pop", "DOUBLE -> DOUBLE"),
     aggregate("var_samp variance", "DOUBLE -> DOUBLE", fewest_values=2),
     aggregate("var_pop", "DOUBLE -> DOUBLE"),
+    aggregate("sem", "DOUBLE -> DOUBLE"),
+    aggregate("skewness", "DOUBLE -> DOUBLE", fewest_values=3, raises=_is_refused_of_infinity),
+    aggregate("kurtosis", "DOUBLE -> DOUBLE", fewest_values=4, raises=_is_refused_of_infinity),
+    aggregate("kurtosis_pop", "DOUBLE -> DOUBLE", fewest_values=2, raises=_is_refused_of_infinity),
+    aggregate("entropy", "ANY -> DOUBLE", of_nothing=0.0),
+    # pairs of numbers
+    aggregate("corr", _OF_PAIRS),
+    aggregate("covar_pop", _OF_PAIRS),
+    aggregate("covar_samp", _OF_PAIRS, fewest_values=2),
+    aggregate("regr_count", "DOUBLE DOUBLE -> UINTEGER", of_nothing=0),
+    *(aggregate(f"regr_{each}", _OF_PAIRS) for each in ("avgx", "avgy", "sxx", "syy", "sxy", "slope")),
+    aggregate("regr_intercept", _OF_PAIRS, fewest_values=2),
+    aggregate("regr_r2", _OF_PAIRS, fewest_values=2),
+    # quantiles
+    aggregate("median", "ANY -> middle", unsupported=frozenset((TypeKind.BLOB, TypeKind.ARRAY, TypeKind.LIST, TypeKind.STRUCT))),
     aggregate(
-        "median",
-        "ANY -> middle",
-        unsupported=frozenset((TypeKind.BLOB, TypeKind.ARRAY, TypeKind.LIST, TypeKind.STRUCT)),
+        "quantile_cont",
+        *(f"{each} DOUBLE -> middle" for each in ("INTEGERS", "FLOAT", "DOUBLE", "DECIMAL")),
+        *(f"{each} DOUBLE -> middle" for each in ("DATE", "TIMESTAMP", "TIMESTAMP_TZ", "TIME")),
+        unsupported=frozenset((TypeKind.INTERVAL,)),
+        **_QUANTILE,
+    ),
+    aggregate("quantile_disc quantile", "ANY DOUBLE -> same", picks_value=True, **_QUANTILE),
+    aggregate(
+        "approx_quantile",
+        *(f"{each} FLOAT -> same" for each in ("INTEGERS", "FLOAT", "DOUBLE", "DECIMAL")),
+        *(f"{each} FLOAT -> same" for each in ("DATE", "TIMESTAMP", "TIMESTAMP_TZ", "TIME")),
+        **_QUANTILE,
+    ),
+    aggregate(
+        "mad",
+        *("FLOAT -> FLOAT", "DOUBLE -> DOUBLE", "DECIMAL -> same"),
+        *(f"{each} -> INTERVAL" for each in ("DATE", "TIMESTAMP", "TIMESTAMP_TZ", "TIME")),
     ),
 )

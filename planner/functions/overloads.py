@@ -19,6 +19,7 @@ from tqp.core.datatypes import (
     INTEGER,
     MAX_DECIMAL_PRECISION,
     NULL,
+    VARCHAR,
     DataType,
     TypeKind,
     decimal,
@@ -276,7 +277,7 @@ def _middle(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
     """median: integers average to DOUBLE, dates to TIMESTAMP; what cannot be averaged stays."""
     kind = types[0].kind
     if kind is TypeKind.NULL:
-        return (DOUBLE,), DOUBLE
+        return (DOUBLE, *types[1:]), DOUBLE
     if types[0].is_integer:
         return types, DOUBLE
     return types, DataType(TypeKind.TIMESTAMP) if kind is TypeKind.DATE else types[0]
@@ -297,6 +298,7 @@ _RESULT_RULES: dict[str, _Rule] = {
     "rounded": _rounded,
     "widened": lambda types, _: (types, decimal(MAX_DECIMAL_PRECISION, types[0].scale)),
     "middle": _middle,
+    "text": lambda types, _: ((VARCHAR, *types[1:]), VARCHAR),
     "similarity": _similarity,
     "part": _part,
 }

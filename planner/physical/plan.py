@@ -13,7 +13,7 @@ from math import prod
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.schema import Field, Schema, TableSource
-from tqp.planner.algebra.expression_text import Names, format_expression
+from tqp.planner.algebra.expression_text import Names, format_expression, sort_keys_text
 from tqp.planner.algebra.expressions import (
     AggregateCall,
     Call,
@@ -33,7 +33,6 @@ from tqp.planner.algebra.node_text import (
     limit_text,
     list_text,
     outputs_text,
-    sort_keys_text,
     window_text,
 )
 from tqp.planner.algebra.window_calls import WindowCall

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from tests import reference
-from tqp.operators.groups import aggregates, moments
+from tqp.operators.groups import aggregates, moments, quantiles
+from tqp.operators.groups.ordered import extreme_rows, order_values
 from tqp.operators.numbers import wide
 
 NUM_GROUPS = 5  # group 4 stays empty
@@ -254,7 +255,7 @@ def test_variance_and_median(dtype: torch.dtype, num_rows: int, nulls: str) -> N
     got = with_none((state.m2 / state.counts).tolist(), kept, ids)
     pairs = zip(got, expected, strict=True)
     assert all(a is b is None or a == pytest.approx(b, rel=1e-12, abs=1e-12) for a, b in pairs)
-    medians = moments.median_by_group(values, group_ids, NUM_GROUPS, validity)
+    medians = quantiles.median_by_group(values, order_values(values, group_ids, NUM_GROUPS, validity))
     expected = reference.aggregate(reference.median, kept, ids, NUM_GROUPS)
     assert with_none(medians.tolist(), kept, ids) == expected
 
@@ -262,7 +263,9 @@ def test_variance_and_median(dtype: torch.dtype, num_rows: int, nulls: str) -> N
 @pytest.mark.parametrize("nulls", NULLS)
 def test_median_of_scaled_integers_rounds_down(nulls: str) -> None:
     kept, values, validity, ids, group_ids = draw(torch.int64, 200, nulls)
-    medians = moments.median_integers_by_group(values, group_ids, NUM_GROUPS, validity)
+    medians = quantiles.median_integers_by_group(
+        values, order_values(values, group_ids, NUM_GROUPS, validity)
+    )
 
     def middle(group: list[int]) -> int:
         ordered = sorted(group)
@@ -295,28 +298,29 @@ def test_float_sums_do_not_depend_on_the_threads() -> None:
 
 
 @pytest.mark.parametrize(("halves", "expected"), [("down", -2), ("to_zero", -1), ("away", -2)])
-def test_halves_of_medians_below_zero(halves: moments.Halves, expected: int) -> None:
+def test_halves_of_medians_below_zero(halves: quantiles.Halves, expected: int) -> None:
     values, group_ids = torch.tensor([-1, -2]), torch.tensor([0, 0])
-    assert moments.median_integers_by_group(values, group_ids, 1, None, halves).tolist() == [expected]
-    assert moments.median_integers_by_group(-values, group_ids, 1, None, halves).tolist() == [
-        {"down": 1, "to_zero": 1, "away": 2}[halves]
-    ]
+    for sign, middle in ((1, expected), (-1, {"down": 1, "to_zero": 1, "away": 2}[halves])):
+        numbers = sign * values
+        found = quantiles.median_integers_by_group(numbers, order_values(numbers, group_ids, 1), halves)
+        assert found.tolist() == [middle]
 
 
 def test_median_of_wide_integers_rounds_down() -> None:
     numbers = [-(10**38) + 1, -(10**38) + 4, 3, 10**38 - 1, 10**38 - 4, 5, -3, 0]
     group_ids = torch.tensor([0, 0, 1, 2, 2, 3, 4, 4])
-    medians = moments.median_integers_by_group(wide.from_ints(numbers), group_ids, 6)
+    values = wide.from_ints(numbers)
+    medians = quantiles.median_integers_by_group(values, order_values(values, group_ids, 6))
     assert wide.to_ints(medians)[:5] == [-(10**38) + 2, 3, 10**38 - 3, 5, -2]
 
 
 def test_extreme_rows_of_intervals_are_the_last_of_equal_ones() -> None:
     intervals = torch.tensor([[0, 30, 0], [1, 0, 0], [0, 29, 86_400_000_000], [0, 1, 0], [0, 0, 5]])
     group_ids = torch.tensor([1, 1, 1, 2, 2])
-    assert moments.extreme_rows(intervals, group_ids, 3).tolist() == [-1, 2, 4]
-    assert moments.extreme_rows(intervals, group_ids, 3, greatest=True).tolist() == [-1, 2, 3]
+    assert extreme_rows(intervals, group_ids, 3).tolist() == [-1, 2, 4]
+    assert extreme_rows(intervals, group_ids, 3, greatest=True).tolist() == [-1, 2, 3]
     valid = torch.tensor([True, True, False, False, True])
-    assert moments.extreme_rows(intervals, group_ids, 3, valid, greatest=True).tolist() == [-1, 1, 4]
+    assert extreme_rows(intervals, group_ids, 3, valid, greatest=True).tolist() == [-1, 1, 4]
 
 
 def test_variance_of_a_single_infinity_is_zero() -> None:

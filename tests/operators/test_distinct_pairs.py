@@ -34,7 +34,7 @@ def test_distinct_pairs(
     pairs = list(zip(group_ids.tolist(), keys.tolist(), valid.tolist(), strict=True))
     expected = {(group, key) for group, key, is_valid in pairs if is_valid}
 
-    chosen = one_of_each(group_ids, keys, validity).tolist()
+    chosen = one_of_each(group_ids, [keys], validity).tolist()
     rows = [pair for pair, is_chosen in zip(pairs, chosen, strict=True) if is_chosen]
     assert len(rows) == len(expected) and {pair[:2] for pair in rows if pair[2]} == expected
 

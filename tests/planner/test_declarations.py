@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import tqp
+from tests.aggregate_calls import aggregate_arguments
 from tqp.core.datatypes import DataType, TypeKind, list_of
 from tqp.operators.scalar_kernels import SCALAR_FUNCTIONS, resolve
 from tqp.planner.algebra.expressions import ColumnRef
@@ -166,13 +167,13 @@ def _operator(name: str, arguments: list[str]) -> str:
 
 @pytest.mark.parametrize("backend", ["host", "torch"])
 def test_aggregates_need_as_many_values_as_they_say(backend: str) -> None:
+    rows = "(1, NULL, NULL), (2, 5, true), (3, 5, true), (3, 6, false), (3, 6, false), (3, 9, false)"
     with tqp.connect(backend=backend) as connection:
         for name, function in AGGREGATES.items():
             overloads = aggregate_overloads(name)
-            if not overloads:
+            if not overloads or not overloads[0].parameters:
                 continue
-            argument = "b" if str(overloads[0].parameters[0]) == "BOOLEAN" else "x"
-            rows = "(1, NULL, NULL), (2, 5, true), (3, 5, true), (3, 6, false), (3, 6, false)"
+            argument = aggregate_arguments(name, "x", "b")
             by_key = connection.sql(
                 f"SELECT {name}({argument}) FROM (VALUES {rows}) t(k, x, b) GROUP BY k ORDER BY k"
             ).fetchall()

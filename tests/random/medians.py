@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from tqp.core.datatypes import TIMESTAMP, DataType, TypeKind
-from tqp.operators.groups import moments
+from tqp.operators.groups import quantiles
+from tqp.operators.groups.ordered import OrderedGroups, middle_rows
 from tqp.operators.numbers import wide
 from tqp.operators.numbers.casts import resolve_cast
 from tqp.operators.rows.selection import take_padded
@@ -50,15 +51,15 @@ def medians_through_doubles() -> Iterator[Medians]:
         "median": _median_of_floats,
         "median_interval": _median_of_intervals,
     }
-    with patch.dict(moments.COLLECTED, kinds):
+    with patch.dict(quantiles.MEDIANS, kinds):
         yield taken
 
 
 def _median(
-    between: Callable[[Tensor, Tensor], Tensor], values: Tensor, *groups: Any, of_days: bool = False
+    between: Callable[[Tensor, Tensor], Tensor], values: Tensor, ordered: OrderedGroups, of_days: bool = False
 ) -> Tensor:
-    """The middle value of each group as it stands, or what is between the two; `groups` as kernels take them."""
-    rows = moments.median_rows(values, *groups)
+    """The middle value of each group as it stands, or what is between the two; halves are rounded by `between`."""
+    rows = middle_rows(ordered)
     lower, upper = (take_padded(values, each).to(torch.int64) for each in rows)
     if of_days:
         days_to_instants = resolve_cast(DataType(TypeKind.DATE), TIMESTAMP, False).function
@@ -67,8 +68,8 @@ def _median(
     return torch.where(is_one, lower, between(lower, upper))
 
 
-def _median_of_floats(values: Tensor, *groups: Any) -> Tensor:
-    rows = moments.median_rows(values, *groups)
+def _median_of_floats(values: Tensor, ordered: OrderedGroups) -> Tensor:
+    rows = middle_rows(ordered)
     lower, upper = (take_padded(values, each).to(torch.float64) for each in rows)
     return torch.where(rows[0] == rows[1], lower, lower + (upper - lower) * 0.5)
 
@@ -107,5 +108,5 @@ def _halves_of_differences(lower: Tensor, upper: Tensor, _: str) -> Tensor:
 
 
 def _median_of_intervals(*values_and_groups: Any) -> Tensor:
-    with patch.object(moments, "_half_way", _halves_of_differences):
-        return moments.median_intervals_by_group(*values_and_groups)
+    with patch.object(quantiles, "_half_way", _halves_of_differences):
+        return quantiles.median_intervals_by_group(*values_and_groups)

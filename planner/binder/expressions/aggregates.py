@@ -11,10 +11,19 @@ from sqlglot import exp
 from tqp.core.datatypes import BIGINT
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression, Subquery
+from tqp.planner.algebra.expressions import (
+    AggregateCall,
+    Cast,
+    ColumnRef,
+    Expression,
+    SortKey,
+    Subquery,
+)
 from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.expressions.aggregate_arguments import Written, sort_keys
 from tqp.planner.binder.expressions.coercion import cast_to, condition_of
 from tqp.planner.functions import registry as functions
+from tqp.planner.functions.declaration import AggregateFunction
 from tqp.planner.functions.overloads import NoOverloadError, resolve
 from tqp.planner.functions.type_rules import settle
 from tqp.planner.functions.unsupported import refuse_missing_form
@@ -55,21 +64,12 @@ class AggregateCollector:
     uses: int = 0  # calls as they are written, equal ones included
     is_inside: bool = False  # while one is bound
 
-    def bind(
-        self, binder: ExpressionBinder, node: exp.Anonymous, name: str, condition: exp.Expr | None
-    ) -> Expression:
+    def bind(self, binder: ExpressionBinder, call: Written, condition: exp.Expr | None) -> Expression:
         """A reference to the output column of the aggregate."""
-        span = span_of(node)
-        name = functions.main_spelling(name)
-        nodes: list[exp.Expr] = node.expressions
-        distinct = False
-        if nodes and isinstance(nodes[0], exp.Distinct):
-            distinct, nodes = True, nodes[0].expressions
-        for argument in nodes:
-            if isinstance(argument, exp.Order):
-                raise UnsupportedError(
-                    f"ORDER BY inside {name}() is not supported", span_of(argument) or span
-                )
+        node = call.node
+        span, name = span_of(node), functions.main_spelling(call.name)
+        if call.ignores_nulls:
+            raise UnsupportedError(f"IGNORE NULLS inside {name}() is not supported without OVER", span)
         if self.is_inside:
             raise BindError(
                 f"{name}() stands inside another aggregate; use a subquery for the inner one", head_span(node)
@@ -78,17 +78,22 @@ class AggregateCollector:
         outside, binder.scope.uses = binder.scope.uses, None
         try:
             filter_ = self._filter(binder, condition)
-            if name == "count" and not distinct and counts_rows(nodes, binder.scope):
-                return self._add(
-                    AggregateCall("count_star", (), BIGINT, False, filter_, span), "count_star()"
-                )
-            arguments = [binder.bind_flexible(argument) for argument in nodes]
+            made = self._call(binder, call, name, filter_)
         finally:
             binder.inside_aggregate = self.is_inside = False
             binder.scope.uses = outside
-        parts = arguments if filter_ is None else [*arguments, filter_]
-        self._refuse_outer(parts, binder.scope, name, span)
-        return self._add(aggregate_call(name, arguments, distinct, filter_, node), name)
+        if made.function != "count_star":
+            self._refuse_outer([*made.inputs], binder.scope, name, span)
+        return self._add(made, "count_star()" if made.function == "count_star" else name)
+
+    def _call(
+        self, binder: ExpressionBinder, call: Written, name: str, filter_: Expression | None
+    ) -> AggregateCall:
+        if name == "count" and not call.distinct and counts_rows(call.arguments, binder.scope):
+            return AggregateCall("count_star", (), BIGINT, False, filter_, span_of(call.node))
+        arguments = [binder.bind_flexible(argument) for argument in call.arguments]
+        order = tuple(sort_keys(binder, call.order, f"{name}()"))
+        return aggregate_call(name, arguments, call.distinct, filter_, call.node, order)
 
     def bind_grouping(self, binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
         """GROUPING(keys), or of all keys without any: a reference to its column."""
@@ -139,8 +144,12 @@ def aggregate_call(
     distinct: bool,
     filter_: Expression | None,
     node: exp.Anonymous,
+    order: tuple[SortKey, ...] = (),
 ) -> AggregateCall:
-    """The call of the overload that fits, its arguments cast; raises BindError, UnsupportedError."""
+    """The call of the overload that fits, its arguments cast; raises BindError, UnsupportedError.
+
+    `order`: of the rows, which a function that does not mind it leaves out.
+    """
     span = span_of(node)
     overloads = functions.aggregate_overloads(name)
     assert overloads
@@ -158,8 +167,38 @@ def aggregate_call(
         cast_to(settle(argument), target, span)
         for argument, target in zip(arguments, resolution.argument_types)
     )
+    _check_constants(name, function, values, node)
+    if distinct and any(_key_of(key) not in map(_key_of, values) for key in order):
+        raise BindError(
+            f"ORDER BY inside {name}(DISTINCT ...) must be by one of its arguments", head_span(node)
+        )
     distinct = distinct and not function.ignores_duplicates
-    return AggregateCall(function.name, values, resolution.result, distinct, filter_, span)
+    return AggregateCall(
+        function.name,
+        values,
+        resolution.result,
+        distinct,
+        filter_,
+        span,
+        order if function.minds_order else (),
+    )
+
+
+def _key_of(part: Expression | SortKey) -> Expression:
+    """What is ordered by, or an argument, without a cast of it."""
+    expression = part.expression if isinstance(part, SortKey) else part
+    return expression.input if isinstance(expression, Cast) else expression
+
+
+def _check_constants(
+    name: str, function: AggregateFunction, values: Sequence[Expression], node: exp.Anonymous
+) -> None:
+    """Raise BindError for a constant argument that is none, or is none that the function takes."""
+    if function.check is not None and len(values) > 1:
+        try:
+            function.check(values)
+        except BindError as error:
+            raise BindError(f"{name}(): {error.message}", head_span(node)) from None
 
 
 def counts_rows(arguments: Sequence[exp.Expr], scope: Scope) -> bool:

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.planner.algebra.expressions import Expression
+from tqp.planner.binder.expressions.aggregate_arguments import written
 from tqp.planner.binder.expressions.models import bind_model
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.binder.expressions.special_forms import bind_special_form
@@ -32,7 +33,7 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
     name = (written.name if isinstance(written, exp.Expr) else str(written)).lower()
     span = span_of(node)
     if functions.aggregate_overloads(name) is not None:
-        return bind_aggregate(binder, node, name, None)
+        return bind_aggregate(binder, node, None)
     if name == "exists" and node.expressions:
         return bind_exists(binder, node)
     if name in GROUPING_NAMES:
@@ -69,16 +70,25 @@ def _bind_grouping(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
 
 
 def bind_aggregate(
-    binder: ExpressionBinder, node: exp.Anonymous, name: str, condition: exp.Expr | None
+    binder: ExpressionBinder, node: exp.Anonymous | exp.WithinGroup, condition: exp.Expr | None
 ) -> Expression:
     """Hand an aggregate call to the collector of the block it belongs to, or say that it may not stand here."""
+    call = written(node)
+    assert call is not None
     outer = _block_of(binder.scope, [node] if condition is None else [node, condition])
     if outer is not None:
         assert outer.open_aggregates is not None
-        return outer.open_aggregates.bind(binder.for_scope(outer), node, name, condition)
+        return outer.open_aggregates.bind(binder.for_scope(outer), call, condition)
     if binder.aggregates is None:
-        raise BindError(f"aggregates such as {name}() are not allowed in {binder.clause}", head_span(node))
-    return binder.aggregates.bind(binder, node, name, condition)
+        raise BindError(
+            f"aggregates such as {call.name}() are not allowed in {binder.clause}", head_span(node)
+        )
+    return binder.aggregates.bind(binder, call, condition)
+
+
+def bind_within_group(binder: ExpressionBinder, node: exp.WithinGroup) -> Expression:
+    """aggregate(...) WITHIN GROUP (ORDER BY ...)."""
+    return bind_aggregate(binder, node, None)
 
 
 def bind_window(binder: ExpressionBinder, node: exp.Window) -> Expression:
@@ -123,11 +133,10 @@ def _has_query(node: exp.Expr) -> bool:
 
 def bind_filtered(binder: ExpressionBinder, node: exp.Filter) -> Expression:
     """aggregate(...) FILTER (WHERE condition)."""
-    call = node.this
-    if not isinstance(call, exp.Anonymous):
+    call = written(node.this)
+    if call is None:
         raise UnsupportedError("FILTER after this expression is not supported", span_of(node))
-    name = str(call.this).lower()
-    if functions.aggregate_overloads(name) is None:
-        refuse_missing(name, head_span(call))
-        raise BindError(f'FILTER needs an aggregate, and "{name}" is none', head_span(call))
-    return bind_aggregate(binder, call, name, node.expression.this)
+    if functions.aggregate_overloads(call.name) is None:
+        refuse_missing(call.name, head_span(call.node))
+        raise BindError(f'FILTER needs an aggregate, and "{call.name}" is none', head_span(call.node))
+    return bind_aggregate(binder, node.this, node.expression.this)

@@ -110,6 +110,24 @@ def _fmod(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Express
     return apply("subtract", (dividend, product), span, "fmod(), with its -,")
 
 
+def _call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def _geometric_mean(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    """geomean(x), a macro of DuckDB: exp(avg(ln(x)))."""
+    return binder.bind_flexible(_call("exp", _call("avg", _call("ln", nodes[0]))))
+
+
+def _weighted_average(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    """weighted_avg(x, w), a macro of DuckDB: the sum of x * w by the sum of the weights of values that are not NULL."""
+    value, weight = nodes
+    is_there = exp.Is(this=value, expression=exp.Null(), negate=True)
+    weights = exp.Case(ifs=[exp.If(this=is_there, true=weight)], default=exp.Literal.number(0))
+    product = exp.Mul(this=value, expression=weight.copy())
+    return binder.bind_flexible(exp.Div(this=_call("sum", product), expression=_call("sum", weights)))
+
+
 def _enum_operand(name: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
     value = binder.bind(nodes[0])
     if not value.data_type.is_enum:
@@ -212,6 +230,10 @@ _SPECIAL_FORMS: dict[str, tuple[_Bind, int, int | None]] = {
     "concat_ws": (_concat_ws, 2, None),
     "typeof": (_typeof, 1, 1),
     "fmod": (_fmod, 2, 2),
+    "geomean": (_geometric_mean, 1, 1),
+    "geometric_mean": (_geometric_mean, 1, 1),
+    "weighted_avg": (_weighted_average, 2, 2),
+    "wavg": (_weighted_average, 2, 2),
     "date": (lambda binder, nodes, span: cast_to(binder.bind_flexible(nodes[0]), DATE, span), 1, 1),
     "enum_code": (_enum_code, 1, 1),
     "enum_first": (partial(_enum_end, "enum_first", 0), 1, 1),

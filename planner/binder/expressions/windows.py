@@ -15,11 +15,11 @@ from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression
 from tqp.planner.algebra.logical_plan import LogicalPlan, Window
 from tqp.planner.algebra.window_calls import WHOLE_PARTITION, WindowCall
 from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.expressions.aggregate_arguments import Written, sort_keys, written
 from tqp.planner.binder.expressions.aggregates import aggregate_call, counts_rows
 from tqp.planner.binder.expressions.coercion import cast_to, condition_of
 from tqp.planner.binder.expressions.window_frames import bind_frame
 from tqp.planner.binder.select.named_windows import definition_of
-from tqp.planner.binder.unsupported_clauses import check_understood
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.overloads import NoOverloadError, resolve
 from tqp.planner.functions.type_rules import settle
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from tqp.planner.binder.select.grouping import GroupedRewriter
 
 
+#: The aggregates that window functions are with ORDER BY inside.
+_IN_ORDER = {"first_value": "first", "last_value": "last"}
+#: Formulas of aggregates.
+_MACROS = ("geomean", "geometric_mean", "wavg", "weighted_avg")
 #: PARTITION BY and ORDER BY.
 _Sorting = tuple[tuple[Expression, ...], tuple[SortKey, ...]]
 
@@ -86,39 +90,53 @@ class WindowCollector:
         return plan
 
     def _call(self, binder: ExpressionBinder, node: exp.Window) -> tuple[_Sorting, WindowCall]:
-        call, condition = node.this, None
-        if isinstance(call, exp.Filter):
-            call, condition = call.this, call.expression.this
-        if not isinstance(call, exp.Anonymous):
+        called, condition = node.this, None
+        if isinstance(called, exp.Filter):
+            called, condition = called.this, called.expression.this
+        call = written(called)
+        if call is None:
             raise UnsupportedError("OVER after this expression is not supported", span_of(node))
         definition = definition_of(node, self.definitions)
         partition = tuple(_keys(map(binder.bind, definition.partition)))
-        order = tuple(_sort_keys(binder, definition.order))
+        order = tuple(sort_keys(binder, definition.order, "a window"))
         frame = bind_frame(binder, definition.frame, order, len(definition.order))
-        name = functions.main_spelling(str(call.this).lower())
-        nodes, distinct, ignores = _written_arguments(call, name)
+        name = functions.main_spelling(call.name)
         kept = None
         if condition is not None:
             kept = condition_of(binder.bind_flexible(condition), span_of(condition))
         function = functions.window_overloads(name)
         if function is not None:
             declared = functions.WINDOWS[function[0].canonical]
-            for word, is_there in (("FILTER", condition is not None), ("DISTINCT", distinct)):
+            for word, is_there in (("FILTER", condition is not None), ("DISTINCT", call.distinct)):
                 if is_there:
-                    raise BindError(f"{word} is for aggregates, and {name}() is none", head_span(call))
-            if ignores and not declared.picks_value:
-                raise BindError(f"{name}() does not take IGNORE NULLS", head_span(call))
-            made = self._function(binder, declared, call, nodes)
+                    raise BindError(f"{word} is for aggregates, and {name}() is none", head_span(call.node))
+            if call.ignores_nulls and not declared.picks_value:
+                raise BindError(f"{name}() does not take IGNORE NULLS", head_span(call.node))
+            if call.order and (declared.name not in _IN_ORDER or call.ignores_nulls):
+                raise UnsupportedError(
+                    f"ORDER BY inside {name}() is not supported", span_of(call.order[0]) or span_of(called)
+                )
+        if function is not None and call.order:
+            name = _IN_ORDER[declared.name]
+        elif function is not None:
+            made = self._function(binder, declared, call.node, call.arguments)
             frame = frame if declared.takes_frame else WHOLE_PARTITION
-            return (partition, order), WindowCall(*made, frame, ignores, span=span_of(call))
-        aggregate = self._aggregate(binder, call, name, nodes, distinct, kept)
-        if ignores:
+            return (partition, order), WindowCall(*made, frame, call.ignores_nulls, span=span_of(call.node))
+        aggregate = self._aggregate(binder, call, name, kept)
+        if call.ignores_nulls:
             raise BindError(
-                "aggregates skip NULLs anyway; IGNORE NULLS is for lag() and the like", head_span(call)
+                "aggregates skip NULLs anyway; IGNORE NULLS is for lag() and the like", head_span(call.node)
             )
-        made = aggregate.function, aggregate.arguments, aggregate.data_type
         return (partition, order), WindowCall(
-            *made, frame, False, aggregate.distinct, aggregate.filter, aggregate.span
+            aggregate.function,
+            aggregate.arguments,
+            aggregate.data_type,
+            frame,
+            False,
+            aggregate.distinct,
+            aggregate.filter,
+            aggregate.span,
+            aggregate.order,
         )
 
     def _function(
@@ -147,56 +165,23 @@ class WindowCollector:
         return name, values, resolution.result
 
     def _aggregate(
-        self,
-        binder: ExpressionBinder,
-        node: exp.Anonymous,
-        name: str,
-        nodes: Sequence[exp.Expr],
-        distinct: bool,
-        kept: Expression | None,
+        self, binder: ExpressionBinder, call: Written, name: str, kept: Expression | None
     ) -> AggregateCall:
-        span = span_of(node)
+        node, span = call.node, span_of(call.node)
         if functions.aggregate_overloads(name) is None:
+            if name in _MACROS:
+                raise UnsupportedError(f"{name}() over a window is not supported", head_span(node))
             if functions.scalar_overloads(name) is not None:
                 raise BindError(f"{name}() is no window function and no aggregate", head_span(node))
             refuse_missing(name, head_span(node))
             raise BindError(f'there is no window function or aggregate "{name}"', head_span(node))
-        if name == "count" and not distinct and counts_rows(nodes, binder.scope):
+        if name == "count" and not call.distinct and counts_rows(call.arguments, binder.scope):
             return AggregateCall("count_star", (), BIGINT, False, kept, span)
-        arguments = [binder.bind_flexible(argument) for argument in nodes]
-        return aggregate_call(name, arguments, distinct, kept, node)
+        arguments = [binder.bind_flexible(argument) for argument in call.arguments]
+        order = tuple(sort_keys(binder, call.order, f"{name}()"))
+        return aggregate_call(name, arguments, call.distinct, kept, node, order)
 
 
 def _keys(keys: Iterable[Expression]) -> Iterator[Expression]:
     """Those that tell rows apart, each once."""
     return (key for key in dict.fromkeys(keys) if not isinstance(key, Literal))
-
-
-def _sort_keys(binder: ExpressionBinder, nodes: Sequence[exp.Ordered]) -> Iterator[SortKey]:
-    seen: set[Expression] = set()
-    for node in nodes:
-        check_understood(node)
-        if isinstance(node.this, exp.Var) and node.this.name.upper() == "ALL":
-            raise BindError("a window cannot be ordered by ALL", span_of(node))
-        key = binder.bind(node.this)
-        if key not in seen and not isinstance(key, Literal):
-            seen.add(key)
-            yield SortKey(key, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
-
-
-def _written_arguments(call: exp.Anonymous, name: str) -> tuple[list[exp.Expr], bool, bool]:
-    """The arguments without what stands among them: DISTINCT, and IGNORE NULLS."""
-    nodes: list[exp.Expr] = list(call.expressions)
-    distinct = bool(nodes) and isinstance(nodes[0], exp.Distinct)
-    if distinct:
-        nodes = nodes[0].expressions
-    ignores = False
-    for place, argument in enumerate(nodes):
-        if isinstance(argument, exp.Order):
-            raise UnsupportedError(
-                f"ORDER BY inside {name}() is not supported", span_of(argument) or span_of(call)
-            )
-        if isinstance(argument, exp.IgnoreNulls | exp.RespectNulls):
-            ignores = isinstance(argument, exp.IgnoreNulls)
-            nodes[place] = argument.this
-    return nodes, distinct, ignores

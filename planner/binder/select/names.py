@@ -292,10 +292,26 @@ class Names:
             return f"COALESCE({', '.join(self.text(argument) for argument in arguments)})"
         if name == "date" and len(arguments) == 1:
             return f"CAST({self.text(arguments[0])} AS DATE)"
+        order = ""
+        if arguments and isinstance(arguments[-1], exp.Order):
+            order = self._order(arguments[-1])
+            arguments = [*arguments[:-1], arguments[-1].this]
         if arguments and isinstance(arguments[0], exp.Distinct):
             inner = ", ".join(self.text(argument) for argument in arguments[0].expressions)
-            return f"{quoted(name)}(DISTINCT {inner})"
+            return f"{quoted(name)}(DISTINCT {inner}{order})"
+        if order:
+            return f"{quoted(name)}({', '.join(map(self.text, arguments))}{order})"
         return self._call(name, arguments)
+
+    def _order(self, node: exp.Order) -> str:
+        return f" ORDER BY {', '.join(map(self._ordered, node.expressions))}"
+
+    def _within_group(self, node: exp.WithinGroup) -> str:
+        name, order = str(node.this.this).lower(), self._order(node.expression)
+        arguments = ", ".join(map(self.text, node.this.expressions))
+        if name == "mode":
+            return f"{quoted(name)}() WITHIN GROUP ({order})"
+        return f"{name.replace('percentile', 'quantile')}({arguments}{order})"
 
     def _filter(self, node: exp.Filter) -> str:
         return f"{self.text(node.this)} FILTER (WHERE {self.text(node.expression.this)})"
@@ -316,12 +332,17 @@ class Names:
             parts += self._frame(definition.frame)
         return f"{text} OVER ({' '.join(parts)})"
 
-    def _window_call(self, node: exp.Anonymous) -> str:
+    def _window_call(self, node: exp.Anonymous | exp.WithinGroup) -> str:
+        if isinstance(node, exp.WithinGroup):
+            return self._within_group(node)
         name = str(node.this).lower()
         arguments = [*node.expressions]
         if name == "count" and arguments and isinstance(arguments[0], exp.Star):
             arguments = []
         prefix, suffix = "", ""
+        if arguments and isinstance(arguments[-1], exp.Order):
+            suffix = self._order(arguments[-1])
+            arguments[-1] = arguments[-1].this
         if arguments and isinstance(arguments[0], exp.Distinct):
             prefix, arguments = "DISTINCT ", arguments[0].expressions
         for place, argument in enumerate(arguments):
@@ -329,7 +350,7 @@ class Names:
                 suffix = " IGNORE NULLS" if isinstance(argument, exp.IgnoreNulls) else ""
                 arguments[place] = argument.this
         name = {"first": "first_value", "last": "last_value"}.get(name, name)
-        return f"{quoted(name)}({prefix}{', '.join(map(self.text, arguments))}{suffix})"
+        return f"{name}({prefix}{', '.join(map(self.text, arguments))}{suffix})"
 
     def _ordered(self, node: exp.Ordered) -> str:
         span = span_of(node.this)
@@ -428,6 +449,7 @@ _WRITERS: dict[type, _Writer] = {
     exp.Interval: Names._interval,
     exp.Anonymous: Names._function,
     exp.Filter: Names._filter,
+    exp.WithinGroup: Names._within_group,
     exp.Window: Names._window,
     exp.Extract: Names._extract,
     exp.Substring: lambda self, node: self._call(

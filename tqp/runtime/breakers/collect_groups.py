@@ -13,20 +13,18 @@ from tqp.core.memory_budget import reserve
 from tqp.data.backend import is_host_device
 from tqp.data.nested import COMPOUND
 from tqp.data.strings import Strings
-from tqp.operators.groups import aggregates, distinct_pairs, gradients, group_ids, moments
+from tqp.operators.groups import group_ids
 from tqp.operators.joins.pairs import mark_rows
 from tqp.operators.memory import allocation
 from tqp.operators.nested.layout import take_padded_values
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows import keys as key_kernels
 from tqp.operators.rows import selection as rows
-from tqp.operators.rows.batches import pool_rows
-from tqp.operators.string_keys import codes as string_codes
 from tqp.operators.string_keys import hash as string_hash
 from tqp.operators.string_keys.pack import Packing, repack
-from tqp.operators.strings import layout as string_layout
-from tqp.runtime.breakers.collect import key_columns, order_values
-from tqp.runtime.breakers.reductions import Reduction, fold, listed
+from tqp.runtime.breakers.collect import key_columns
+from tqp.runtime.breakers.grouped_rows import GroupedRows
+from tqp.runtime.breakers.reductions import Reduction, listed
 from tqp.runtime.frame import (
     Frame,
     FrameColumn,
@@ -165,10 +163,11 @@ class CollectGroups(Breaker):
             ids = torch.zeros(frame.num_rows, dtype=torch.int64, device=self.device)
             first_rows, count = ids[:1], 1
         chosen = take_frame(Frame(frame.num_rows, keys), first_rows).columns
+        grouped = GroupedRows(frame, ids, count)
         reduced = [
             FrameColumn(take_values(frame.columns[reduction.column].values, first_rows), None)
             if reduction.kind == "reference"
-            else FrameColumn(reduce_rows(reduction, frame, ids, count), None)
+            else FrameColumn(grouped.reduce(reduction), None)
             for reduction in self.reductions
         ]
         return Frame(count, (*chosen, *reduced))
@@ -178,7 +177,7 @@ class CollectGroups(Breaker):
         codes = frame.columns[0].values
         assert isinstance(codes, Tensor) and self.size is not None
         ids, count = (codes >> bits if bits else codes).to(torch.int64), (self.size >> bits) + 1
-        reduced = [reduce_rows(reduction, frame, ids, count) for reduction in self.reductions]
+        reduced = [*map(GroupedRows(frame, ids, count).reduce, self.reductions)]
         groups = rows.row_indices(self._present(frame, ids, count, reduced))
         keys = ((groups << bits) | partition).to(codes.dtype)
         columns = (FrameColumn(take_values(values, groups), None) for values in reduced)
@@ -203,25 +202,6 @@ def kept_rows(frame: Frame) -> Frame:
     kept: Any = frame.columns[-1].values
     frame = Frame(frame.num_rows, frame.columns[:-1])
     return frame if kept is None else take_frame(frame, rows.row_indices(kept))
-
-
-def reduce_rows(reduction: Reduction, frame: Frame, ids: Tensor, count: int) -> Any:
-    """A reduction of a column of the frame, a value for each group id: a tensor or Strings [count]."""
-    column = frame.columns[reduction.column] if reduction.column >= 0 else FrameColumn(None, None)
-    values, differentiable = column.values, gradients.REDUCTIONS.get(reduction.kind)
-    if differentiable is not None and isinstance(values, Tensor) and values.requires_grad:
-        return differentiable(values, ids, count, column.validity)
-    if reduction.distinct:
-        word = key_columns(FrameColumn(column.values, None))[0]
-        if reduction.kind == "count":
-            return distinct_pairs.count_distinct_by_group(ids, count, word, column.validity)
-        chosen = rows.row_indices(distinct_pairs.one_of_each(ids, word, column.validity))
-        ids = rows.take(ids, chosen)
-        column = FrameColumn(take_values(column.values, chosen), None)
-    if not reduction.is_mergeable:
-        return reduce_collected(reduction.kind, column, ids, count)
-    index = 0 if reduction.column >= 0 else -1
-    return fold(Reduction(reduction.kind, index), Frame(ids.shape[0], (column,)), ids, count, None)
 
 
 def _words_and_codes(key: FrameColumn) -> tuple[list[Tensor], _PackedKey | None]:
@@ -265,50 +245,3 @@ def _key_words(key: FrameColumn, packed: Sequence[_PackedKey | None]) -> list[Te
     if not codes:
         return key_columns(key)
     return key_columns(FrameColumn(allocation.concatenate(codes), key.validity))
-
-
-def reduce_collected(kind: str, column: FrameColumn, ids: Tensor, count: int) -> Any:
-    """One value per group id, a tensor or Strings [count]; what an empty group gets is unspecified.
-
-    `first`: of the rows as they come. `least`, `greatest`: the last of the equal ones. `median_lower`: the lower of
-    the two middle values. `median`: half-way, float64; `median_down`, `median_to_zero`, `median_away`: half-way between
-    integers, halves rounded so; `median_days`, `median_interval`. `second_moment`: squared differences from the mean.
-    """
-    values, validity = column
-    assert values is not None
-    if kind == "first":
-        return _take(values, aggregates.first_by_group(ids, count, validity))
-    if kind in ("least", "greatest"):
-        if isinstance(values, Strings):
-            return pool_rows(values, _extreme_strings(kind, values, validity, ids, count))
-        assert isinstance(values, Tensor)
-        chosen = moments.extreme_rows(values, ids, count, validity, greatest=kind == "greatest")
-        return _take(values, chosen)
-    if kind == "median_lower":
-        return _take(values, moments.median_rows(order_values(column), ids, count, validity)[0])
-    assert isinstance(values, Tensor)
-    return moments.COLLECTED[kind](values, ids, count, validity)
-
-
-def _extreme_strings(kind: str, values: Strings, validity: Tensor | None, ids: Tensor, count: int) -> Tensor:
-    """A row with the least or greatest string of each group (0 for an empty one), without a sort: int64 [count]."""
-    chosen = torch.zeros(count, dtype=torch.int64, device=ids.device)
-    if count == 1:
-        valid = None if validity is None else rows.row_indices(validity)
-        candidates = values if valid is None else string_layout.take(values, valid)
-        if candidates.num_rows:
-            row = string_codes.extreme_row(candidates, greatest=kind == "greatest")
-            chosen[0] = row if valid is None else valid[row]
-        return chosen
-    codes = string_codes.order_codes(values, validity)
-    extreme = aggregates.min_by_group if kind == "least" else aggregates.max_by_group
-    best = extreme(codes, ids, count, validity)
-    of_best = rows.row_indices(elementwise.equal(codes, torch.index_select(best, 0, ids)), validity)
-    return chosen.scatter_(0, torch.index_select(ids, 0, of_best), of_best)
-
-
-def _take(values: Any, chosen: Tensor) -> Any:
-    """The chosen rows of a tensor, Strings or nested values; any value where a row is -1."""
-    if isinstance(values, COMPOUND):
-        return take_padded_values(values, chosen)
-    return rows.take_padded(values, chosen)

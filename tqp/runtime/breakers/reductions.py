@@ -20,9 +20,15 @@ from tqp.runtime.frame import Frame, FrameColumn
 class Reduction:
     """One accumulator. `column` is the frame column it reads, -1 for none (count_star, present)."""
 
-    kind: str  # a key of FOLDS, or one that `reduce_collected` knows
+    kind: str  # a key of FOLDS, or one that `GroupedRows` knows
     column: int = -1
     distinct: bool = False
+    others: tuple[int, ...] = ()  # columns that it reads as well
+    whole: tuple[int, ...] = ()  # the columns that are DISTINCT together; without any: those that it reads
+    counted: int = -1  # the column of which rows count; -1: those in which the one that it reads is valid
+    parameter: float | str | None = None  # a fraction, or a separator
+    order: tuple[tuple[int, bool, bool], ...] = ()  # of the rows of a group: column, descending, NULLs first
+    of_validity: bool = False  # not the value of the row that is chosen, but whether it has one
     value_range: tuple[int, int] = (0, 1)  # of what sum and count add up
     domain: ValueRange | None = None  # of the values of a DISTINCT whose groups can keep sets of them
     reduced: bool = False  # the column is one value, which the graph has made of all rows of a batch

@@ -25,7 +25,7 @@ from tqp.operators.windows.frames import Range
 from tqp.operators.windows.partitions import Partitions, segments
 from tqp.planner.algebra.window_calls import BoundKind, Exclusion, FrameMode
 from tqp.runtime.breakers.collect import CollectRows, in_order, key_columns
-from tqp.runtime.breakers.collect_groups import reduce_rows
+from tqp.runtime.breakers.grouped_rows import GroupedRows
 from tqp.runtime.breakers.reductions import Reduction
 from tqp.runtime.frame import Frame, FrameColumn, take_frame
 from tqp.runtime.pipeline import State
@@ -67,6 +67,7 @@ class SortedRows:
     def __init__(self, frame: Frame, partitions: Partitions) -> None:
         self.frame = frame
         self.partitions = partitions
+        self.grouped = GroupedRows(frame, partitions.partitions.numbers, partitions.partitions.count)
         self._ranges: dict[FrameSpec, Sequence[Range]] = {}
 
     def ranges(self, spec: FrameSpec) -> Sequence[Range]:
@@ -188,7 +189,7 @@ class Reduce(Call):
     def compute(self, rows: SortedRows) -> FrameColumn:
         reduction, partitions = self.reduction, rows.partitions.partitions
         if self.frame.is_partition:
-            reduced = reduce_rows(reduction, rows.frame, partitions.numbers, partitions.count)
+            reduced = rows.grouped.reduce(reduction)
             if isinstance(reduced, COMPOUND):
                 return FrameColumn(take_padded_values(reduced, partitions.numbers), None)
             return FrameColumn(partitions.spread(reduced).contiguous(), None)
@@ -270,9 +271,8 @@ class WindowRows(CollectRows):
     def _grouped(self, state: Frame) -> Frame:
         """The rows as they come, beside what their groups have been reduced to."""
         ids, _, count = group_ids.group_ids_of_columns(self._partition_words(state))
-        reduced = (
-            reduce_rows(call.reduction, state, ids, count) for call in self.calls if isinstance(call, Reduce)
-        )
+        grouped = GroupedRows(state, ids, count)
+        reduced = (grouped.reduce(call.reduction) for call in self.calls if isinstance(call, Reduce))
         columns = (FrameColumn(_take(each, ids), None) for each in reduced)
         return Frame(state.num_rows, (*(state.columns[index] for index in self.kept), *columns))
 

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE, TypeKind
+from tqp.core.datatypes import BIGINT, BOOLEAN, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.operators.groups import averages
 from tqp.operators.groups.distinct_sets import ValueRange
-from tqp.operators.groups.moments import FORMULAS
 from tqp.operators.numbers import arithmetic
-from tqp.planner.algebra.expressions import AggregateCall, Cast, ColumnRef
+from tqp.planner.algebra.expressions import AggregateCall, ColumnRef
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.outcomes import nullable
-from tqp.planner.functions.registry import AGGREGATES
 from tqp.planner.physical import plan as physical
 from tqp.runtime.breakers.reductions import Reduction
+from tqp.runtime.lowering.collected_calls import COLLECTED_CALLS
 from tqp.runtime.lowering.expressions.numbers import range_of, scale_of
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout
-from tqp.runtime.lowering.stream import Space, StoredColumn, Value
+from tqp.runtime.lowering.pending import Pending, Reference
+from tqp.runtime.lowering.stream import Value
 
 if TYPE_CHECKING:
     from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
@@ -38,24 +38,6 @@ _NOT_DISTINCT = (TypeKind.ARRAY, TypeKind.LIST, TypeKind.STRUCT)
 
 #: Makes the layout and values of a result from what its reductions came to.
 Finish = Callable[["ExpressionLowering", list[Node]], tuple[Layout, Node]]
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """A column that is equal in all rows of a group, as a row of where it is stored; -1 for NULL if `padded`."""
-
-    reduction: int
-    stored: StoredColumn
-    home: Space
-    padded: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """An aggregate whose accumulators are known: `finish(lowering, reduced values)` makes the result from them."""
-
-    reductions: tuple[int, ...]
-    finish: Callable[[ExpressionLowering, list[Node]], Value]
 
 
 class AggregateCalls:
@@ -92,14 +74,15 @@ class AggregateCalls:
             return self._lower(call, kept)
 
     def _lower(self, call: AggregateCall, kept: Node | None) -> Pending:
+        of_collected = COLLECTED_CALLS.get(call.function)
+        if of_collected is not None and not self._takes_greatest(call):
+            return of_collected(self, call, kept)
         argument = self._argument(call, kept)
         lower = _LOWERED.get(call.function)
         if lower is not None:
             return lower(self, call, argument)
         assert argument is not None
-        if call.function in FORMULAS:
-            return self._formula(call, argument)
-        return self._plain(argument, call.function, canonical_layout(call.data_type, False), call.distinct)
+        return self.plain(argument, call.function, canonical_layout(call.data_type, False), call.distinct)
 
     def _reference(self, call: AggregateCall) -> Reference | None:
         """Of a stored column that the group keys determine, one row; columns from one place share it.
@@ -120,7 +103,7 @@ class AggregateCalls:
         if found is None:
             return None
         rows = Value(Layout(BIGINT, Form.NUMBER, torch.int64, False), found[0])
-        return Reference(self._reduce("reference", rows), column.stored, column.home, found[1])
+        return Reference(self.reduce("reference", rows), column.stored, column.home, found[1])
 
     # accumulators
 
@@ -136,7 +119,8 @@ class AggregateCalls:
         both = kept if validity is None else lowering.stream.builder.call(operator.and_, kept, validity)
         return replace(argument, validity=both, layout=argument.layout.with_nullable(True))
 
-    def _column(self, value: Value) -> int:
+    def column(self, value: Value) -> int:
+        """Where a value is among the outputs, once."""
         if not self._columns:  # keys stand before what the calls read
             for index, known in enumerate(self.outputs):
                 self._columns.setdefault((known.node, known.validity), index)
@@ -145,14 +129,16 @@ class AggregateCalls:
             self.outputs.append(value)
         return column
 
-    def _reduce(
+    def reduce(
         self,
         kind: str,
         value: Value | None,
         distinct: bool = False,
         tables: tuple[physical.Table | None, ...] = (),
         combine: str = "sum",
+        **reads: Any,
     ) -> int:
+        """The number of an accumulator; `reads`: what else there is to say of it, see `Reduction`."""
         if kind == "count" and not distinct and (value is None or value.validity is None):
             kind, value = "count_star", None
         if distinct and value is not None and value.layout.data_type.kind in _NOT_DISTINCT:
@@ -162,24 +148,36 @@ class AggregateCalls:
             if kind == "sum" and value is not None and value.layout.dtype is not torch.bool
             else (0, 1)
         )
-        domain = _domain(value) if distinct and value is not None and kind in _OF_SETS else None
-        column = -1 if value is None else self._column(value)
-        reduction = Reduction(kind, column, distinct, summands, domain, tables=tables, combine=combine)
+        of_sets = distinct and kind in _OF_SETS and not reads.get("whole")
+        domain = _domain(value) if of_sets and value is not None else None
+        column = -1 if value is None else self.column(value)
+        reduction = Reduction(
+            kind,
+            column,
+            distinct,
+            value_range=summands,
+            domain=domain,
+            tables=tables,
+            combine=combine,
+            **reads,
+        )
         number = self._reduction_numbers.setdefault(reduction, len(self.reductions))
         if number == len(self.reductions):
             self.reductions.append(reduction)
         return number
 
-    def _plain(self, argument: Value, kind: str, layout: Layout, distinct: bool = False) -> Pending:
-        """An aggregate that is one reduction, NULL for no values."""
-        reduction = self._reduce(kind, argument, distinct)
-        return self._optional(argument, reduction, lambda _, nodes: (layout.with_nullable(False), nodes[0]))
+    def plain(
+        self, argument: Value, kind: str, layout: Layout, distinct: bool = False, **reads: Any
+    ) -> Pending:
+        """An aggregate that is one reduction, NULL for no values; `reads` as of `reduce`."""
+        reduction = self.reduce(kind, argument, distinct, **reads)
+        return self.optional(argument, reduction, lambda _, nodes: (layout.with_nullable(False), nodes[0]))
 
-    def _optional(self, argument: Value | None, reduction: int, finish: Finish) -> Pending:
+    def optional(self, argument: Value | None, reduction: int, finish: Finish) -> Pending:
         """A result that is NULL where a group has no values; without an argument, of rows."""
         if (argument is None or argument.validity is None) and self.node.keys:
             return Pending((reduction,), lambda lowering, nodes: Value(*finish(lowering, nodes)))
-        count = self._reduce("count", argument)
+        count = self.reduce("count", argument)
 
         def with_validity(lowering: ExpressionLowering, nodes: list[Node]) -> Value:
             layout, node = finish(lowering, nodes)
@@ -200,7 +198,7 @@ class AggregateCalls:
         ):
             validity = self.lowering.checked_validity(call.arguments[0], argument)
             argument = replace(argument, validity=validity, layout=argument.layout.with_nullable(True))
-        index = self._reduce("count", argument, call.distinct)
+        index = self.reduce("count", argument, call.distinct)
         layout = integer_layout(call.data_type, (0, self.node.input.max_rows), False)
         return Pending((index,), lambda _, nodes: Value(replace(layout, dtype=torch.int64), nodes[0]))
 
@@ -208,12 +206,12 @@ class AggregateCalls:
         if argument.layout.data_type.kind is TypeKind.INTERVAL:
             raise UnsupportedError(f"{call.function} of INTERVAL values is not supported", call.span)
         if argument.layout.data_type.is_float:
-            return self._plain(argument, "sum_float", canonical_layout(call.data_type, False), call.distinct)
+            return self.plain(argument, "sum_float", canonical_layout(call.data_type, False), call.distinct)
         is_wide, known = self._sum_range(argument)
         form = Form.WIDE if is_wide else Form.NUMBER
         layout = Layout(call.data_type, form, torch.int64, False, None if is_wide else known)
         bounds = call.data_type.bounds
-        total = self._reduce("sum_wide" if is_wide else "sum", argument, call.distinct)
+        total = self.reduce("sum_wide" if is_wide else "sum", argument, call.distinct)
 
         def checked(lowering: ExpressionLowering, nodes: list[Node]) -> tuple[Layout, Node]:
             if bounds[0] <= known[0] and known[1] <= bounds[1]:
@@ -222,7 +220,7 @@ class AggregateCalls:
             message = f"Overflow in sum: the result does not fit {call.data_type}; cast the operand to DOUBLE"
             return layout, lowering.stream.builder.call(check, nodes[0], bounds, message, name="sum")
 
-        return self._optional(argument, total, checked)
+        return self.optional(argument, total, checked)
 
     def _merged_sum(self, call: AggregateCall, argument: Value) -> Pending:
         """A sum of sums or counts of parts, which is no further from 0 than these may be."""
@@ -243,11 +241,11 @@ class AggregateCalls:
         argument = None if base is None else lowering.materialise(lowering.lower(base))
         combine = call.function if call.function in ("min", "max") else "sum"
         kind = "count" if argument is None else "sum"
-        total = self._reduce(kind, argument, tables=factored.tables, combine=combine)
+        total = self.reduce(kind, argument, tables=factored.tables, combine=combine)
         if call.function == "avg":
-            return self._quotient(call, argument, total, self._reduce("count", argument))
+            return self._quotient(call, argument, total, self.reduce("count", argument))
         layout = Layout(call.data_type, Form.NUMBER, torch.int64, False, factored.total)
-        return self._optional(argument, total, lambda _, nodes: (layout, nodes[0]))
+        return self.optional(argument, total, lambda _, nodes: (layout, nodes[0]))
 
     def _sum_range(self, argument: Value) -> tuple[bool, tuple[int, int]]:
         """Does the sum of integers need 128 bits, and where does it lie?"""
@@ -261,8 +259,8 @@ class AggregateCalls:
             kind = "sum_float"
         else:
             kind = "sum_wide" if self._sum_range(argument)[0] else "sum"
-        total = self._reduce(kind, argument, call.distinct)
-        return self._quotient(call, argument, total, self._reduce("count", argument, call.distinct))
+        total = self.reduce(kind, argument, call.distinct)
+        return self._quotient(call, argument, total, self.reduce("count", argument, call.distinct))
 
     def _quotient(self, call: AggregateCall, argument: Value | None, total: int, count: int) -> Pending:
         """An average of a sum and a count; without an argument, of rows."""
@@ -302,12 +300,12 @@ class AggregateCalls:
     def _extreme(self, call: AggregateCall, argument: Value) -> Pending:
         layout = argument.layout
         if layout.dtype is torch.bool:
-            return self._plain(argument, "bool_and" if call.function == "min" else "bool_or", layout)
+            return self.plain(argument, "bool_and" if call.function == "min" else "bool_or", layout)
         if layout.form in (Form.NUMBER, Form.WIDE) or layout.has_dictionary:
             return self._folded_extreme(argument, call.function)
         if layout.data_type.is_string or layout.data_type.kind is TypeKind.INTERVAL:
             argument = self.lowering.comparable(argument)
-            return self._plain(argument, "least" if call.function == "min" else "greatest", argument.layout)
+            return self.plain(argument, "least" if call.function == "min" else "greatest", argument.layout)
         raise UnsupportedError(f"{call.function} of {layout.data_type} values is not supported", call.span)
 
     def _folded_extreme(self, argument: Value, kind: str) -> Pending:
@@ -323,73 +321,33 @@ class AggregateCalls:
                 node = build.method("to", node, layout.dtype)
             return layout, node
 
-        return self._optional(argument, self._reduce(kind, argument), narrowed)
+        return self.optional(argument, self.reduce(kind, argument), narrowed)
 
-    def _any_value(self, call: AggregateCall, argument: Value) -> Pending:
-        """The first value, as in DuckDB; where all are equal (see `_reference`) the greatest, batch by batch.
+    def _takes_greatest(self, call: AggregateCall) -> bool:
+        """Is it any value of equal ones (see `_reference`), of which the greatest is found batch by batch?
 
         Not of floats: the greatest of zeros has no sign.
         """
-        layout = argument.layout
-        if (
-            call.span is None
-            and layout.form in (Form.NUMBER, Form.WIDE, Form.CODES)
-            and not layout.dtype.is_floating_point
-        ):
-            if layout.dtype is torch.bool:
-                return self._plain(argument, "bool_or", layout)
-            return self._folded_extreme(argument, "max")
-        return self._plain(argument, "first", layout)
+        if call.function != "any_value" or call.span is not None:
+            return False
+        layout = self.lowering.materialise(self.lowering.lower(call.arguments[0])).layout
+        return layout.form in (Form.NUMBER, Form.WIDE, Form.CODES) and not layout.dtype.is_floating_point
 
-    def _formula(self, call: AggregateCall, argument: Value) -> Pending:
-        """An aggregate that a formula makes of several reductions."""
-        kinds, compute = FORMULAS[call.function]
-        reductions = [self._reduce(kind, argument, call.distinct) for kind in (*kinds, "count")]
-        fewest = AGGREGATES[call.function].fewest_values
+    def _greatest(self, call: AggregateCall, argument: Value) -> Pending:
+        if argument.layout.dtype is torch.bool:
+            return self.plain(argument, "bool_or", argument.layout)
+        return self._folded_extreme(argument, "max")
 
-        def finish(lowering: ExpressionLowering, nodes: list[Node]) -> Value:
-            build = lowering.stream.builder
-            node = build.call(compute, *nodes[:-1], name=call.function)
-            return Value(
-                canonical_layout(call.data_type, True), node, build.call(operator.ge, nodes[-1], fewest)
-            )
-
-        return Pending(tuple(reductions), finish)
-
-    def _median(self, call: AggregateCall, argument: Value) -> Pending:
-        source, target = argument.layout.data_type, call.data_type
-        if source.is_string or source.kind in (TypeKind.BOOLEAN, TypeKind.ENUM, TypeKind.NULL):
-            argument = self.lowering.comparable(argument)
-            return self._plain(argument, "median_lower", argument.layout, call.distinct)
-        if source.kind is TypeKind.INTERVAL:
-            return self._plain(argument, "median_interval", argument.layout, call.distinct)
-        if source.is_decimal:  # DuckDB computes with 64 bits up to 18 digits
-            kind = "median_down" if source.precision > 18 else "median_to_zero"
-            layout = replace(argument.layout, dtype=torch.int64)
-            return self._plain(argument, kind, layout, call.distinct)
-        if target.is_temporal:
-            if source != target:
-                return self._plain(argument, "median_days", canonical_layout(target, False), call.distinct)
-            layout = replace(argument.layout, dtype=torch.int64)
-            return self._plain(argument, "median_away", layout, call.distinct)
-        argument = self._converted(call, argument, Cast(call.arguments[0], DOUBLE))
-        layout = canonical_layout(target, False)
-
-        def rounded(lowering: ExpressionLowering, nodes: list[Node]) -> tuple[Layout, Node]:
-            return layout, lowering.stream.builder.method("to", nodes[0], layout.dtype)
-
-        return self._optional(argument, self._reduce("median", argument, call.distinct), rounded)
-
-    def _converted(self, call: AggregateCall, argument: Value, cast: Cast) -> Value:
-        """The argument in another type, with the validity that it has (of the rows that FILTER keeps)."""
-        lowering = self.lowering
-        value = lowering.materialise(lowering.lower(cast))
-        return replace(
-            value, validity=argument.validity, layout=value.layout.with_nullable(argument.layout.nullable)
-        )
+    def _bits(self, call: AggregateCall, argument: Value) -> Pending:
+        """bit_and, bit_or, bit_xor: what has no more bits than the values."""
+        low, high = range_of(argument)
+        bits = max(low.bit_length(), high.bit_length())
+        known = (0 if low >= 0 else -(1 << bits), (1 << bits) - 1)
+        layout = replace(argument.layout, value_range=known)
+        return self.plain(argument, call.function, layout, call.distinct)
 
 
-#: Aggregates with a form of their own; the others are a formula, or one reduction of the same name.
+#: Aggregates with a form of their own; the others are in `collected_calls`, or one reduction of the same name.
 _LOWERED: dict[str, Callable[[AggregateCalls, AggregateCall, Any], Pending]] = {
     "count_star": AggregateCalls._count,
     "count": AggregateCalls._count,
@@ -399,8 +357,11 @@ _LOWERED: dict[str, Callable[[AggregateCalls, AggregateCall, Any], Pending]] = {
     "avg": AggregateCalls._average,
     "min": AggregateCalls._extreme,
     "max": AggregateCalls._extreme,
-    "any_value": AggregateCalls._any_value,
-    "median": AggregateCalls._median,
+    "any_value": AggregateCalls._greatest,
+    **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), AggregateCalls._bits),
+    "approx_count_distinct": lambda calls, call, argument: calls._count(
+        replace(call, distinct=True), argument
+    ),
 }
 
 

@@ -22,12 +22,13 @@ from tqp.runtime.breakers.aggregate import FoldGroups
 from tqp.runtime.breakers.collect_groups import CollectGroups, partition_bits
 from tqp.runtime.breakers.hash_groups import HashGroups
 from tqp.runtime.breakers.reductions import OF_ALL_ROWS, PACKED, Reduction
-from tqp.runtime.lowering.aggregate_calls import AggregateCalls, Pending, Reference
+from tqp.runtime.lowering.aggregate_calls import AggregateCalls
 from tqp.runtime.lowering.expressions.conditions import choices
 from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
 from tqp.runtime.lowering.graph_builder import Node, listed
 from tqp.runtime.lowering.keys import lower_values, packed_key
 from tqp.runtime.lowering.layouts import Form, Layout
+from tqp.runtime.lowering.pending import Pending, Reference
 from tqp.runtime.lowering.stream import Link, Space, StoredColumn, Stream, Value
 
 if TYPE_CHECKING:

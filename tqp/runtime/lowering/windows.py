@@ -17,9 +17,10 @@ from tqp.planner.physical import plan as physical
 from tqp.planner.physical.plan import GroupAlgorithm
 from tqp.runtime.breakers.reductions import Reduction
 from tqp.runtime.breakers.windows import Bound, Call, FrameSpec, Pick, Rank, Reduce, WindowRows
-from tqp.runtime.lowering.aggregate_calls import AggregateCalls, Pending
+from tqp.runtime.lowering.aggregate_calls import AggregateCalls
 from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout
+from tqp.runtime.lowering.pending import Pending
 from tqp.runtime.lowering.sorts import lower_key
 from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
 

@@ -1,0 +1,88 @@
+"""bit_and, bit_or and bit_xor of groups: rows are put group by group, and each run of them is combined at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tqp.data.backend import is_host
+from tqp.operators.groups.aggregates import count_by_group
+from tqp.operators.memory import allocation
+from tqp.operators.rows.keys import is_ascending, sort_codes
+from tqp.operators.rows.selection import row_indices, take
+
+
+class _Bitwise(NamedTuple):
+    identity: int
+    combine: Callable[[Tensor, Tensor], Tensor]
+    ufunc: np.ufunc
+
+
+_OPERATIONS = {
+    "bit_and": _Bitwise(-1, torch.bitwise_and, np.bitwise_and),
+    "bit_or": _Bitwise(0, torch.bitwise_or, np.bitwise_or),
+    "bit_xor": _Bitwise(0, torch.bitwise_xor, np.bitwise_xor),
+}
+
+
+def bits_by_group(
+    values: Tensor,
+    group_ids: Tensor,
+    num_groups: int,
+    validity: Tensor | None = None,
+    out: Tensor | None = None,
+    *,
+    which: str,
+) -> Tensor:
+    """Of integers [n] or wide ones [n, 2], in their dtype: [num_groups] or [num_groups, 2]; the identity for an empty group."""
+    operation = _OPERATIONS[which]
+    if validity is not None:
+        rows = row_indices(validity)
+        values, group_ids = take(values, rows), take(group_ids, rows)
+    counts = count_by_group(group_ids, num_groups)
+    if num_groups > 1 and not is_ascending(group_ids):
+        values = take(values, sort_codes(group_ids)[1])
+    groups = row_indices(counts > 0)
+    starts = take(counts.cumsum(0) - counts, groups)
+    shape = (num_groups, *values.shape[1:])
+    found = allocation.full(num_groups, operation.identity, values.dtype, values.device)
+    found = found.unsqueeze(1).repeat(1, *shape[1:]) if len(shape) > 1 else found
+    if groups.shape[0]:
+        found.index_copy_(0, groups, _of_runs(values, starts, take(counts, groups), operation))
+    return found if out is None else out.copy_(operation.combine(out, found.to(out.dtype)))
+
+
+def _of_runs(values: Tensor, starts: Tensor, lengths: Tensor, operation: _Bitwise) -> Tensor:
+    """One value for each run of rows; a run has at least one."""
+    if is_host(values):
+        return torch.from_numpy(operation.ufunc.reduceat(values.numpy(), starts.numpy(), axis=0))
+    # tables of what 1, 2, 4, ... rows from each row on come to; a run of 13 rows is one of 1, of 4 and of 8
+    found, places, table = None, starts.clone(), values
+    for level in range(int(lengths.max()).bit_length()):
+        step = 1 << level
+        if level:
+            table = operation.combine(table[: -step // 2], table[step // 2 :])
+        chosen = (lengths & step) != 0
+        taken = take(table, places * chosen)
+        shape = chosen if taken.dim() == 1 else chosen.unsqueeze(1)
+        taken = torch.where(shape, taken, operation.identity)
+        found = taken if found is None else operation.combine(found, taken)
+        places = places + lengths.bitwise_and(step)
+    assert found is not None
+    return found
+
+
+def bits_of_all(values: Tensor, validity: Tensor | None = None, *, which: str) -> Tensor:
+    """Of all integers [n] or [n, 2], 0-d or [2]."""
+    one_group = torch.zeros(values.shape[0], dtype=torch.int64, device=values.device)
+    return bits_by_group(values, one_group, 1, validity, which=which)[0]
+
+
+BY_GROUP = {which: partial(bits_by_group, which=which) for which in _OPERATIONS}
+OF_ALL = {which: partial(bits_of_all, which=which) for which in _OPERATIONS}
+MERGES = {which: operation.combine for which, operation in _OPERATIONS.items()}

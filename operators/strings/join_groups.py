@@ -1,0 +1,44 @@
+"""string_agg: the strings of each group, one after the other, with a separator between them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tqp.core.errors import ExecutionError
+from tqp.data.strings import Strings
+from tqp.operators.groups.aggregates import count_by_group
+from tqp.operators.rows.keys import is_ascending, sort_codes
+from tqp.operators.rows.selection import row_indices, take
+from tqp.operators.strings.build import join
+from tqp.operators.strings.layout import compact, from_list
+from tqp.operators.strings.layout import take as take_strings
+
+_INT32_MAX = 2**31 - 1
+
+
+def join_groups(
+    strings: Strings, group_ids: Tensor, num_groups: int, validity: Tensor | None, separator: str
+) -> Strings:
+    """The valid strings of each group in row order: [num_groups]; of an empty group the empty string.
+
+    Raises ExecutionError for more than 2 GiB.
+    """
+    if validity is not None:
+        rows = row_indices(validity)
+        strings, group_ids = take_strings(strings, rows), take(group_ids, rows)
+    counts = count_by_group(group_ids, num_groups)
+    if not is_ascending(group_ids):
+        strings = take_strings(strings, sort_codes(group_ids)[1])
+    # every row with a separator before it, all in one buffer: a group is what lies between the first and the last of its rows
+    before = len(separator.encode())
+    if before and strings.num_rows:
+        strings = join([from_list([separator], strings.starts.device), strings])
+    written = compact(strings)
+    ends = torch.cat([written.lengths.new_zeros(1, dtype=torch.int64), written.lengths.cumsum(0)])
+    last_rows = counts.cumsum(0)
+    starts, stops = take(ends, last_rows - counts), take(ends, last_rows)
+    lengths = (stops - starts - before).clamp(min=0)
+    if num_groups and int(lengths.max()) > _INT32_MAX:
+        raise ExecutionError("string_agg makes a string longer than 2 GiB, the limit of one string")
+    return Strings((starts + before) * (counts > 0), lengths.to(torch.int32), written.data)

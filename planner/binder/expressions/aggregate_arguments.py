@@ -1,0 +1,100 @@
+"""What stands inside the parentheses of a call beside its arguments: DISTINCT, ORDER BY, IGNORE NULLS; and WITHIN GROUP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from tqp.core.errors import BindError
+from tqp.planner.algebra.expressions import Expression, Literal, SortKey
+from tqp.planner.binder.unsupported_clauses import check_understood
+from tqp.planner.parse import head_span, span_of
+
+if TYPE_CHECKING:
+    from tqp.planner.binder.expressions.scalars import ExpressionBinder
+
+#: Aggregates with WITHIN GROUP, by the name that they have with the column as their first argument, and how many
+#: arguments stand in their parentheses.
+_OF_ORDERED_GROUPS = {
+    "percentile_cont": ("quantile_cont", 1),
+    "percentile_disc": ("quantile_disc", 1),
+    "quantile_cont": ("quantile_cont", 1),
+    "quantile_disc": ("quantile_disc", 1),
+    "mode": ("mode", 0),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A call as it is written, its name in lower case."""
+
+    name: str
+    node: exp.Anonymous
+    arguments: Sequence[exp.Expr]
+    distinct: bool = False
+    order: Sequence[exp.Ordered] = ()
+    ignores_nulls: bool = False
+
+
+def written(node: exp.Expr) -> Written | None:
+    """The parts of `f(DISTINCT x, y ORDER BY z)`, of `f(y) WITHIN GROUP (ORDER BY x)`; None of what is no call by name."""
+    if isinstance(node, exp.WithinGroup):
+        return _within_group(node)
+    if not isinstance(node, exp.Anonymous):
+        return None
+    arguments: list[exp.Expr] = list(node.expressions)
+    order: Sequence[exp.Ordered] = ()
+    distinct = ignores = False
+    if arguments and isinstance(arguments[-1], exp.Order):  # around the last argument, or around DISTINCT
+        order = arguments[-1].expressions
+        arguments[-1:] = [arguments[-1].this] if arguments[-1].this is not None else []
+    if arguments and isinstance(arguments[0], exp.Distinct):
+        distinct, arguments = True, [*arguments[0].expressions]
+    for place, argument in enumerate(arguments):
+        if isinstance(argument, exp.IgnoreNulls | exp.RespectNulls):
+            ignores = isinstance(argument, exp.IgnoreNulls)
+            arguments[place] = argument.this
+    return Written(_name(node), node, arguments, distinct, order, ignores)
+
+
+def _name(node: exp.Anonymous) -> str:
+    name = node.this
+    return (name.name if isinstance(name, exp.Expr) else str(name)).lower()
+
+
+def _within_group(node: exp.WithinGroup) -> Written | None:
+    call = node.this
+    if not isinstance(call, exp.Anonymous):
+        return None
+    name, count = _OF_ORDERED_GROUPS.get(_name(call), (None, 0))
+    if name is None:
+        raise BindError(
+            f"{_name(call)}() does not take WITHIN GROUP; write ORDER BY inside its parentheses",
+            head_span(call),
+        )
+    order: Sequence[exp.Ordered] = node.expression.expressions
+    if len(order) != 1:
+        raise BindError("WITHIN GROUP takes one key of ORDER BY", span_of(node.expression))
+    if len(call.expressions) != count:
+        takes = "one argument" if count else "no argument"
+        raise BindError(f"{_name(call)}() takes {takes} where WITHIN GROUP follows", head_span(call))
+    arguments: list[exp.Expr] = [order[0].this, *call.expressions]
+    if order[0].args.get("desc") and count:
+        arguments[1] = exp.Neg(this=arguments[1])
+    return Written(name, call, arguments)
+
+
+def sort_keys(binder: ExpressionBinder, nodes: Sequence[exp.Ordered], what: str) -> Iterator[SortKey]:
+    """The keys of ORDER BY inside `what`, each once; constants order nothing."""
+    seen: set[Expression] = set()
+    for node in nodes:
+        check_understood(node)
+        if isinstance(node.this, exp.Var) and node.this.name.upper() == "ALL":
+            raise BindError(f"{what} cannot be ordered by ALL", span_of(node))
+        key = binder.bind(node.this)
+        if key not in seen and not isinstance(key, Literal):
+            seen.add(key)
+            yield SortKey(key, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))

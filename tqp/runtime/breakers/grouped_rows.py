@@ -1,0 +1,256 @@
+"""Rows that are all there, with their groups: reductions of them, and what these share, such as a sort of rows within groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from tqp.data.nested import COMPOUND
+from tqp.data.strings import Strings
+from tqp.operators.groups import (
+    aggregates,
+    choices,
+    distinct_pairs,
+    frequencies,
+    gradients,
+    moments,
+    quantiles,
+)
+from tqp.operators.groups.frequencies import Frequencies
+from tqp.operators.groups.ordered import OrderedGroups, extreme_rows, middle_rows, order_values
+from tqp.operators.nested.layout import take_padded_values
+from tqp.operators.numbers import elementwise
+from tqp.operators.rows import selection as rows
+from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows
+from tqp.operators.string_keys import codes as string_codes
+from tqp.operators.strings import layout as string_layout
+from tqp.operators.strings.join_groups import join_groups
+from tqp.operators.windows.values import validity_at
+from tqp.runtime.breakers.collect import key_columns
+from tqp.runtime.breakers.collect import order_values as comparable
+from tqp.runtime.breakers.reductions import Reduction, fold
+from tqp.runtime.frame import Frame, FrameColumn, take_values
+
+
+class _Rows(NamedTuple):
+    """Which rows a reduction reads, as a key of what is known: the column, and that of which rows count, -1 for neither."""
+
+    column: int
+    counted: int
+
+
+class GroupedRows:
+    """Rows of a frame and the group of each: `ids` [n] from 0 to `count` - 1."""
+
+    def __init__(self, frame: Frame, ids: Tensor, count: int) -> None:
+        self.ids, self.count, self._frame = ids, count, frame
+        self._narrowed: dict[object, _SomeRows] = {}
+        self._known: dict[object, Any] = {}
+
+    def column(self, index: int) -> FrameColumn:
+        """A column of the rows; no values for -1."""
+        return FrameColumn(None, None) if index < 0 else self._frame.columns[index]
+
+    def reduce(self, reduction: Reduction) -> Any:
+        """One value for each group, a tensor or Strings [count]; what an empty group gets is unspecified."""
+        if reduction.order:
+            return self._in_order(reduction.order).reduce(replace(reduction, order=()))
+        column = self.column(reduction.column)
+        values, differentiable = column.values, gradients.REDUCTIONS.get(reduction.kind)
+        if differentiable is not None and isinstance(values, Tensor) and values.requires_grad:
+            return differentiable(values, self.ids, self.count, column.validity)
+        if reduction.distinct:
+            if reduction.kind == "count" and not reduction.whole:
+                word = key_columns(FrameColumn(values, None))[0]
+                return distinct_pairs.count_distinct_by_group(self.ids, self.count, word, column.validity)
+            return self._distinct(reduction).reduce(replace(reduction, distinct=False, whole=()))
+        if reduction.kind in _CHOICES:
+            return self._chosen_values(reduction)
+        if reduction.is_mergeable:
+            index = 0 if reduction.column >= 0 else -1
+            one = Frame(self.ids.shape[0], (column,))
+            return fold(Reduction(reduction.kind, index), one, self.ids, self.count, None)
+        return self._collected(reduction)
+
+    def _collected(self, reduction: Reduction) -> Any:
+        kind, (values, validity) = reduction.kind, self.column(reduction.column)
+        assert values is not None
+        if kind == "entropy":
+            return frequencies.entropy(self._frequencies(reduction), self.count)
+        if kind == "string_agg":
+            assert isinstance(values, Strings) and isinstance(reduction.parameter, str)
+            return join_groups(values, self.ids, self.count, validity, reduction.parameter)
+        assert isinstance(values, Tensor)
+        if kind in quantiles.MEDIANS:
+            return quantiles.MEDIANS[kind](values, self._ordered(reduction))
+        if kind in quantiles.QUANTILES:
+            assert isinstance(reduction.parameter, float)
+            return quantiles.QUANTILES[kind](values, self._ordered(reduction), reduction.parameter)
+        if kind in quantiles.DEVIATIONS:
+            return quantiles.DEVIATIONS[kind](values, self.ids, self.count, validity)
+        others = (self.column(each).values for each in reduction.others)
+        return moments.COLLECTED[kind](values, *others, self.ids, self.count, validity)
+
+    # rows that are put in order, or of which some are left
+
+    def _in_order(self, order: tuple[tuple[int, bool, bool], ...]) -> _SomeRows:
+        """The rows group by group in the order of some columns, (index, descending, NULLs first) each."""
+        known = self._narrowed.get(order)
+        if known is None:
+            columns = [column for index, *how in order for column in sort_columns(*self.column(index), *how)]
+            rows_in_order = sort_rows([SortColumn(self.ids), *columns])
+            known = self._narrowed[order] = _SomeRows(self, rows_in_order)
+        return known
+
+    def _distinct(self, reduction: Reduction) -> _SomeRows:
+        """The rows that count, of those that agree in all that the reduction reads one for each group."""
+        at, columns = self._place(reduction), reduction.whole or (reduction.column, *reduction.others)
+        known = self._narrowed.get((at, columns))
+        if known is None:
+            given = [self.column(index) for index in columns]
+            if at.counted < 0:  # NULLs do not count
+                given = [FrameColumn(each.values, None) for each in given]
+            words = [word for each in given for word in key_columns(each)]
+            chosen = distinct_pairs.one_of_each(self.ids, words, self._validity(reduction))
+            known = self._narrowed[at, columns] = _SomeRows(self, rows.row_indices(chosen))
+        return known
+
+    # what several reductions need
+
+    def _place(self, reduction: Reduction) -> _Rows:
+        return _Rows(reduction.column, reduction.counted)
+
+    def _validity(self, reduction: Reduction) -> Tensor | None:
+        """Which rows count, bool [n]; None: all."""
+        if reduction.counted < 0:
+            return self.column(reduction.column).validity
+        counted = self.column(reduction.counted).values
+        assert isinstance(counted, Tensor)
+        return counted
+
+    def _ordered(self, reduction: Reduction) -> OrderedGroups:
+        """The rows that count in the order of their values, group by group."""
+        at = self._place(reduction)
+        known: OrderedGroups | None = self._known.get(("ordered", at))
+        if known is None:
+            column = self.column(reduction.column)
+            validity = self._validity(reduction)
+            values = comparable(FrameColumn(column.values, validity))
+            known = order_values(values, self.ids, self.count, validity)
+            self._known["ordered", at] = known
+        return known
+
+    def _frequencies(self, reduction: Reduction) -> Frequencies:
+        at = self._place(reduction)
+        known: Frequencies | None = self._known.get(("frequencies", at))
+        if known is None:
+            validity = self._validity(reduction)
+            words = key_columns(FrameColumn(self.column(reduction.column).values, None))
+            known = self._known["frequencies", at] = frequencies.frequencies(self.ids, words, validity)
+        return known
+
+    # rows that are chosen
+
+    def _chosen_values(self, reduction: Reduction) -> Any:
+        key = replace(reduction, of_validity=False)
+        chosen: Tensor | None = self._known.get(key)
+        if chosen is None:
+            chosen = self._known[key] = _CHOICES[reduction.kind](self, reduction)
+        values, validity = self.column(reduction.column)
+        if reduction.of_validity:
+            return validity_at(chosen, validity)
+        if isinstance(values, COMPOUND):
+            return take_padded_values(values, chosen)
+        assert isinstance(values, Tensor)
+        return rows.take_padded(values, chosen)
+
+    def _first(self, reduction: Reduction) -> Tensor:
+        return aggregates.first_by_group(self.ids, self.count, self._validity(reduction))
+
+    def _last(self, reduction: Reduction) -> Tensor:
+        return choices.last_by_group(self.ids, self.count, self._validity(reduction))
+
+    def _first_extreme(self, reduction: Reduction) -> Tensor:
+        (by,) = reduction.others
+        values, validity = self.column(by)
+        assert values is not None
+        greatest, nulls_last = reduction.kind.startswith("arg_max"), reduction.kind.endswith("nulls_last")
+        return choices.first_extreme_rows(
+            values,
+            self.ids,
+            self.count,
+            self._validity(reduction),
+            greatest=greatest,
+            nulls_last=validity if nulls_last else None,
+        )
+
+    def _extreme(self, reduction: Reduction) -> Tensor:
+        values, validity = self.column(reduction.column).values, self._validity(reduction)
+        if isinstance(values, Strings):
+            return _extreme_strings(reduction.kind, values, validity, self.ids, self.count)
+        assert values is not None
+        return extreme_rows(values, self.ids, self.count, validity, greatest=reduction.kind == "greatest")
+
+    def _middle(self, reduction: Reduction) -> Tensor:
+        return middle_rows(self._ordered(reduction))[0]
+
+    def _quantile(self, reduction: Reduction) -> Tensor:
+        assert isinstance(reduction.parameter, float)
+        return quantiles.quantile_row(self._ordered(reduction), reduction.parameter)
+
+    def _mode(self, reduction: Reduction) -> Tensor:
+        return frequencies.most_frequent_rows(self._frequencies(reduction), self.count)
+
+
+class _SomeRows(GroupedRows):
+    """Rows of others, in an order of their own; columns are taken when they are first asked for."""
+
+    def __init__(self, all_rows: GroupedRows, chosen: Tensor) -> None:
+        super().__init__(Frame(chosen.shape[0], ()), rows.take(all_rows.ids, chosen), all_rows.count)
+        self._all, self._rows, self._taken = all_rows, chosen, dict[int, FrameColumn]()
+
+    def column(self, index: int) -> FrameColumn:
+        known = self._taken.get(index)
+        if known is None:
+            column = self._all.column(index)
+            known = FrameColumn(*(take_values(item, self._rows) for item in column))
+            self._taken[index] = known
+        return known
+
+
+#: Reductions that are the value of a row, by kind: what finds the row of each group, int64 [count], -1 for none.
+#: `first`, `last`: as the rows come. `least`, `greatest`: the last of the equal ones. `median_lower`: the lower of the two
+#: middle values. `arg_min`, ...: the first of the rows with an extreme of another column.
+_CHOICES: dict[str, Callable[[GroupedRows, Reduction], Tensor]] = {
+    "first": GroupedRows._first,
+    "last": GroupedRows._last,
+    "least": GroupedRows._extreme,
+    "greatest": GroupedRows._extreme,
+    "median_lower": GroupedRows._middle,
+    "quantile_disc": GroupedRows._quantile,
+    "mode": GroupedRows._mode,
+    **dict.fromkeys(
+        ("arg_min", "arg_max", "arg_min_nulls_last", "arg_max_nulls_last"), GroupedRows._first_extreme
+    ),
+}
+
+
+def _extreme_strings(kind: str, values: Strings, validity: Tensor | None, ids: Tensor, count: int) -> Tensor:
+    """A row with the least or greatest string of each group (0 for an empty one), without a sort: int64 [count]."""
+    chosen = torch.zeros(count, dtype=torch.int64, device=ids.device)
+    if count == 1:
+        valid = None if validity is None else rows.row_indices(validity)
+        candidates = values if valid is None else string_layout.take(values, valid)
+        if candidates.num_rows:
+            row = string_codes.extreme_row(candidates, greatest=kind == "greatest")
+            chosen[0] = row if valid is None else valid[row]
+        return chosen
+    codes = string_codes.order_codes(values, validity)
+    extreme = aggregates.min_by_group if kind == "least" else aggregates.max_by_group
+    best = extreme(codes, ids, count, validity)
+    of_best = rows.row_indices(elementwise.equal(codes, torch.index_select(best, 0, ids)), validity)
+    return chosen.scatter_(0, torch.index_select(ids, 0, of_best), of_best)

@@ -1,0 +1,348 @@
+"""Lowering of aggregates that need all rows of a group at once: choices of a row, quantiles, formulas of moments, string_agg."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from tqp.core.datatypes import BOOLEAN, DOUBLE, VARCHAR, DataType, TypeKind
+from tqp.core.errors import UnsupportedError
+from tqp.operators.groups.moments import FORMULAS
+from tqp.planner.algebra.expressions import AggregateCall, Cast, Expression, Literal
+from tqp.planner.functions.declaration import constant_number
+from tqp.planner.functions.registry import AGGREGATES
+from tqp.runtime.lowering.graph_builder import Node
+from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout
+from tqp.runtime.lowering.pending import Pending
+from tqp.runtime.lowering.sorts import lower_key
+from tqp.runtime.lowering.stream import Value
+
+if TYPE_CHECKING:
+    from tqp.runtime.lowering.aggregate_calls import AggregateCalls
+    from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
+
+_BOOLEANS = Layout(BOOLEAN, Form.NUMBER, torch.bool, False)
+
+
+def _value(calls: AggregateCalls, expression: Expression) -> Value:
+    return calls.lowering.materialise(calls.lowering.lower(expression))
+
+
+def _all_of(calls: AggregateCalls, *masks: Node | None) -> Node | None:
+    """bool [n], true where all are that are there; None where none is."""
+    found: Node | None = None
+    for mask in masks:
+        if found is None:
+            found = mask
+        elif mask is not None:
+            found = calls.lowering.stream.builder.call(operator.and_, found, mask)
+    return found
+
+
+def _with_validity(value: Value, validity: Node | None) -> Value:
+    return replace(value, validity=validity, layout=value.layout.with_nullable(validity is not None))
+
+
+def _order(calls: AggregateCalls, call: AggregateCall) -> tuple[tuple[int, bool, bool], ...]:
+    """The columns by which the rows of a group are ordered for the call."""
+    keys = (calls.lowering.comparable(lower_key(calls.lowering, key)) for key in call.order)
+    return tuple(
+        (calls.column(value), key.descending, key.nulls_first)
+        for key, value in zip(call.order, keys, strict=True)
+    )
+
+
+# ---- choices of a row ----
+
+#: Which arguments must not be NULL in a row that counts.
+_NOT_NULL: dict[str, tuple[int, ...]] = {
+    "first": (),
+    "last": (),
+    "arg_min": (0, 1),
+    "arg_max": (0, 1),
+    "arg_min_null": (1,),
+    "arg_max_null": (1,),
+    "arg_min_nulls_last": (),
+    "arg_max_nulls_last": (),
+}
+
+
+def _choice(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
+    """The value of one row, NULL if that is or if there is no row."""
+    arguments = [_value(calls, each) for each in call.arguments]
+    masks = (arguments[place].validity for place in _NOT_NULL[call.function])
+    counted = _all_of(calls, kept, *masks)
+    others = tuple(calls.column(calls.lowering.comparable(each)) for each in arguments[1:])
+    return _chosen(calls, call, arguments[0], counted, call.function.removesuffix("_null"), others)
+
+
+def _chosen(
+    calls: AggregateCalls,
+    call: AggregateCall,
+    value: Value,
+    counted: Node | None,
+    kind: str,
+    others: tuple[int, ...] = (),
+    parameter: float | None = None,
+) -> Pending:
+    kind_of_rows: dict[str, Any] = {
+        "others": others,
+        "counted": -1 if counted is None else calls.column(Value(_BOOLEANS, counted)),
+        "parameter": parameter,
+        "order": _order(calls, call),
+    }
+    if counted is None and value.validity is not None:
+        kind_of_rows["counted"] = calls.column(Value(_BOOLEANS, _everywhere(calls)))
+    chosen = calls.reduce(kind, value, call.distinct, **kind_of_rows)
+    layout = value.layout.with_nullable(False)
+    if value.validity is None and counted is None and calls.node.keys:
+        return Pending((chosen,), lambda _, nodes: Value(layout, nodes[0]))
+    valid = calls.reduce(kind, value, call.distinct, of_validity=True, **kind_of_rows)
+    return Pending((chosen, valid), lambda _, nodes: Value(layout.with_nullable(True), nodes[0], nodes[1]))
+
+
+def _everywhere(calls: AggregateCalls) -> Node:
+    return calls.lowering.tensor(calls.lowering.lower(Literal(True, BOOLEAN)))
+
+
+def _any_value(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
+    """The first value that is not NULL, in the order that is asked for."""
+    value = _value(calls, call.arguments[0])
+    return calls.plain(
+        _with_validity(value, _all_of(calls, kept, value.validity)),
+        "first",
+        value.layout,
+        order=_order(calls, call),
+    )
+
+
+def _mode(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
+    value = calls.lowering.comparable(_value(calls, call.arguments[0]))
+    value = _with_validity(value, _all_of(calls, kept, value.validity))
+    return calls.plain(value, "mode", value.layout, call.distinct, order=_order(calls, call))
+
+
+# ---- numbers ----
+
+
+def _entropy(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
+    value = calls.lowering.comparable(_value(calls, call.arguments[0]))
+    value = _with_validity(value, _all_of(calls, kept, value.validity))
+    found = calls.reduce("entropy", value, call.distinct)
+    return Pending((found,), lambda _, nodes: Value(canonical_layout(call.data_type, False), nodes[0]))
+
+
+def _formula(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
+    """An aggregate that a formula makes of several reductions, of rows in which no argument is NULL."""
+    values = [_value(calls, each) for each in call.arguments]
+    validity = _all_of(calls, kept, *(each.validity for each in values))
+    values = [_with_validity(each, validity) for each in values]
+    reductions, compute = FORMULAS[call.function]
+    whole = tuple(map(calls.column, values)) if call.distinct and len(values) > 1 else ()
+
+    def reduced(kind: str, places: tuple[int, ...]) -> int:
+        first, *others = (values[place] for place in places)
+        read = tuple(map(calls.column, others))
+        return calls.reduce(kind, first, call.distinct, others=read, whole=whole)
+
+    numbers = [reduced(*each) for each in (*reductions, ("count", (0,)))]
+    fewest = AGGREGATES[call.function].fewest_values
+
+    def finish(lowering: ExpressionLowering, nodes: list[Node]) -> Value:
+        build = lowering.stream.builder
+        made = build.call(compute, *nodes, name=call.function)
+        enough = build.call(operator.ge, nodes[-1], fewest)
+        if call.function in _WITH_VALIDITY:
+            made, there = (build.call(operator.getitem, made, place) for place in (0, 1))
+            enough = build.call(operator.and_, enough, there)
+        return Value(canonical_layout(call.data_type, True), made, enough)
+
+    return Pending(tuple(numbers), finish)
+
+
+#: Formulas that say themselves where there is a result.
+_WITH_VALIDITY = frozenset(("skewness", "kurtosis", "kurtosis_pop", "regr_intercept", "regr_r2"))
+
+
+def _count_pairs(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
+    """regr_count: rows in which no argument is NULL."""
+    values = [_value(calls, each) for each in call.arguments]
+    validity = _all_of(calls, kept, *(each.validity for each in values))
+    values = [_with_validity(each, validity) for each in values]
+    whole = tuple(map(calls.column, values)) if call.distinct else ()
+    count = calls.reduce("count", values[0], call.distinct, whole=whole)
+    layout = replace(canonical_layout(call.data_type, False), dtype=torch.int64)
+    return Pending((count,), lambda _, nodes: Value(layout, nodes[0]))
+
+
+# ---- quantiles ----
+
+#: Halves between two DECIMALs of more digits are rounded down, of fewer to zero, as DuckDB computes with 128 or 64 bits.
+_DIGITS_OF_64_BITS = 18
+
+
+def _kind(prefix: str, source: DataType) -> str:
+    """The reduction that is right for a type."""
+    if source.is_decimal:
+        return f"{prefix}_down" if source.precision > _DIGITS_OF_64_BITS else f"{prefix}_to_zero"
+    if source.kind is TypeKind.DATE:
+        return f"{prefix}_days"
+    if source.kind is TypeKind.INTERVAL:
+        return f"{prefix}_interval"
+    return f"{prefix}_away" if source.is_temporal else prefix
+
+
+def _median(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
+    source = call.arguments[0].data_type
+    if source.is_string or source.kind in (TypeKind.BOOLEAN, TypeKind.ENUM, TypeKind.NULL):
+        value = calls.lowering.comparable(_value(calls, call.arguments[0]))
+        value = _with_validity(value, _all_of(calls, kept, value.validity))
+        return calls.plain(value, "median_lower", value.layout, call.distinct)
+    return _interpolated(calls, call, kept, _kind("median", source), None)
+
+
+def _interpolated(
+    calls: AggregateCalls, call: AggregateCall, kept: Node | None, kind: str, parameter: float | None
+) -> Pending:
+    """A number between two values, of the type that the call has; of integers one of DOUBLEs."""
+    (argument, *_), target = call.arguments, call.data_type
+    source = argument.data_type
+    is_number = source.is_float or source.is_integer
+    as_double = source.is_integer or (is_number and parameter is None)
+    value = _value(calls, Cast(argument, DOUBLE) if as_double else argument)
+    value = _with_validity(value, _all_of(calls, kept, value.validity))
+    layout = canonical_layout(target, False)
+    if source.is_decimal:
+        layout = replace(value.layout, dtype=torch.int64)
+    elif source == target and not is_number:
+        layout = replace(value.layout, dtype=layout.dtype)
+
+    def rounded(lowering: ExpressionLowering, nodes: list[Node]) -> tuple[Layout, Node]:
+        node = lowering.stream.builder.method("to", nodes[0], layout.dtype) if is_number else nodes[0]
+        return layout, node
+
+    # values that are distinct may be equal as DOUBLEs
+    whole = (calls.column(_value(calls, argument)),) if call.distinct and is_number else ()
+    reduction = calls.reduce(kind, value, call.distinct, parameter=parameter, whole=whole)
+    return calls.optional(value, reduction, rounded)
+
+
+def _fraction(call: AggregateCall) -> float:
+    fraction = constant_number(call.arguments[1])
+    assert fraction is not None
+    return fraction
+
+
+def _continuous(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
+    source, fraction = call.arguments[0].data_type, _fraction(call)
+    if fraction == 0.5:
+        return _interpolated(calls, call, kept, _kind("median", source), None)
+    kind = "quantile_of_floats" if source.kind is TypeKind.FLOAT else _kind("quantile", source)
+    if kind == "quantile_down":
+        return _quantile_of_many_digits(calls, call, kept, fraction)
+    return _interpolated(calls, call, kept, kind, fraction)
+
+
+def _quantile_of_many_digits(
+    calls: AggregateCalls, call: AggregateCall, kept: Node | None, fraction: float
+) -> Pending:
+    """Of DECIMALs that may have 128 bits: as of narrower ones, if these have no more than 64."""
+    argument = call.arguments[0]
+    value = _value(calls, argument)
+    if value.layout.form is Form.WIDE:
+        raise UnsupportedError(
+            f"quantile_cont() of {argument.data_type} values of more than 64 bits is not supported; "
+            "cast to DOUBLE or to a narrower type first",
+            call.span,
+        )
+    return _interpolated(calls, call, kept, "quantile_to_zero", fraction)
+
+
+def _discrete(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
+    value = calls.lowering.comparable(_value(calls, call.arguments[0]))
+    value = _with_validity(value, _all_of(calls, kept, value.validity))
+    return calls.plain(value, "quantile_disc", value.layout, call.distinct, parameter=_fraction(call))
+
+
+def _approximate(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
+    """approx_quantile: the exact one, where half of each value lies on either side of its place."""
+    argument, target = call.arguments[0], call.data_type
+    value = _value(calls, argument)
+    if value.layout.form is Form.WIDE:
+        raise UnsupportedError(
+            f"approx_quantile() of {argument.data_type} values of more than 64 bits is not supported; cast to DOUBLE first",
+            call.span,
+        )
+    value = _with_validity(value, _all_of(calls, kept, value.validity))
+    kind = "approximate_quantile" if target.is_float else "approximate_integer_quantile"
+    layout = canonical_layout(target, False)
+    if not target.is_float:
+        layout = replace(value.layout, dtype=torch.int64)
+    reduction = calls.reduce(kind, value, call.distinct, parameter=_fraction(call))
+
+    def rounded(lowering: ExpressionLowering, nodes: list[Node]) -> tuple[Layout, Node]:
+        return layout, lowering.stream.builder.method("to", nodes[0], layout.dtype)
+
+    return calls.optional(value, reduction, rounded)
+
+
+def _deviation(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
+    argument = call.arguments[0]
+    value = _value(calls, argument)
+    if value.layout.form is Form.WIDE:
+        raise UnsupportedError(
+            f"mad() of {argument.data_type} values of more than 64 bits is not supported; cast to DOUBLE first",
+            call.span,
+        )
+    value = _with_validity(value, _all_of(calls, kept, value.validity))
+    layout = canonical_layout(call.data_type, False)
+    if call.data_type.is_decimal:
+        layout = Layout(call.data_type, Form.NUMBER, torch.int64, False, call.data_type.bounds)
+    reduction = calls.reduce(_kind("mad", argument.data_type), value, call.distinct)
+
+    def rounded(lowering: ExpressionLowering, nodes: list[Node]) -> tuple[Layout, Node]:
+        is_float = layout.dtype.is_floating_point
+        return layout, lowering.stream.builder.method("to", nodes[0], layout.dtype) if is_float else nodes[0]
+
+    return calls.optional(value, reduction, rounded)
+
+
+# ---- text ----
+
+
+def _string_agg(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
+    lowering = calls.lowering
+    value = _value(calls, call.arguments[0])
+    value = replace(
+        value, node=lowering.strings(value), layout=canonical_layout(VARCHAR, value.layout.nullable)
+    )
+    value = _with_validity(value, _all_of(calls, kept, value.validity))
+    separator = (
+        call.arguments[1].value if len(call.arguments) > 1 and isinstance(call.arguments[1], Literal) else ","
+    )
+    if separator is None:
+        value = _with_validity(value, lowering.tensor(lowering.lower(Literal(False, BOOLEAN))))
+    text = "" if separator is None else str(separator)
+    layout = canonical_layout(VARCHAR, False)
+    return calls.plain(value, "string_agg", layout, call.distinct, parameter=text, order=_order(calls, call))
+
+
+#: Aggregates that need all rows of a group, by name.
+COLLECTED_CALLS: dict[str, Callable[[AggregateCalls, AggregateCall, Node | None], Pending]] = {
+    **dict.fromkeys(_NOT_NULL, _choice),
+    **dict.fromkeys(FORMULAS, _formula),
+    "any_value": _any_value,
+    "mode": _mode,
+    "entropy": _entropy,
+    "regr_count": _count_pairs,
+    "median": _median,
+    "quantile_cont": _continuous,
+    "quantile_disc": _discrete,
+    "approx_quantile": _approximate,
+    "mad": _deviation,
+    "string_agg": _string_agg,
+}
