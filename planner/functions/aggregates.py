@@ -68,7 +68,7 @@ _QUANTILE: dict[str, Any] = {"check": _check_fraction}
 AGGREGATE_FUNCTIONS = (
     aggregate("count_star", "-> BIGINT", of_nothing=0, counts=True),
     aggregate("count", "ANY -> BIGINT", of_nothing=0, counts=True),
-    aggregate("approx_count_distinct", "ANY -> BIGINT", of_nothing=0, ignores_duplicates=True),
+    aggregate("approx_count_distinct", "ANY -> BIGINT", of_nothing=0),
     aggregate(
         "sum",
         *("INTEGERS -> HUGEINT", "BOOLEAN -> HUGEINT", "DOUBLE -> DOUBLE", "DECIMAL -> widened"),

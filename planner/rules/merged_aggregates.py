@@ -37,7 +37,8 @@ def is_mergeable(call: AggregateCall, fields: FieldsById, max_rows: int) -> bool
 
 def parts_of(call: AggregateCall) -> tuple[AggregateCall, ...]:
     """What is to be known of each part; nothing if the call cannot be made of parts."""
-    if call.function in _MERGING or AGGREGATES[call.function].ignores_duplicates:
+    ignores_duplicates = AGGREGATES[call.function].ignores_duplicates and len(call.arguments) == 1
+    if call.function in _MERGING or ignores_duplicates:
         return (call,)
     if call.function != "avg" or call.arguments[0].data_type.is_temporal:
         return ()

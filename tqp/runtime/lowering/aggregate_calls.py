@@ -225,15 +225,15 @@ class AggregateCalls:
     def _merged_sum(self, call: AggregateCall, argument: Value) -> Pending:
         """A sum of sums or counts of parts, which is no further from 0 than these may be."""
         if argument.layout.data_type.is_float:
-            return self._plain(argument, "sum_float", canonical_layout(call.data_type, False))
+            return self.plain(argument, "sum_float", canonical_layout(call.data_type, False))
         is_wide = argument.layout.form is Form.WIDE
         low, high = (0, 0) if is_wide else range_of(argument)
         known = None if is_wide else (min(low, 0), max(high, 0))
         layout = Layout(call.data_type, argument.layout.form, torch.int64, False, known)
-        total = self._reduce("sum_wide" if is_wide else "sum", argument)
+        total = self.reduce("sum_wide" if is_wide else "sum", argument)
         if call.function == "sum_of_counts":
             return Pending((total,), lambda _, nodes: Value(layout, nodes[0]))
-        return self._optional(argument, total, lambda _, nodes: (layout, nodes[0]))
+        return self.optional(argument, total, lambda _, nodes: (layout, nodes[0]))
 
     def _factored(self, call: AggregateCall, factored: physical.FactoredSum) -> Pending:
         """A sum or an average whose sum is multiplied by group, or an extreme of values counted by group."""
