@@ -137,7 +137,11 @@ AGGREGATE_FUNCTIONS = (
     aggregate("regr_intercept", _OF_PAIRS, fewest_values=2),
     aggregate("regr_r2", _OF_PAIRS, fewest_values=2),
     # quantiles
-    aggregate("median", "ANY -> middle", unsupported=frozenset((TypeKind.BLOB, TypeKind.ARRAY, TypeKind.LIST, TypeKind.STRUCT))),
+    aggregate(
+        "median",
+        "ANY -> middle",
+        unsupported=frozenset((TypeKind.BLOB, TypeKind.ARRAY, TypeKind.LIST, TypeKind.STRUCT)),
+    ),
     aggregate(
         "quantile_cont",
         *(f"{each} DOUBLE -> middle" for each in ("INTEGERS", "FLOAT", "DOUBLE", "DECIMAL")),

@@ -11,12 +11,10 @@ from torch import Tensor
 
 from tqp.core.memory_budget import reserve
 from tqp.data.backend import is_host_device
-from tqp.data.nested import COMPOUND
 from tqp.data.strings import Strings
 from tqp.operators.groups import group_ids
 from tqp.operators.joins.pairs import mark_rows
 from tqp.operators.memory import allocation
-from tqp.operators.nested.layout import take_padded_values
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows import keys as key_kernels
 from tqp.operators.rows import selection as rows

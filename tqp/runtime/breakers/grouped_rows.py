@@ -177,7 +177,7 @@ class GroupedRows:
     def _first_extreme(self, reduction: Reduction) -> Tensor:
         (by,) = reduction.others
         values, validity = self.column(by)
-        assert values is not None
+        assert isinstance(values, Tensor | Strings)
         greatest, nulls_last = reduction.kind.startswith("arg_max"), reduction.kind.endswith("nulls_last")
         return choices.first_extreme_rows(
             values,
@@ -192,7 +192,7 @@ class GroupedRows:
         values, validity = self.column(reduction.column).values, self._validity(reduction)
         if isinstance(values, Strings):
             return _extreme_strings(reduction.kind, values, validity, self.ids, self.count)
-        assert values is not None
+        assert isinstance(values, Tensor)
         return extreme_rows(values, self.ids, self.count, validity, greatest=reduction.kind == "greatest")
 
     def _middle(self, reduction: Reduction) -> Tensor:

@@ -32,6 +32,14 @@ def _value(calls: AggregateCalls, expression: Expression) -> Value:
     return calls.lowering.materialise(calls.lowering.lower(expression))
 
 
+def _comparable(calls: AggregateCalls, call: AggregateCall, place: int) -> Value:
+    """An argument that is compared with those of other rows. Raises UnsupportedError for nested values."""
+    data_type = call.arguments[place].data_type
+    if data_type.kind in (TypeKind.ARRAY, TypeKind.LIST, TypeKind.STRUCT):
+        raise UnsupportedError(f"{call.function}() of {data_type} values is not supported", call.span)
+    return calls.lowering.comparable(_value(calls, call.arguments[place]))
+
+
 def _all_of(calls: AggregateCalls, *masks: Node | None) -> Node | None:
     """bool [n], true where all are that are there; None where none is."""
     found: Node | None = None
@@ -49,7 +57,7 @@ def _with_validity(value: Value, validity: Node | None) -> Value:
 
 def _order(calls: AggregateCalls, call: AggregateCall) -> tuple[tuple[int, bool, bool], ...]:
     """The columns by which the rows of a group are ordered for the call."""
-    keys = (calls.lowering.comparable(lower_key(calls.lowering, key)) for key in call.order)
+    keys = (calls.lowering.order_key(lower_key(calls.lowering, key)) for key in call.order)
     return tuple(
         (calls.column(value), key.descending, key.nulls_first)
         for key, value in zip(call.order, keys, strict=True)
@@ -73,10 +81,11 @@ _NOT_NULL: dict[str, tuple[int, ...]] = {
 
 def _choice(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
     """The value of one row, NULL if that is or if there is no row."""
-    arguments = [_value(calls, each) for each in call.arguments]
+    arguments = [_value(calls, call.arguments[0])]
+    arguments += [_comparable(calls, call, place) for place in range(1, len(call.arguments))]
     masks = (arguments[place].validity for place in _NOT_NULL[call.function])
     counted = _all_of(calls, kept, *masks)
-    others = tuple(calls.column(calls.lowering.comparable(each)) for each in arguments[1:])
+    others = tuple(map(calls.column, arguments[1:]))
     return _chosen(calls, call, arguments[0], counted, call.function.removesuffix("_null"), others)
 
 
@@ -121,7 +130,7 @@ def _any_value(calls: AggregateCalls, call: AggregateCall, kept: Node | None) ->
 
 
 def _mode(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
-    value = calls.lowering.comparable(_value(calls, call.arguments[0]))
+    value = _comparable(calls, call, 0)
     value = _with_validity(value, _all_of(calls, kept, value.validity))
     return calls.plain(value, "mode", value.layout, call.distinct, order=_order(calls, call))
 
@@ -130,7 +139,7 @@ def _mode(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pend
 
 
 def _entropy(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
-    value = calls.lowering.comparable(_value(calls, call.arguments[0]))
+    value = _comparable(calls, call, 0)
     value = _with_validity(value, _all_of(calls, kept, value.validity))
     found = calls.reduce("entropy", value, call.distinct)
     return Pending((found,), lambda _, nodes: Value(canonical_layout(call.data_type, False), nodes[0]))
@@ -199,7 +208,7 @@ def _kind(prefix: str, source: DataType) -> str:
 def _median(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
     source = call.arguments[0].data_type
     if source.is_string or source.kind in (TypeKind.BOOLEAN, TypeKind.ENUM, TypeKind.NULL):
-        value = calls.lowering.comparable(_value(calls, call.arguments[0]))
+        value = _comparable(calls, call, 0)
         value = _with_validity(value, _all_of(calls, kept, value.validity))
         return calls.plain(value, "median_lower", value.layout, call.distinct)
     return _interpolated(calls, call, kept, _kind("median", source), None)
@@ -263,7 +272,7 @@ def _quantile_of_many_digits(
 
 
 def _discrete(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
-    value = calls.lowering.comparable(_value(calls, call.arguments[0]))
+    value = _comparable(calls, call, 0)
     value = _with_validity(value, _all_of(calls, kept, value.validity))
     return calls.plain(value, "quantile_disc", value.layout, call.distinct, parameter=_fraction(call))
 
