@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tqp.core.datatypes import BOOLEAN, TICKS_PER_SECOND, DataType, TypeKind
 from tqp.planner.algebra.expressions import Call, Cast, Expression, InList, Literal, are_literals
+from tqp.planner.functions.ranges import Range, is_finite
 
 _SECONDS_PER_DAY = 86_400
+_WITHOUT_ZONE = (TypeKind.TIMESTAMP_S, TypeKind.TIMESTAMP_MS, TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NS)
 
 
-def without_cast(call: Call) -> Call:
+def without_cast(call: Call, range_of: Callable[[Expression], Range | None] | None = None) -> Call:
     """`CAST(x AS wider) < constant` as `x < constant'` where that is exact; else the same object.
 
-    CAST(d AS TIMESTAMP) < TIMESTAMP '1995-01-01 00:00:00' becomes d < DATE '1995-01-01'.
+    CAST(d AS TIMESTAMP) < TIMESTAMP '1995-01-01 00:00:00' becomes d < DATE '1995-01-01'. `range_of`: what the values of x are known
+    to lie between; without it, casts that may fail stay.
     """
     cast, literal = call.arguments
     if not (isinstance(cast, Cast) and isinstance(literal, Literal) and not cast.is_try):
@@ -27,6 +30,8 @@ def without_cast(call: Call) -> Call:
     if type(value) is not int:
         return call
     factor = _factor(source, cast.data_type)
+    if factor is None and range_of is not None:
+        factor = _factor_of_times(source, cast.data_type, lambda: range_of(cast.input))
     if factor is None or _is_infinite(value, source, cast.data_type):
         return call
     floor, ceiling = value // factor, -(-value // factor)
@@ -112,3 +117,14 @@ def _factor(source: DataType, target: DataType) -> int | None:
     low, high = source.bounds
     target_low, target_high = target.bounds
     return factor if target_low <= low * factor and high * factor <= target_high else None
+
+
+def _factor_of_times(source: DataType, target: DataType, known: Callable[[], Range | None]) -> int | None:
+    """As `_factor`, of timestamps in a coarser unit, which fails for those that are too far away, and leaves infinities as they are."""
+    if not (source.kind in _WITHOUT_ZONE and target.kind in _WITHOUT_ZONE):
+        return None
+    factor, rest = divmod(TICKS_PER_SECOND[target.kind], TICKS_PER_SECOND[source.kind])
+    if rest or not is_finite(values := known(), source):
+        return None
+    assert values is not None
+    return factor if max(map(abs, values)) * factor < target.bounds[1] else None

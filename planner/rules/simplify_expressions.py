@@ -178,7 +178,7 @@ class Simplifier:
         first, second = call.arguments
         if isinstance(first, Literal) and not isinstance(second, Literal):
             call = replace(call, function=MIRRORED[call.function], arguments=(second, first))
-        call = without_cast(call)
+        call = without_cast(call, lambda value: value_range(value, self.fields))
         verdict = self._verdict(call)
         if verdict is not None and not any(nullable(side, self.fields) for side in call.arguments):
             return TRUE if verdict else FALSE

@@ -37,7 +37,7 @@ from tqp.data.backend import use_backend
 from tqp.data.sharing import Handout, map_in_pool, processors, work_together
 from tqp.operators.joins.pairs import TooManyPairs
 from tqp.runtime.frame import MAX_ROWS
-from tqp.runtime.graph_function import ARRAY_INPUTS
+from tqp.runtime.graph_function import ARRAY_INPUTS, GraphFunction
 from tqp.runtime.memory_limit import MemoryBudget, keep_freed_memory
 from tqp.runtime.pipeline import Pipeline, State
 
@@ -70,6 +70,8 @@ _SHARE_ROWS = 131_072
 _SHARE_SECONDS = 0.0015
 #: Where a batch ends must not depend on what runs here: as if by so many workers, each with `_FEW_ROWS` at least.
 _FIXED_WORKERS = 4
+#: Rows of a source for which a pipeline is compiled before its first batch: of so many, arrays and blocks save more than that takes.
+_WORTH_COMPILING = 262_144
 _OUT_OF_MEMORY = (
     "the query needs more memory than {} has; select fewer columns or rows, "
     "or set tqp.connect(memory_limit=...) to stop such queries earlier"
@@ -203,6 +205,8 @@ class Executor:
     def _run(self, pipeline: Pipeline, state: State, workers: Workers) -> State:
         num_rows, breaker = pipeline.num_rows(state), pipeline.breaker
         state["workers"] = workers
+        if num_rows >= _WORTH_COMPILING and isinstance(pipeline.function, GraphFunction):
+            pipeline.function.compiled()
         job = _Job(pipeline, state, workers)
         if pipeline.row_limit is not None:
             states = job.until(pipeline.row_limit, num_rows, self.batch_rows)

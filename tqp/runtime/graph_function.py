@@ -49,10 +49,15 @@ class GraphFunction:
         if not self._called:
             self._called = True
             return interpret(self._graph, arguments)
-        self._compiled = compile_graph(
-            self._graph, on_arrays=self._on_arrays, array_outputs=self._array_outputs
-        )  # two workers at once make the same
-        return self._compiled(*arguments)
+        return self.compiled()(*arguments)
+
+    def compiled(self) -> Callable[..., Any]:
+        """The compiled function, which a pipeline of many rows calls at once; two workers at a time make the same."""
+        if self._compiled is None:
+            self._compiled = compile_graph(
+                self._graph, on_arrays=self._on_arrays, array_outputs=self._array_outputs
+            )
+        return self._compiled
 
 
 def lowered_for_torch(graph: Graph) -> Graph:
