@@ -8,6 +8,7 @@ from typing import Protocol
 
 from tqp.core.file_kinds import FileKind
 from tqp.core.models import ModelSignature
+from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.core.schema import TableSource
 from tqp.planner.parse import ParsedStatement
 
@@ -37,7 +38,9 @@ class Catalog(Protocol):
         """The view of that name, or None."""
         ...
 
-    def lookup_files(self, paths: Sequence[str], kind: FileKind | None = None) -> TableSource | None:
+    def lookup_files(
+        self, paths: Sequence[str], kind: FileKind | None = None, options: ReadOptions = NO_OPTIONS
+    ) -> TableSource | None:
         """The files at these paths, which may be patterns, as one table.
 
         Without `kind` their names tell it; None if the name of one is not that of a file. Raises BindError if there is no

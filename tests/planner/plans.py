@@ -26,7 +26,7 @@ class Catalog:
     def lookup_view(self, name: str) -> None:
         return None
 
-    def lookup_files(self, paths: Sequence[str], kind: str | None = None) -> None:
+    def lookup_files(self, paths: Sequence[str], kind: str | None = None, options: object = None) -> None:
         return None
 
     def table_names(self) -> Sequence[str]:

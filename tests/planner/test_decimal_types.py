@@ -45,7 +45,7 @@ class _NoTables:
     def lookup_view(self, name: str) -> None:
         return None
 
-    def lookup_files(self, paths: Sequence[str], kind: str | None = None) -> None:
+    def lookup_files(self, paths: Sequence[str], kind: str | None = None, options: object = None) -> None:
         return None
 
     def table_names(self) -> list[str]:

@@ -9,6 +9,7 @@ from tqp.catalog.state import CatalogState
 from tqp.catalog.variables import Variables
 from tqp.core.errors import BindError
 from tqp.core.file_kinds import FileKind, kind_of_name
+from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.core.schema import TableSource
 from tqp.data.sources.base import Source
 from tqp.data.sources.open_files import NamedFiles, OpenFiles
@@ -47,11 +48,13 @@ class Snapshot:
         self.read["view", name.lower()] = self.meaning("view", name.lower())
         return self.state.views.get(name.lower())
 
-    def lookup_files(self, paths: Sequence[str], kind: FileKind | None = None) -> TableSource | None:
+    def lookup_files(
+        self, paths: Sequence[str], kind: FileKind | None = None, options: ReadOptions = NO_OPTIONS
+    ) -> TableSource | None:
         """The files of these names, which stay the same for the whole query; see `Catalog`."""
         if kind is None and any(kind_of_name(path) is None for path in paths):
             return None
-        named = NamedFiles(tuple(paths), kind)
+        named = NamedFiles(tuple(paths), kind, options)
         if named not in self._files or self._files[named].error is not None:
             self._files = {**self._files, named: self._open_files.open(named)}
         self.read["file", named] = self.meaning("file", named)
@@ -113,9 +116,11 @@ class RestrictedSnapshot:
         """The view of that name, or None."""
         return self.snapshot.lookup_view(name)
 
-    def lookup_files(self, paths: Sequence[str], kind: FileKind | None = None) -> TableSource | None:
+    def lookup_files(
+        self, paths: Sequence[str], kind: FileKind | None = None, options: ReadOptions = NO_OPTIONS
+    ) -> TableSource | None:
         """The files of these names; see `Catalog`."""
-        table = self.snapshot.lookup_files(paths, kind)
+        table = self.snapshot.lookup_files(paths, kind, options)
         return None if table is None else self.restricted.get(table, table)
 
     def table_names(self) -> Sequence[str]:

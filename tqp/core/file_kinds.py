@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-FileKind = Literal["parquet", "csv", "Arrow IPC"]
+FileKind = Literal["parquet", "csv", "json", "Arrow IPC"]
 
 PARQUET_ENDINGS = (".parquet", ".parq", ".pq")
 #: By kind, how the names of such files end, in lower case.
 ENDINGS: dict[FileKind, tuple[str, ...]] = {
     "parquet": PARQUET_ENDINGS,
     "csv": (".csv", ".csv.gz", ".csv.bz2", ".csv.zst", ".tsv", ".tsv.gz", ".tbl", ".txt"),
+    "json": (".json", ".ndjson", ".jsonl", ".json.gz", ".ndjson.gz", ".jsonl.gz"),
     "Arrow IPC": (".arrow", ".feather", ".ipc"),
 }
 

@@ -128,14 +128,22 @@ def copy_from(execution: Execution) -> Result:
     path = local_path(_path(execution, clauses.path))
     options = _options(execution, clauses.options)
     form = str(options.pop("format", kind_of_name(path) or "csv")).lower()
-    options.pop("auto_detect", None)
-    functions = {"csv": "read_csv", "parquet": "read_parquet"}
+    functions = {"csv": "read_csv", "json": "read_json", "parquet": "read_parquet"}
     if form not in functions:
         raise UnsupportedError(f"COPY FROM a file of the format {form!r} is not supported")
-    if options:
-        raise UnsupportedError(f"the option {next(iter(options)).upper()} of COPY FROM is not supported")
-    text = path.replace("'", "''")
-    return insert_rows(execution, clauses.table, clauses.columns, f"FROM {functions[form]}('{text}')")
+    if form == "csv":
+        options["all_varchar"] = True  # the table's types say what the text is
+    said = "".join(f", {quoted(name)} = {_sql(value)}" for name, value in options.items())
+    return insert_rows(
+        execution, clauses.table, clauses.columns, f"FROM {functions[form]}({_sql(path)}{said})"
+    )
+
+
+def _sql(value: Any) -> str:
+    """A constant of an option as SQL."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(_sql, value))}]"
+    return str(value).lower() if isinstance(value, bool | int) else "'" + str(value).replace("'", "''") + "'"
 
 
 # options

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tqp.core.datatypes import DOUBLE, TypeKind
 from tqp.data.column import Column, Table
+from tqp.data.results.to_python import python_values
 from tqp.writing.csv_writer import BLOCK_ROWS
 from tqp.writing.replaced_files import written_beside
 from tqp.writing.texts import beside, bytes_of, text_array
@@ -53,6 +55,9 @@ def _values(column: Column) -> pa.LargeStringArray:
     if data_type.kind is TypeKind.FLOAT:  # JSON's numbers have 64 bits
         assert column.values is not None
         column = Column(DOUBLE, column.num_rows, column.values.double(), column.validity)
+    if data_type.is_nested:
+        values = map(_nested, python_values(column))
+        return pa.array(["null" if value is None else value for value in values], pa.large_string())
     texts = text_array(column)
     if data_type.is_float:
         for text, word in (("nan", "NaN"), ("inf", "Infinity"), ("-inf", "-Infinity")):
@@ -60,6 +65,13 @@ def _values(column: Column) -> pa.LargeStringArray:
     elif not (data_type.is_numeric or data_type.kind in (TypeKind.BOOLEAN, TypeKind.ARRAY)):
         texts = _quoted(texts)
     return pc.fill_null(texts, "null")
+
+
+def _nested(value: Any) -> str | None:
+    """A list or struct; numbers and texts in it as they are, everything else as text."""
+    return (
+        None if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    )
 
 
 def _quoted(texts: pa.LargeStringArray) -> pa.LargeStringArray:

@@ -1,18 +1,26 @@
-"""Files in FROM: `FROM 'sales.parquet'`, and read_parquet() and read_csv() of paths or patterns."""
+"""Files in FROM: `FROM 'sales.parquet'`, and read_parquet(), read_csv() and read_json() of paths or patterns."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from functools import partial
 
 from sqlglot import exp
 
+from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, Error, UnsupportedError
 from tqp.core.file_kinds import FileKind
-from tqp.core.schema import TableSource
+from tqp.core.read_options import NO_OPTIONS, ReadOptions
+from tqp.core.schema import Field, TableSource
 from tqp.planner.algebra.expressions import Literal
+from tqp.planner.algebra.logical_plan import LogicalPlan, Project
+from tqp.planner.algebra.node import grow
 from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.expressions.coercion import cast_to
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
-from tqp.planner.binder.scope import Scope
+from tqp.planner.binder.from_clause.file_options import GivenOptions, read_options
+from tqp.planner.binder.scope import Scope, ScopeColumn
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.functions.type_rules import settle
 from tqp.planner.parse import Span, span_of
@@ -23,7 +31,16 @@ FILE_FUNCTIONS: dict[str, FileKind] = {
     "parquet_scan": "parquet",
     "read_csv": "csv",
     "read_csv_auto": "csv",
+    "read_json": "json",
+    "read_json_auto": "json",
+    "read_ndjson": "json",
+    "read_ndjson_auto": "json",
 }
+
+#: A column's place, and the type that it is cast to, if one is said.
+TypedPlace = tuple[int, DataType | None]
+
+_OPTIONS = (exp.EQ, exp.PropertyEQ, exp.Kwarg)
 
 
 def file_named(context: BindContext, name: str, span: Span | None) -> TableSource | None:
@@ -38,24 +55,67 @@ def relation_name(path: str) -> str:
     return re.split(r"[/\\]", path)[-1].partition(".")[0]
 
 
-def bind_file_function(context: BindContext, call: exp.Anonymous, span: Span | None) -> TableSource:
-    """The table that read_parquet() and the like give of a path or a list of paths."""
+def bind_file_function(
+    context: BindContext, call: exp.Anonymous, span: Span | None
+) -> tuple[TableSource, Sequence[TypedPlace]]:
+    """The table that read_parquet() and the like give of a path or a list of paths, and which of its columns are wanted."""
     name = call.name.lower()
-    options = [node for node in call.expressions[1:] if isinstance(node, exp.EQ | exp.PropertyEQ | exp.Kwarg)]
-    if options:
-        raise UnsupportedError(
-            f"options of {name}() ({options[0].this.name}) are not supported; it decides by the file",
-            span_of(options[0]) or span,
-        )
-    if len(call.expressions) != 1:
+    given = read_options(
+        FILE_FUNCTIONS[name], name, [each for each in call.expressions if isinstance(each, _OPTIONS)]
+    )
+    paths = [each for each in call.expressions if not isinstance(each, _OPTIONS)]
+    if len(paths) != 1:
         raise BindError(f"{name}() takes a path, or a list of paths", span)
-    [given] = call.expressions
-    nodes = given.expressions if isinstance(given, exp.Array) else [given]
+    [path] = paths
+    nodes = path.expressions if isinstance(path, exp.Array) else [path]
     if not nodes:
         raise BindError(f"{name}() needs at least one file to read", span)
-    table = _files(context, [_path(context, node, name) for node in nodes], FILE_FUNCTIONS[name], span)
+    found = [_path(context, node, name) for node in nodes]
+    table = _files(context, found, FILE_FUNCTIONS[name], span, given.options)
     assert table is not None
-    return table
+    types = _types(given, table, span)
+    names = [name.lower() for name in table.column_names]
+    wanted = (
+        range(len(names)) if given.columns is None else [names.index(each.lower()) for each in given.columns]
+    )
+    return table, [(place, types[place]) for place in wanted]
+
+
+def _types(given: GivenOptions, table: TableSource, span: Span | None) -> list[DataType | None]:
+    """For each column the type that is said, if one is."""
+    names = [name.lower() for name in table.column_names]
+    types: list[DataType | None] = [None] * len(names)
+    for key, data_type in given.types.items():
+        place = names.index(key) if key in names else key
+        if isinstance(place, str) or place >= len(names):
+            shown = f'column "{key}"' if isinstance(key, str) else f"column number {key + 1}"
+            raise BindError(f"a type is given for a {shown}, which the file does not have", span)
+        types[place] = data_type
+    return types
+
+
+def with_types(
+    context: BindContext,
+    plan: LogicalPlan,
+    columns: Sequence[ScopeColumn],
+    wanted: Sequence[TypedPlace],
+) -> tuple[LogicalPlan, Sequence[ScopeColumn]]:
+    """Columns cast to the types that are given for them, when they are first referred to."""
+    if all(data_type is None for _, data_type in wanted):
+        return plan, columns
+    project = Project(plan, (), ())
+
+    def make(column: ScopeColumn, data_type: DataType | None) -> Field:
+        value = column.reference()
+        made = context.new_field(column.name, data_type or value.data_type)
+        cast = value if data_type is None else cast_to(value, data_type, None)
+        grow(project, fields=(*project.fields, made), outputs=(*project.outputs, cast))
+        return made
+
+    return project, [
+        ScopeColumn(columns[place].name, partial(make, columns[place], data_type))
+        for place, data_type in wanted
+    ]
 
 
 def _path(context: BindContext, node: exp.Expr, name: str) -> str:
@@ -69,10 +129,14 @@ def _path(context: BindContext, node: exp.Expr, name: str) -> str:
 
 
 def _files(
-    context: BindContext, paths: list[str], kind: FileKind | None, span: Span | None
+    context: BindContext,
+    paths: list[str],
+    kind: FileKind | None,
+    span: Span | None,
+    options: ReadOptions = NO_OPTIONS,
 ) -> TableSource | None:
     try:
-        return context.catalog.lookup_files(paths, kind)
+        return context.catalog.lookup_files(paths, kind, options)
     except Error as error:
         if error.span is not None or not isinstance(error, BindError):
             raise

@@ -42,6 +42,7 @@ from tqp.planner.binder.from_clause.files import (
     bind_file_function,
     file_named,
     relation_name,
+    with_types,
 )
 from tqp.planner.binder.from_clause.model_tables import bind_table_function
 from tqp.planner.binder.from_clause.samples import sampled
@@ -308,8 +309,9 @@ def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope, sibli
         bound = bind_series(context, node.this, head_span(node))
         result = _under_alias(node, bound.plan, bound.columns, node.this.name)
     elif node.this.name.lower() in FILE_FUNCTIONS:
-        table = bind_file_function(context, node.this, head_span(node))
-        result = _under_alias(node, *_scan(context, table, table.name), node.this.name)
+        table, wanted = bind_file_function(context, node.this, head_span(node))
+        plan, columns = with_types(context, *_scan(context, table, table.name), wanted)
+        result = _under_alias(node, plan, columns, node.this.name)
     else:
         bound = bind_table_function(context, node.this, siblings, head_span(node))
         result = _under_alias(node, bound.plan, bound.columns)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
+from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.data.sources.csv_types import text_column_type
 
 _DELIMITERS = ",|;\t"
@@ -24,7 +25,7 @@ class _Dialect:
     quote: str
 
 
-def read_csv_text(file: str) -> pa.Table:
+def read_csv_text(file: str, options: ReadOptions = NO_OPTIONS) -> pa.Table:
     """The whole file, decompressed if its name says so, each column as text; `csv_types.typed` finds the types.
 
     Without a header the columns are column0, column1, ...; so is a column whose name is empty. Empty fields are NULL.
@@ -32,18 +33,22 @@ def read_csv_text(file: str) -> pa.Table:
     """
     with pa.input_stream(file, compression="detect") as stream:
         content = stream.read()
-    content = _checked_text(content).removeprefix(_BYTE_ORDER_MARK).lstrip(b"\r\n")
+    content = _checked_text(content).removeprefix(_BYTE_ORDER_MARK)
+    content = _without_lines(content, options.skip).lstrip(b"\r\n")
     if not content:
         raise ValueError("the file is empty, so it has no columns")
     if content[-1:] not in b"\r\n":
         content += b"\n"  # without which Arrow finds no end of names alone
     lines = _first_lines(content)
-    dialect = _find_dialect(lines)
+    dialect = _find_dialect(lines, options)
     if _has_escaped_quotes(lines, dialect):
         content = _with_doubled_quotes(content, dialect.quote)
         lines = _first_lines(content)
     rows = _split(lines, dialect)
-    names, has_header = _find_names(rows)
+    names, has_header = _find_names(rows, options.header)
+    if len(options.names) > len(names):
+        raise ValueError(f"{len(options.names)} names are given, and the file has {len(names)} columns")
+    names[: len(options.names)] = options.names
     columns = [str(number) for number in range(len(names))]
     table = pa_csv.read_csv(
         pa.BufferReader(content),
@@ -56,7 +61,9 @@ def read_csv_text(file: str) -> pa.Table:
             ignore_empty_lines=len(names) > 1,
         ),
         convert_options=pa_csv.ConvertOptions(
-            column_types=dict.fromkeys(columns, pa.string()), strings_can_be_null=True, null_values=[""]
+            column_types=dict.fromkeys(columns, pa.string()),
+            strings_can_be_null=True,
+            null_values=list(options.nulls),
         ),
     )
     return table.rename_columns(names)
@@ -93,8 +100,15 @@ def _split(lines: Sequence[str], dialect: _Dialect) -> list[list[str]]:
     )
 
 
-def _find_dialect(lines: Sequence[str]) -> _Dialect:
-    """The candidate that splits most lines into as many fields as the first, then the one with most fields."""
+def _without_lines(content: bytes, count: int) -> bytes:
+    """What stands behind so many lines."""
+    for _ in range(count):
+        content = content.partition(b"\n")[2]
+    return content
+
+
+def _find_dialect(lines: Sequence[str], options: ReadOptions) -> _Dialect:
+    """Of what is not said the candidate that splits most lines into as many fields as the first, then the one with most fields."""
 
     def agreeing_lines(dialect: _Dialect) -> tuple[int, int]:
         widths = [len(row) for row in _split(lines, dialect) if row]
@@ -102,6 +116,10 @@ def _find_dialect(lines: Sequence[str]) -> _Dialect:
             return 0, 0
         return sum(width == widths[0] for width in widths), widths[0]
 
+    if options.delimiter is not None:
+        return _Dialect(options.delimiter, options.quote or '"')
+    if options.quote is not None:
+        return max((_Dialect(delimiter, options.quote) for delimiter in _DELIMITERS), key=agreeing_lines)
     candidates = [_Dialect(delimiter, '"') for delimiter in _DELIMITERS]
     quoted = re.compile(rf"(^|[{re.escape(_DELIMITERS)}])'[^']*'([{re.escape(_DELIMITERS)}]|$)")
     if any(quoted.search(line) for line in lines) and not any('"' in line for line in lines):
@@ -125,8 +143,8 @@ def _with_doubled_quotes(content: bytes, quote: str) -> bytes:
     return quoted.sub(lambda value: escaped.sub(lambda match: doubled[match[1]], value[0]), content)
 
 
-def _find_names(rows: list[list[str]]) -> tuple[list[str], bool]:
-    """The names of the columns, and whether they are the first row.
+def _find_names(rows: list[list[str]], said: bool | None = None) -> tuple[list[str], bool]:
+    """The names of the columns, and whether they are the first row, unless that is said.
 
     That is a header if it does not read as the types of the rows below it, or if all of it is text, and so is all else.
     """
@@ -144,5 +162,7 @@ def _find_names(rows: list[list[str]]) -> tuple[list[str], bool]:
             bool(cell) and text and not pa.types.is_string(found)
             for cell, text, found in zip(first, is_text, below, strict=True)
         )
+    if said is not None:
+        has_header = said
     cells = first if has_header else [""] * len(first)
     return [cell.strip() or f"column{place}" for place, cell in enumerate(cells)], has_header

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.data.arrow_types import HUGEINT_ARRAY
 from tqp.data.sharing import share
 
@@ -35,10 +36,33 @@ _SHORTEST_TIMESTAMP, _SHORTEST_TIME = len("2024-01-02 03:04"), len("03:04")
 Convert = Callable[[pa.ChunkedArray], pa.ChunkedArray | None]
 
 
-def typed(table: pa.Table) -> pa.Table:
-    """The table with each column of text in the type that `typed_column` finds."""
-    columns = share(typed_column, table.columns)
+def typed(table: pa.Table, options: ReadOptions = NO_OPTIONS) -> pa.Table:
+    """The table with each column of text in the type that `typed_column` finds, but for those that are to stay text."""
+
+    def convert(place: int) -> pa.ChunkedArray:
+        column, kept = table.column(place), options.text_columns
+        if kept is None or table.column_names[place].lower() in kept:
+            return column
+        for form, unit, target in (
+            (options.timestamp_format, "us", None),
+            (options.date_format, "s", pa.date32()),
+        ):
+            if form is not None and column.null_count < len(column):
+                values = _in_format(column, form, unit)
+                if values is not None:
+                    return values if target is None else values.cast(target)
+        return typed_column(column)
+
+    columns = share(convert, range(table.num_columns))
     return pa.Table.from_arrays(columns, names=table.column_names)
+
+
+def _in_format(column: pa.ChunkedArray, form: str, unit: str) -> pa.ChunkedArray | None:
+    """Timestamps written in this format; None if one value is not."""
+    try:
+        return pc.strptime(column, format=form, unit=unit)
+    except pa.ArrowInvalid:
+        return None
 
 
 def typed_column(column: pa.ChunkedArray) -> pa.ChunkedArray:

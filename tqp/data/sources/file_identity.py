@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from tqp.core.errors import Error, ExecutionError
 from tqp.core.file_kinds import FileKind
+from tqp.core.read_options import NO_OPTIONS, ReadOptions
 
 Outcome = TypeVar("Outcome")
 
@@ -78,10 +79,15 @@ class FileSet:
     directories: Mapping[str, int]
     #: What they were said to be; None: their names or first bytes tell.
     kind: FileKind | None = None
+    options: ReadOptions = NO_OPTIONS
 
     @staticmethod
     def of(
-        registered: Any, files: Iterable[str], directories: Iterable[str], kind: FileKind | None = None
+        registered: Any,
+        files: Iterable[str],
+        directories: Iterable[str],
+        kind: FileKind | None = None,
+        options: ReadOptions = NO_OPTIONS,
     ) -> FileSet:
         """With the identities that the files have now. Raises ExecutionError naming a file that cannot be read."""
         identities = {}
@@ -89,7 +95,7 @@ class FileSet:
             with reading(file):
                 identities[file] = identity_of(file)
         return FileSet(
-            registered, identities, {path: os.stat(path).st_mtime_ns for path in directories}, kind
+            registered, identities, {path: os.stat(path).st_mtime_ns for path in directories}, kind, options
         )
 
     @property

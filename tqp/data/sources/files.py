@@ -7,31 +7,40 @@ import itertools
 import os
 import urllib.parse
 import urllib.request
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import torch
 
 from tqp.core.errors import BindError, Error
 from tqp.core.file_kinds import ENDINGS, PARQUET_ENDINGS, FileKind, kind_of_name
+from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.data.sources.arrow_tables import ArrowSource
 from tqp.data.sources.base import Source
 from tqp.data.sources.csv_files import read_csv_text
 from tqp.data.sources.csv_types import typed
 from tqp.data.sources.file_identity import FileSet, read_again_if_changed, reading
 from tqp.data.sources.hive_partitions import partition_columns
+from tqp.data.sources.json_files import read_json
 from tqp.data.sources.parquet_files import ParquetSource
-from tqp.data.sources.schemas import concatenated
+from tqp.data.sources.schemas import concatenated, with_all_columns
 
 
-def file_source(name: str, paths: Any, device: torch.device, kind: FileKind | None = None) -> Source:
+def file_source(
+    name: str,
+    paths: Any,
+    device: torch.device,
+    kind: FileKind | None = None,
+    options: ReadOptions = NO_OPTIONS,
+) -> Source:
     """The source for a path, a list of paths, a glob pattern or a directory of Parquet files.
 
     `kind`: of the files; by default what their names, or their first bytes, tell. Raises BindError if there is no such file or its kind is not known, ExecutionError if a file cannot be read.
     """
-    return read_again_if_changed(lambda: _read(name, paths, device, kind))
+    return read_again_if_changed(lambda: _read(name, paths, device, kind, options))
 
 
 def up_to_date(source: Source) -> Source:
@@ -43,7 +52,7 @@ def up_to_date(source: Source) -> Source:
     if files is None or files.are_unchanged():
         return source
     try:
-        anew = file_source(source.name, files.registered, source.device, files.kind)
+        anew = file_source(source.name, files.registered, source.device, files.kind, files.options)
     except Error as error:
         anew = _unreadable(source, files, error)
     anew.threads = source.threads
@@ -53,27 +62,44 @@ def up_to_date(source: Source) -> Source:
 def _unreadable(source: Source, files: FileSet, error: Error) -> Source:
     """In the place of a table whose files are gone or damaged: queries that do not read it go on."""
     empty = ArrowSource(source.name, pa.table({}), source.device)
-    empty.files = FileSet(files.registered, {os.devnull: (0, 0, 0, 0, 0)}, {}, files.kind)  # never unchanged
+    empty.files = FileSet(
+        files.registered, {os.devnull: (0, 0, 0, 0, 0)}, {}, files.kind, files.options
+    )  # never unchanged
     empty.error = error
     return empty
 
 
-def _read(name: str, paths: Any, device: torch.device, kind: FileKind | None) -> Source:
-    files = _expand(name, paths, kind)
+def _read(name: str, paths: Any, device: torch.device, kind: FileKind | None, options: ReadOptions) -> Source:
+    files = _expand(name, paths, kind, options)
     kinds = {kind or _kind(file) for file in files.files}
     if len(kinds) > 1:
         raise BindError(f'table "{name}": the files are of different kinds ({", ".join(sorted(kinds))})')
     kind = kinds.pop()
-    if kind == "parquet":
+    if kind == "parquet" and not (options.filename or options.by_name):
         return ParquetSource(name, files, device)
+    readers: dict[FileKind, Callable[[str], pa.Table]] = {
+        "csv": lambda file: read_csv_text(file, options),
+        "json": read_json,
+        "parquet": lambda file: pq.ParquetFile(file).read(),
+        "Arrow IPC": _read_ipc,
+    }
     tables = []
     for file, identity in files.identities.items():
         with reading(file, identity):
-            tables.append(read_csv_text(file) if kind == "csv" else _read_ipc(file))
+            tables.append(readers[kind](file))
+    if options.by_name:
+        tables = with_all_columns(tables)
     table = concatenated(files.files, tables)
     if kind == "csv":
-        table = typed(table)
-    source = ArrowSource(name, _with_partitions(files.files, table, tables), device)
+        table = typed(table, options)
+    table = _with_partitions(files.files, table, tables)
+    if options.filename:
+        of_rows = [
+            pa.repeat(pa.scalar(file, pa.string()), part.num_rows)
+            for file, part in zip(files.files, tables, strict=True)
+        ]
+        table = table.append_column("filename", pa.chunked_array(of_rows, pa.string()))
+    source = ArrowSource(name, table, device)
     source.files = files
     return source
 
@@ -90,7 +116,7 @@ def _with_partitions(files: list[str], table: pa.Table, parts: list[pa.Table]) -
     return table
 
 
-def _expand(name: str, paths: Any, kind: FileKind | None) -> FileSet:
+def _expand(name: str, paths: Any, kind: FileKind | None, options: ReadOptions) -> FileSet:
     """The files that a path, pattern, directory or list of these stands for, in a fixed order."""
     files: list[str] = []
     searched: set[str] = set()
@@ -112,7 +138,7 @@ def _expand(name: str, paths: Any, kind: FileKind | None) -> FileSet:
             raise BindError(f'table "{name}": {what} {text}')
         searched.update(_directories(text, found))
         files += found
-    return FileSet.of(paths, files, searched, kind)
+    return FileSet.of(paths, files, searched, kind, options)
 
 
 def _directories(pattern: str, files: Iterable[str]) -> set[str]:

@@ -10,6 +10,7 @@ import torch
 
 from tqp.core.file_kinds import FileKind
 from tqp.core.forks import renew_after_fork
+from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.data.sources.base import Source
 from tqp.data.sources.files import file_source, up_to_date
 
@@ -18,10 +19,11 @@ _MOST = 16
 
 
 class NamedFiles(NamedTuple):
-    """What a query said: paths or patterns, and what kind of files they are, if it said that."""
+    """What a query said: paths or patterns, what kind of files they are, if it said that, and how to read them."""
 
     paths: tuple[str, ...]
     kind: FileKind | None
+    options: ReadOptions = NO_OPTIONS
 
 
 class OpenFiles:
@@ -46,7 +48,9 @@ class OpenFiles:
         known = self._sources.get(named)
         if known is not None and known.error is None:
             return known
-        source = file_source(", ".join(named.paths), list(named.paths), self._device, named.kind)
+        source = file_source(
+            ", ".join(named.paths), list(named.paths), self._device, named.kind, named.options
+        )
         source.threads = self._threads
         with self._lock:
             kept = [(each, table) for each, table in self._sources.items() if each != named]

@@ -73,3 +73,22 @@ def concatenated(files: Sequence[str], tables: Sequence[pa.Table]) -> pa.Table:
             columns.append(column if same else cast_like(file, field.name, column, field.type))
         parts.append(pa.Table.from_arrays(columns, schema=first.schema))
     return pa.concat_tables(parts)
+
+
+def with_all_columns(tables: Sequence[pa.Table]) -> list[pa.Table]:
+    """The tables, each with the columns of all: those that it lacks are NULL. Their order is that in which they are met first."""
+    types: dict[str, pa.Field] = {}
+    for table in tables:
+        for field in table.schema:
+            known = types.setdefault(field.name.lower(), field)
+            if pa.types.is_null(known.type):
+                types[field.name.lower()] = field.with_name(known.name)
+    found = []
+    for table in tables:
+        places = {name.lower(): place for place, name in enumerate(table.column_names)}
+        columns = [
+            table.column(places[key]) if key in places else pa.nulls(table.num_rows, field.type)
+            for key, field in types.items()
+        ]
+        found.append(pa.Table.from_arrays(columns, names=[field.name for field in types.values()]))
+    return found

@@ -1,0 +1,198 @@
+"""The options of read_csv(), read_json() and read_parquet()."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlglot import exp
+
+from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.errors import BindError, Error, UnsupportedError, nearest
+from tqp.core.file_kinds import FileKind
+from tqp.core.read_options import ReadOptions
+from tqp.planner.binder.expressions.type_names import bind_type
+from tqp.planner.parse import Span, parse, span_of
+
+
+@dataclass(slots=True)
+class GivenOptions:
+    """`types`: what columns are cast to, by their names in lower case, or their places. `columns`: the only ones that are wanted."""
+
+    options: ReadOptions
+    types: dict[str | int, DataType] = field(default_factory=dict)
+    columns: tuple[str, ...] | None = None
+
+
+def read_options(kind: FileKind, function: str, nodes: Sequence[exp.Expr]) -> GivenOptions:
+    """What the options of a call say. Raises UnsupportedError for those that DuckDB has and tqp has not."""
+    said: dict[str, Any] = {}
+    types: dict[str | int, DataType] = {}
+    for node in nodes:
+        name = node.this.name.lower()
+        known = _KNOWN[kind]
+        if name not in known:
+            raise UnsupportedError(
+                f"the option {name} of {function}() is not supported{nearest(name, known)}", span_of(node)
+            )
+        value = _value(node.expression, name)
+        for key, each in known[name](value, span_of(node)).items():
+            if key == "types":
+                types.update(each)
+            else:
+                said[key] = each
+    formats = {kind for kind, key in _FORMATS.items() if said.get(key) is not None}
+    text = {key for key, data_type in types.items() if isinstance(key, str) and data_type.kind not in formats}
+    if any(isinstance(key, int) for key in types):
+        said.setdefault("text_columns", None)
+    if said.get("text_columns", ()) is not None:
+        said["text_columns"] = frozenset(text)
+    columns = said.pop("columns", None)
+    return GivenOptions(ReadOptions(**said), types, columns)
+
+
+#: Types that a format says how to read.
+_FORMATS = {TypeKind.DATE: "date_format", TypeKind.TIMESTAMP: "timestamp_format"}
+
+
+def _value(node: exp.Expr, name: str) -> Any:
+    """A constant as a Python value; a list, or a mapping of one written {'a': 1}."""
+    match node:
+        case exp.Boolean():
+            return bool(node.this)
+        case exp.Literal():
+            return (
+                node.this
+                if node.is_string
+                else int(node.this)
+                if str(node.this).isdigit()
+                else float(node.this)
+            )
+        case exp.Array():
+            return [_value(each, name) for each in node.expressions]
+        case exp.Struct():
+            return {each.this.name: _value(each.expression, name) for each in node.expressions}
+        case exp.Paren():
+            return _value(node.this, name)
+        case exp.Neg():
+            return -_value(node.this, name)
+        case exp.Column():
+            return node.name
+    raise UnsupportedError(f"the option {name} takes constants here", span_of(node))
+
+
+Meaning = Callable[[Any, Span | None], Mapping[str, Any]]
+
+
+def _one(key: str, kind: type) -> Meaning:
+    def meaning(value: Any, span: Span | None) -> Mapping[str, Any]:
+        if kind is bool and value in (0, 1, "true", "false"):
+            value = value in (1, "true")
+        if not isinstance(value, kind):
+            raise BindError(f"this option takes a {_SHOWN[kind]}, not {value!r}", span)
+        return {key: value}
+
+    return meaning
+
+
+_SHOWN = {str: "text", bool: "truth value", int: "whole number"}
+
+
+def _character(key: str) -> Meaning:
+    def meaning(value: Any, span: Span | None) -> Mapping[str, Any]:
+        if not isinstance(value, str) or len(value.replace("\\t", "\t")) != 1:
+            raise UnsupportedError(f"{value!r} is not supported here: it takes one character", span)
+        return {key: value.replace("\\t", "\t")}
+
+    return meaning
+
+
+def _nulls(value: Any, span: Span | None) -> Mapping[str, Any]:
+    return {"nulls": tuple([value] if isinstance(value, str) else value)}
+
+
+def _names(value: Any, span: Span | None) -> Mapping[str, Any]:
+    return {"names": tuple(value)}
+
+
+def _types(value: Any, span: Span | None) -> Mapping[str, Any]:
+    """By name, or a list in the order of the columns."""
+    pairs = value.items() if isinstance(value, Mapping) else enumerate(value)
+    return {"types": {key.lower() if isinstance(key, str) else key: _type(each, span) for key, each in pairs}}
+
+
+def _columns(value: Any, span: Span | None) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise BindError("columns takes names with their types: {'a': 'INTEGER'}", span)
+    types = {name.lower(): _type(each, span) for name, each in value.items()}
+    return {"names": tuple(value), "types": types}
+
+
+def _json_columns(value: Any, span: Span | None) -> Mapping[str, Any]:
+    return {**_columns(value, span), "names": (), "columns": tuple(value)}
+
+
+def _type(text: Any, span: Span | None) -> DataType:
+    try:
+        return bind_type(parse(f"SELECT CAST(NULL AS {text})").tree.expressions[0].args["to"], span)
+    except Error as error:
+        raise type(error)(error.message, span) from None
+
+
+def _only(*allowed: Any) -> Meaning:
+    """An option that has only one value here, which says nothing."""
+
+    def meaning(value: Any, span: Span | None) -> Mapping[str, Any]:
+        if value not in allowed:
+            raise UnsupportedError(f"{value!r} for this option is not supported; it is {allowed[0]!r}", span)
+        return {}
+
+    return meaning
+
+
+def _ignored(value: Any, span: Span | None) -> Mapping[str, Any]:
+    return {}
+
+
+_ALL = {
+    "filename": _one("filename", bool),
+    "union_by_name": _one("by_name", bool),
+    "hive_partitioning": _only(True, 1, "true"),
+}
+_CSV: Mapping[str, Meaning] = {
+    **_ALL,
+    **dict.fromkeys(("delim", "delimiter", "sep"), _character("delimiter")),
+    "quote": _character("quote"),
+    "escape": _only('"', ""),
+    "header": _one("header", bool),
+    "skip": _one("skip", int),
+    **dict.fromkeys(("nullstr", "null"), _nulls),
+    **dict.fromkeys(("names", "column_names"), _names),
+    "columns": _columns,
+    **dict.fromkeys(("types", "dtypes", "column_types"), _types),
+    "all_varchar": lambda value, span: {"text_columns": None} if value in (True, 1, "true") else {},
+    **dict.fromkeys(("dateformat", "date_format"), _one("date_format", str)),
+    **dict.fromkeys(("timestampformat", "timestamp_format"), _one("timestamp_format", str)),
+    "auto_detect": _only(True, 1),
+    "ignore_errors": _only(False, 0),
+    "null_padding": _only(False, 0),
+    "normalize_names": _only(False, 0),
+    "encoding": _only("utf-8", "utf8", "UTF-8"),
+    "compression": _only("auto", "auto_detect", "gzip", "none", "zstd"),
+    **dict.fromkeys(("sample_size", "parallel", "buffer_size", "max_line_size", "strict_mode"), _ignored),
+}
+_KNOWN: Mapping[FileKind, Mapping[str, Meaning]] = {
+    "csv": _CSV,
+    "parquet": {**_ALL, "binary_as_string": _only(False, 0)},
+    "json": {
+        **_ALL,
+        "columns": _json_columns,
+        "format": _only("auto", "array", "newline_delimited", "unstructured"),
+        "auto_detect": _only(True, 1),
+        "ignore_errors": _only(False, 0),
+        "compression": _only("auto", "auto_detect", "gzip", "none"),
+        **dict.fromkeys(("sample_size", "maximum_object_size", "maximum_depth"), _ignored),
+    },
+    "Arrow IPC": {},
+}
