@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
-from tqp.data.nested import Lists, Structs, Values, Vector, count_of, flattened
+from tqp.data.nested import Lists, Structs, Values, Vector, count_of, flattened, take_vector
+from tqp.operators.nested.layout import take_padded_vector
+from tqp.operators.rows.keys import is_ascending
+from tqp.operators.rows.selection import row_indices
 
 #: Values, and which of them are there; None: all.
 Pair = tuple[Values, Tensor | None]
@@ -42,3 +48,78 @@ def lists_of(lengths: Tensor, values: Values, validity: Tensor | None) -> Lists:
 def structs_of(*fields: Pair) -> Structs:
     """Structs of the fields, in their order."""
     return Structs(tuple(Vector(*field) for field in fields))
+
+
+def filtered_lists(lengths: Tensor, values: Values, validity: Tensor | None, mask: Tensor) -> Lists:
+    """As `lists_of`, of the elements that the mask (bool, one for each) keeps."""
+    kept = row_indices(mask)
+    left = torch.zeros_like(lengths).index_add_(
+        0, torch.index_select(list_rows(lengths), 0, kept), torch.ones_like(kept)
+    )
+    vector = take_vector(Vector(values, validity), kept)
+    return lists_of(left, vector.values, vector.validity)
+
+
+def any_element(lengths: Tensor, rows: Tensor, mask: Tensor) -> Tensor:
+    """bool: is the mask true for an element of the list? `rows`: the list of each."""
+    found = torch.zeros(lengths.shape[0], dtype=torch.bool, device=lengths.device)
+    hits = torch.index_select(rows, 0, row_indices(mask))
+    return found.index_fill_(0, hits, True)
+
+
+def first_place(lengths: Tensor, rows: Tensor, mask: Tensor) -> Tensor:
+    """int64: the place, from 1, of the first element of the list for which the mask is true; 0 where there is none."""
+    hits = row_indices(mask)
+    places = torch.index_select(places_in_lists(lengths), 0, hits)
+    nowhere = torch.iinfo(torch.int64).max
+    first = torch.full_like(lengths, nowhere).scatter_reduce_(
+        0, torch.index_select(rows, 0, hits), places, "amin"
+    )
+    return torch.where(first == nowhere, 0, first)
+
+
+def unnested_rows(lists: Sequence[tuple[Lists, Tensor | None]], keeps_rows: bool) -> tuple[Tensor, Tensor]:
+    """For each element of the longest list of each row, the row and the place, from 0; of a row without any once if it is kept."""
+    lengths = _longest(lists)
+    if keeps_rows:
+        lengths = lengths.clamp(min=1)
+    return list_rows(lengths), places_in_lists(lengths) - 1
+
+
+def _longest(lists: Sequence[tuple[Lists, Tensor | None]]) -> Tensor:
+    counted = [each.lengths if validity is None else each.lengths * validity for each, validity in lists]
+    return functools.reduce(torch.maximum, counted)
+
+
+def elements_at(
+    lists: Lists, validity: Tensor | None, rows: Tensor, places: Tensor
+) -> tuple[Values, Tensor | None]:
+    """The elements of the lists of rows at places from 0, and their validity; NULL behind the end of a list."""
+    lengths = lists.lengths if validity is None else lists.lengths * validity
+    starts = torch.index_select(lists.starts, 0, rows)
+    inside = places < torch.index_select(lengths, 0, rows)
+    return take_padded_vector(lists.elements, torch.where(inside, starts + places, -1))
+
+
+def is_in_a_list(lists: Sequence[tuple[Lists, Tensor | None]], rows: Tensor, places: Tensor) -> Tensor:
+    """bool: is there a list of the row that has an element at the place?"""
+    return places < torch.index_select(_longest(lists), 0, rows)
+
+
+def lists_of_groups(
+    values: Values, validity: Tensor | None, ids: Tensor, count: int, counted: Tensor | None
+) -> Lists:
+    """For each group, of which `ids` [n] are the numbers, a list of its values as they come, of the rows that count."""
+    rows = None if counted is None or bool(counted.all()) else row_indices(counted)
+    if rows is not None:
+        ids = torch.index_select(ids, 0, rows)
+    ids = ids.to(torch.int64)
+    lengths = torch.zeros(count, dtype=torch.int64, device=ids.device).index_add_(
+        0, ids, torch.ones_like(ids)
+    )
+    if not is_ascending(ids):
+        order = torch.argsort(ids, stable=True)
+        rows = order if rows is None else torch.index_select(rows, 0, order)
+    vector = Vector(values, validity)
+    vector = vector if rows is None else take_vector(vector, rows)
+    return lists_of(lengths, vector.values, vector.validity)

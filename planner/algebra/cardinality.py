@@ -35,6 +35,7 @@ from tqp.planner.algebra.logical_plan import (
     Shared,
     Sort,
     UnionAll,
+    Unnest,
     Window,
 )
 from tqp.planner.algebra.value_ranges import value_range
@@ -43,6 +44,7 @@ from tqp.planner.functions.ranges import Range
 from tqp.planner.functions.registry import AGGREGATES, SCALARS
 
 # Shares of rows where nothing better is known.
+_ELEMENTS = 5  # of a list of which nothing is known
 _UNKNOWN_COMPARISON = 1 / 3
 _UNKNOWN_EQUALITY = 0.05
 _UNKNOWN_PREDICATE = 0.25
@@ -127,6 +129,8 @@ class Estimator:
                 return float(plan.max_rows)
             case Project() | Sort() | Shared() | Window():
                 return self.rows(plan.input)
+            case Unnest():
+                return self.rows(plan.input) * _ELEMENTS
             case Filter():
                 rows = self.rows(plan.input)
                 return rows * self.selectivity(plan.condition, plan.input.field_facts)

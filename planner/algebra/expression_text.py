@@ -13,10 +13,12 @@ from tqp.planner.algebra.expressions import (
     Case,
     Cast,
     ColumnRef,
+    ElementRef,
     Exists,
     Expression,
     InList,
     Literal,
+    OverElements,
     Parameter,
     Predict,
     QuantifiedComparison,
@@ -68,6 +70,12 @@ def format_operand(expression: Expression, names: Names, binding: int) -> str:
             return f"CASE {branches} ELSE {format_operand(expression.default, names, 0)} END"
         case InList():
             return _format_in(expression, names, negated=False)
+        case ElementRef():
+            return expression.name
+        case OverElements():
+            names_of = ", ".join(each.name for each in (expression.element, expression.index) if each)
+            operand, body = (format_operand(each, names, 0) for each in expression.inputs)
+            return f"{expression.function}({operand}, lambda {names_of}: {body})"
         case Predict():
             return _format_predict(expression, names)
         case AggregateCall():

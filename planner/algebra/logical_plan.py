@@ -35,6 +35,7 @@ from tqp.planner.algebra.node_text import (
     outputs_text,
 )
 from tqp.planner.algebra.unique_sets import ONE_ROW, UniqueSets, few, renamed_sets
+from tqp.planner.algebra.unnest import Unnest
 from tqp.planner.algebra.window import Window
 from tqp.planner.functions.registry import AGGREGATES
 
@@ -52,6 +53,7 @@ __all__ = [
     "Sort",
     "SortKey",
     "UnionAll",
+    "Unnest",
     "Values",
     "Window",
     "as_nullable",

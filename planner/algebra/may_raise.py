@@ -16,9 +16,11 @@ from tqp.planner.algebra.expressions import (
     Case,
     Cast,
     ColumnRef,
+    ElementRef,
     Expression,
     InList,
     Literal,
+    OverElements,
     Parameter,
     Predict,
     Varying,
@@ -73,7 +75,9 @@ def shielded(key: Expression, before: Iterable[Expression], fields: FieldsById) 
 
 def is_failing_constant(expression: Expression) -> bool:
     """It has not been folded, so that it fails for each row or is one of the few that are computed."""
-    return isinstance(expression, (Call, Cast)) and not column_ids(expression) and may_raise(expression, {})
+    if not isinstance(expression, (Call, Cast)) or column_ids(expression) or not may_raise(expression, {}):
+        return False
+    return not any(isinstance(part, ElementRef) for part in walk(expression))
 
 
 def is_decided_by_null(call: Call) -> bool:
@@ -105,7 +109,7 @@ def _is_harmless(node: Expression) -> bool:
     return isinstance(node, _HARMLESS)
 
 
-_HARMLESS = (ColumnRef, Literal, Parameter, Varying, Case, InList)
+_HARMLESS = (ColumnRef, ElementRef, Literal, Parameter, Varying, Case, InList)
 
 
 def aggregate_may_raise(call: AggregateCall, fields: FieldsById, max_rows: int) -> bool:
@@ -140,6 +144,9 @@ def _node_may_raise(node: Expression, fields: FieldsById) -> bool:
             return _call_may_raise(node, fields)
         case Cast():
             return not node.is_try and _cast_may_raise(node, fields)
+        case OverElements():
+            aggregate = AGGREGATES.get(node.function)
+            return aggregate is not None and aggregate.raises is not None
         case Predict():
             return any(
                 _input_may_raise(item, argument, fields)

@@ -28,6 +28,7 @@ from tqp.planner.algebra.logical_plan import (
     Shared,
     Sort,
     UnionAll,
+    Unnest,
     Values,
     Window,
 )
@@ -97,6 +98,11 @@ class PlanVerifier:
                 _pair_up(plan.aggregate_fields, plan.aggregates)
             case Window():
                 _pair_up(plan.fields, plan.calls)
+            case Unnest():
+                types = [each.data_type.element for each in plan.lists]
+                _require(
+                    types == [each.data_type for each in plan.fields], "an unnested list has other elements"
+                )
             case Scan():
                 paired = len(plan.columns) == len(plan.fields)
                 _require(paired, f"scan of {plan.table_name}: columns and fields differ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tqp.core.datatypes import BIGINT
@@ -39,3 +40,18 @@ NESTED = (
         raises=_may_stand_still,
     ),
 )
+
+#: Aggregates that have a function of their own over lists.
+LIST_AGGREGATES = """
+    sum avg min max count product stddev_pop stddev_samp var_pop var_samp median bool_and bool_or any_value
+""".split()
+
+#: Calls over the elements of lists, which the binder makes of other expressions; by what it makes, how SQL writes them.
+ELEMENT_FUNCTIONS: Mapping[str, str] = {
+    "list_transform": "list_transform array_transform list_apply array_apply apply",
+    "list_filter": "list_filter array_filter filter",
+    "list_any": "list_contains list_has array_contains array_has",
+    "list_first_place": "list_position list_indexof array_position array_indexof",
+    "list_aggregate": "list_aggregate list_aggr array_aggregate array_aggr aggregate",
+    "": " ".join(f"list_{name}" for name in LIST_AGGREGATES),
+}

@@ -23,6 +23,7 @@ from tqp.core.datatypes import (
     DataType,
     TypeKind,
     decimal,
+    list_of,
 )
 from tqp.core.errors import UnsupportedError
 from tqp.planner.algebra.expressions import Expression, Literal
@@ -289,6 +290,7 @@ def _element(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
 
 _RESULT_RULES: dict[str, _Rule] = {
     "element": _element,
+    "list": lambda types, _: (types, list_of(types[0])),
     "sum": _sum,
     "product": _product,
     "remainder": _remainder,

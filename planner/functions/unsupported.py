@@ -9,7 +9,7 @@ _KINDS = {
     "try": "TRY",
     **dict.fromkeys(("now", "today", "current_date", "get_current_timestamp"), "the time of the query"),
     **dict.fromkeys(("random", "setseed", "uuid", "gen_random_uuid"), "randomness"),
-    **dict.fromkeys(("unnest", "list", "list_value", "array_agg", "string_split", "list_contains"), "a list"),
+    **dict.fromkeys(("string_split", "flatten"), "a list"),
     "fill": "a window function",
     **dict.fromkeys(("grouping", "grouping_id"), "GROUPING SETS"),
     **dict.fromkeys(("struct_pack", "row", "map"), "a nested value"),

@@ -339,6 +339,21 @@ class Sort(PhysicalPlan):
 
 
 @dataclass(frozen=True)
+class Unnest(PhysicalPlan):
+    """As the logical node; `fields`: of the input's those that are used above, then those of the elements and of their places."""
+
+    input: PhysicalPlan
+    lists: tuple[Expression, ...]
+    has_places: bool
+    keeps_rows: bool
+
+    INPUTS, EXPRESSIONS = ("input",), ("lists",)
+
+    def describe(self, names: Names) -> str:
+        return f"Unnest{' outer' if self.keeps_rows else ''} {list_text(self.lists, names)}"
+
+
+@dataclass(frozen=True)
 class Window(PhysicalPlan):
     """As the logical node; `fields`: of the input's those that are used above, then one for each call.
 

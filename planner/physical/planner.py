@@ -35,6 +35,7 @@ from tqp.planner.algebra.logical_plan import (
     Shared,
     Sort,
     UnionAll,
+    Unnest,
     Values,
     Window,
 )
@@ -141,6 +142,8 @@ class Planner:
                 return self._aggregate(plan, required, requests)
             case Sort():
                 return self._sort(plan, required, requests, None)
+            case Unnest():
+                return self._unnest(plan, required)
             case Window():
                 return self._window(plan, required)
             case Limit():
@@ -259,6 +262,22 @@ class Planner:
             return physical.Sort(fields, below.estimated_rows, below.max_rows, below, plan.keys)
         rows = min(float(limit.limit), max(0.0, below.estimated_rows - limit.offset))
         return physical.Sort(fields, rows, limit.max_rows, below, plan.keys, limit.limit, limit.offset)
+
+    def _unnest(self, plan: Unnest, required: frozenset[int]) -> PhysicalPlan:
+        (needed,) = plan.needs(required)
+        below = self.plan(plan.input, frozenset(needed), ())
+        known = plan.field_facts
+        kept = [known[field.id] for field in plan.input.schema if field.id in required]
+        made = [known[field.id] for field in (*plan.fields, *plan.places)]
+        return physical.Unnest(
+            (*kept, *made),
+            self.estimator.rows(plan),
+            plan.max_rows,
+            below,
+            plan.lists,
+            bool(plan.places),
+            plan.keeps_rows,
+        )
 
     def _window(self, plan: Window, required: frozenset[int]) -> PhysicalPlan:
         plan = plan.without_unread(required)

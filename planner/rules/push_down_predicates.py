@@ -40,6 +40,7 @@ from tqp.planner.algebra.logical_plan import (
     Shared,
     Sort,
     UnionAll,
+    Unnest,
     Values,
     Window,
 )
@@ -136,6 +137,8 @@ class _PushDown:
                 return self.aggregate(plan, parts)
             case Window():
                 return self.window(plan, parts)
+            case Unnest():
+                return self.unnest(plan, parts)
             case UnionAll():
                 return self.union(plan, parts)
             case Shared():  # entered later
@@ -172,6 +175,14 @@ class _PushDown:
         """Predicates on what rows are partitioned by drop whole partitions; others change what functions see."""
         ids = plan.partition_ids
         down = self.sinking(parts, lambda part: bool(read_ids(part)) and read_ids(part) <= ids, plan)
+        below = self.push(plan.input, down)
+        plan = plan if below is plan.input else replace(plan, input=below)
+        return filtered(plan, _without(parts, down))
+
+    def unnest(self, plan: Unnest, parts: Parts) -> LogicalPlan:
+        """Predicates on the rows that hold the lists drop these."""
+        ids = plan.input.output_ids
+        down = self.sinking(parts, lambda part: read_ids(part) <= ids, plan)
         below = self.push(plan.input, down)
         plan = plan if below is plan.input else replace(plan, input=below)
         return filtered(plan, _without(parts, down))

@@ -42,6 +42,8 @@ TYPE_START = "type_start"
 #: Key in the meta of an Array: it is written `ARRAY[1]`, not `[1]`.
 ARRAY_WORD = "array_word"
 
+#: Key in the meta of a Lambda: it is written `x -> x + 1`.
+ARROW = "arrow"
 #: Key in the meta of a Null: it is the `-` of `l[1:-]`.
 OPEN_END = "open_end"
 
@@ -126,6 +128,14 @@ class Parser(OperatorParser):
         found = super()._parse_bracket(this)
         if isinstance(found, exp.Array) and this is not None and found is not this:
             found.meta[ARRAY_WORD] = True
+        return found
+
+    def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
+        """Marks what is written with an arrow, which makes no lambda any more."""
+        has_word = self._curr.text.upper() == "LAMBDA"
+        found = super()._parse_lambda(alias)
+        if isinstance(found, exp.Lambda) and not has_word:
+            found.meta[ARROW] = True
         return found
 
     def _parse_subscript(self) -> exp.Expr | None:

@@ -7,6 +7,7 @@ import pytest
 
 from tqp.core.datatypes import BIGINT, DATE, DOUBLE, INTEGER, NULL, TINYINT, VARCHAR, DataType, decimal
 from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal
+from tqp.planner.binder.expressions.lambdas import ELEMENT_FORMS
 from tqp.planner.binder.expressions.nested import NESTED_FORMS
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.overloads import (
@@ -31,6 +32,7 @@ BOUND_BY_HAND = {
     *functions.SPECIAL_FORMS,
     *("coalesce", "ifnull", "greatest", "least", "concat", "concat_ws", "array_value", "enum_code"),
     *NESTED_FORMS,
+    *ELEMENT_FORMS,
 }
 
 

@@ -34,6 +34,8 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
     span = span_of(node)
     if functions.aggregate_overloads(name) is not None:
         return bind_aggregate(binder, node, None)
+    if name in ("unnest", "unlist"):
+        return _unnest(binder, node)
     if name == "exists" and node.expressions:
         return bind_exists(binder, node)
     if name in GROUPING_NAMES:
@@ -67,6 +69,14 @@ def _bind_grouping(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
     if binder.aggregates is None:
         raise BindError(f"GROUPING() is not allowed in {binder.clause}", span_of(node))
     return binder.aggregates.bind_grouping(binder, node)
+
+
+def _unnest(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
+    if binder.clause == "GROUP BY":
+        raise UnsupportedError("unnest() in GROUP BY is not supported; use a subquery", head_span(node))
+    if binder.unnests is None or binder.inside_aggregate or binder.lambdas:
+        raise BindError(f"unnest() is not allowed in {binder.clause}", head_span(node))
+    return binder.unnests.bind(binder, node)
 
 
 def bind_aggregate(

@@ -96,7 +96,7 @@ def bind_in(binder: ExpressionBinder, node: exp.In) -> Expression:
     if query is not None:
         return subqueries.bind_in(binder, node.this, query, span)
     if node.args.get("unnest") is not None:
-        raise UnsupportedError("IN over a list value is not supported; write IN (a, b, ...)", span)
+        raise UnsupportedError("IN over UNNEST is not supported; write IN (SELECT unnest(...))", span)
     if node.args.get("field") is not None:
         return lists.bind_in(binder, node.this, node.args["field"], span)
     if isinstance(node.this, exp.Tuple):

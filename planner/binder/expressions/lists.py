@@ -32,6 +32,7 @@ from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import subqueries
 from tqp.planner.binder.expressions.cases import make_case
 from tqp.planner.binder.expressions.coercion import cast_to, folded, of_type
+from tqp.planner.binder.expressions.lambdas import search
 from tqp.planner.binder.expressions.literals import given_value, literal_of
 from tqp.planner.functions.conditions import COMPARISONS
 from tqp.planner.functions.type_rules import common_settled_type, ordering_type, settle
@@ -55,7 +56,11 @@ class ListValue:
 def bind_in(binder: ExpressionBinder, operand: exp.Expr, node: exp.Expr, span: Span | None) -> Expression:
     """operand IN $list: NULL where the operand or the list is, else whether one of its values is equal."""
     if not isinstance(node, exp.Placeholder):
-        raise UnsupportedError("IN over a list value is not supported; write IN (a, b, ...)", span)
+        _check_no_row(operand, span)
+        value = binder.bind_flexible(node)
+        if value.data_type.kind is not TypeKind.LIST:
+            raise UnsupportedError(f"IN over {value.data_type} is not supported; write IN (a, b, ...)", span)
+        return search("list_any", binder, value, binder.bind_flexible(operand), span)
     _check_no_row(operand, span)
     given = _given_list(binder.context, node)
     value = binder.bind_flexible(operand)

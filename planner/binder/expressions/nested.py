@@ -12,6 +12,7 @@ from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.binder.expressions.cases import make_case
 from tqp.planner.binder.expressions.coercion import compare, folded, unify
+from tqp.planner.binder.expressions.lambdas import bind_comprehension
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.functions.type_rules import settle
 from tqp.planner.parse import Span, head_span, span_of
@@ -25,8 +26,8 @@ _Nodes = Sequence[exp.Expr]
 
 def bind_list(binder: ExpressionBinder, node: exp.Array) -> Expression:
     """[a, b]"""
-    if any(isinstance(each, exp.Comprehension) for each in node.expressions):
-        raise UnsupportedError("list comprehensions are not supported", span_of(node))
+    if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Comprehension):
+        return bind_comprehension(binder, node.expressions[0], span_of(node))
     return list_value(binder, node.expressions, span_of(node))
 
 
@@ -167,7 +168,7 @@ def bind_dot(binder: ExpressionBinder, node: exp.Dot) -> Expression:
     base, part = node.this, node.expression
     if isinstance(base, exp.Identifier):
         base = exp.Column(this=base)
-    elif isinstance(base, exp.Dot) and isinstance(base.this, exp.Identifier):  # t.l.len()
+    elif isinstance(base, exp.Dot) and _are_names(base.this, base.expression):  # t.l.len()
         base = exp.Column(this=base.expression, table=base.this)
     if isinstance(part, exp.Anonymous):
         call = part.copy()
@@ -176,6 +177,10 @@ def bind_dot(binder: ExpressionBinder, node: exp.Dot) -> Expression:
     if isinstance(part, exp.Star):
         raise UnsupportedError("the fields of a struct as columns (.*) are not supported", span_of(node))
     return field_of(binder.bind(base), part.name, head_span(part) or span_of(node))
+
+
+def _are_names(*nodes: exp.Expr) -> bool:
+    return all(isinstance(node, exp.Identifier) for node in nodes)
 
 
 def _named_extract(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:

@@ -16,9 +16,17 @@ from sqlglot import exp
 from tqp.core.datatypes import BLOB, BOOLEAN, NULL, VARCHAR, TypeKind
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.units import UNIT_NAMES
-from tqp.planner.algebra.expressions import FALSE, TRUE, Call, Expression, Literal
+from tqp.planner.algebra.expressions import FALSE, TRUE, Call, ElementRef, Expression, Literal
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.expressions import calls, comparisons, nested, operators, special_forms, subqueries
+from tqp.planner.binder.expressions import (
+    calls,
+    comparisons,
+    lambdas,
+    nested,
+    operators,
+    special_forms,
+    subqueries,
+)
 from tqp.planner.binder.expressions.aggregates import AggregateCollector
 from tqp.planner.binder.expressions.arrays import array_of
 from tqp.planner.binder.expressions.cases import make_case
@@ -29,6 +37,7 @@ from tqp.planner.binder.expressions.type_names import bind_type
 from tqp.planner.binder.expressions.windows import WindowCollector
 from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.select.output import Item
+from tqp.planner.binder.select.unnests import UnnestCollector
 from tqp.planner.binder.select.written import Written
 from tqp.planner.binder.text_constants import varying
 from tqp.planner.binder.unsupported_clauses import check_schema, check_understood
@@ -57,6 +66,9 @@ class ExpressionBinder:
     written_keys: Written[Expression] | None = None  # group keys that are no columns
     keys_before_aliases: list[Expression] | None = None  # HAVING: the group keys
     inside_aggregate: bool = False
+    #: The parameters of the lambdas around, by name in lower case, the outermost first.
+    lambdas: list[dict[str, ElementRef]] = field(default_factory=list)
+    unnests: UnnestCollector | None = None
     _open_aliases: list[str] = field(default_factory=list)
 
     def for_scope(self, scope: Scope) -> ExpressionBinder:
@@ -92,6 +104,11 @@ class ExpressionBinder:
             raise BindError(f"* is not allowed in {self.clause}", head_span(node))
         parts = [part.name for part in node.parts]
         name, qualifier = parts[-1], parts[-2] if len(parts) > 1 else None
+        parameter = lambdas.parameter_of(self, parts[0])
+        if parameter is not None:
+            value = self._field(parameter, parts[1:], span_of(node))
+            assert value is not None
+            return value
         span = span_of(node) if qualifier is not None else head_span(identifier)
         # a.b.c: a field of the column b of the table a, else of the column a; or the column c of a table in a schema
         found = None
@@ -406,6 +423,7 @@ _HANDLERS: dict[type, Handler] = {
     exp.Tuple: nested.bind_tuple,
     exp.Bracket: nested.bind_subscript,
     exp.Dot: nested.bind_dot,
+    exp.Identifier: lambdas.bind_parameter,
     exp.Extract: special_forms.bind_extract,
     exp.Substring: special_forms.bind_substring,
     exp.StrPosition: special_forms.bind_position,

@@ -23,6 +23,7 @@ from tqp.planner.binder.expressions.coercion import (
     condition_of,
     folded,
 )
+from tqp.planner.binder.expressions.lambdas import ELEMENT_FORMS
 from tqp.planner.binder.expressions.nested import NESTED_FORMS
 from tqp.planner.binder.expressions.operators import apply, bind_negation, bind_operator
 from tqp.planner.functions import registry as functions
@@ -220,6 +221,7 @@ _Bind = Callable[["ExpressionBinder", _Nodes, Span | None], Expression]
 #: By name, what is bound otherwise than by its overloads, and how many arguments it takes: at least, at most.
 _SPECIAL_FORMS: dict[str, tuple[_Bind, int, int | None]] = {
     **NESTED_FORMS,
+    **ELEMENT_FORMS,
     "coalesce": (_coalesce, 1, None),
     "ifnull": (_coalesce, 1, None),
     "nullif": (_nullif, 2, 2),

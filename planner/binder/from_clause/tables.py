@@ -47,6 +47,7 @@ from tqp.planner.binder.from_clause.files import (
 from tqp.planner.binder.from_clause.model_tables import bind_table_function
 from tqp.planner.binder.from_clause.samples import sampled
 from tqp.planner.binder.from_clause.series import SERIES, bind_series
+from tqp.planner.binder.from_clause.unnests import bind_unnest
 from tqp.planner.binder.from_clause.views import bind_view
 from tqp.planner.binder.scope import (
     MergedColumn,
@@ -293,11 +294,17 @@ def _bind_whole_table(context: BindContext, node: exp.Expr, outer: Scope, siblin
         return _bind_derived(context, node, siblings, outer)
     if isinstance(node, exp.Values):
         return _bind_values_table(context, node, siblings)
+    if isinstance(node, exp.Unnest):
+        bound = bind_unnest(context, node, siblings, node.alias)
+        return _under_alias(node, bound.plan, bound.columns, "unnest")
     if isinstance(node, exp.Lateral):
         inner = node.this
         if isinstance(inner, exp.Subquery):
             bound = context.bind_query.bind_lazy(inner.this, siblings)
             return _under_alias(node, bound.plan, bound.columns)
+        if isinstance(inner, exp.Unnest):
+            bound = bind_unnest(context, inner, siblings, node.alias)
+            return _under_alias(node, bound.plan, bound.columns, "unnest")
         raise UnsupportedError("LATERAL over a function is not supported", span_of(node))
     raise UnsupportedError(f"{type(node).__name__.upper()} in FROM is not supported", span_of(node))
 

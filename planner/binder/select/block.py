@@ -37,12 +37,14 @@ from tqp.planner.binder.select.ordinals import ordinal
 from tqp.planner.binder.select.output import BoundQuery, Branch, Item, distinct, exact_project, lazy_project
 from tqp.planner.binder.select.row_numbers import first_of_each
 from tqp.planner.binder.select.select_list import expand_items
+from tqp.planner.binder.select.unnests import UnnestCollector
 from tqp.planner.binder.select.written import Qualified, Written
 from tqp.planner.binder.unsupported_clauses import check_understood
 from tqp.planner.functions.type_rules import settle
 from tqp.planner.parse import span_of
 
 #: Clauses that are computed after window functions.
+_HOLD_UNNESTS = ("SELECT", "ORDER BY")
 _HOLD_WINDOWS = ("SELECT", "QUALIFY", "ORDER BY")
 
 
@@ -59,9 +61,11 @@ class SelectBlock:
     bound_items: dict[int, Expression] = field(default_factory=dict)
     written_keys: Written[Expression] = field(init=False)
     windows: WindowCollector = field(init=False)
+    unnests: UnnestCollector = field(init=False)
 
     def __post_init__(self) -> None:
         self.written_keys = Written(self.context.query, self.scope)
+        self.unnests = UnnestCollector(self.context)
         self.windows = WindowCollector(self.context, self.select.args.get("windows") or ())
         check_definitions(self.windows.definitions)
 
@@ -90,7 +94,10 @@ class SelectBlock:
         """For the expressions of one clause of this block."""
         shared = self.bound_items, self.written_keys
         windows = self.windows if clause in _HOLD_WINDOWS else None
-        return ExpressionBinder(self.context, self.scope, clause, aggregates, windows, aliases, *shared)
+        unnests = self.unnests if clause in _HOLD_UNNESTS else None
+        return ExpressionBinder(
+            self.context, self.scope, clause, aggregates, windows, aliases, *shared, unnests=unnests
+        )
 
     def _outputs(self, plan: LogicalPlan, nodes: Sequence[Item], aliases: Aliases) -> BoundQuery:
         select = self.select
@@ -163,10 +170,12 @@ class SelectBlock:
             if qualification is not None:
                 qualification = rewriter.rewrite(qualification)
             self.windows.rewritten(rewriter)
+            self.unnests.rewritten(rewriter.rewrite)
             lazy = False
         plan = self.windows.over(plan)
         if qualification is not None:
             plan = Filter(plan, qualification)
+        plan = self.unnests.over(plan)
         return self._finish(plan, nodes, bound, sorts, lazy)
 
     def _having(
@@ -224,6 +233,7 @@ class SelectBlock:
                 binder.bind(item.node)
         if collector.calls:
             plan, _ = self._aggregate(plan, [()], [], collector)
+        plan = self.unnests.over(plan)
         for query in (self.select, *self.around):
             plan = bind_limit(self.context, query, plan, self.scope)
         return BoundQuery(plan, [])

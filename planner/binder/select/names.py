@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlglot import exp
@@ -159,6 +159,10 @@ class Names:
     def _source(self, node: exp.Expr) -> str:
         if isinstance(node, exp.Table) and node.name:
             return quoted(node.name) + (f" AS {quoted(node.alias)}" if node.alias else "")
+        if isinstance(node, exp.Unnest):
+            columns = [quoted(each.name) for each in node.args["alias"].columns] if node.alias else []
+            named = f" AS {quoted(node.alias)}" + (f"({', '.join(columns)})" if columns else "")
+            return self._call("unnest", node.expressions) + (named if node.alias else "")
         span = span_of(node)
         return self.query[span[0] : span[1]] if span else ""
 
@@ -187,6 +191,8 @@ class Names:
         query = node.args.get("query")
         if query is not None:
             return f"({self.text(node.this)} = ANY({self.subquery(query)}))"
+        if node.args.get("field") is not None and not isinstance(node.args["field"], exp.Placeholder):
+            return f"contains({self.text(node.args['field'])}, {self.text(node.this)})"
         if not node.expressions:
             return f'contains("row"(), {self.text(node.this)})'
         choices = ", ".join(self.text(choice) for choice in node.expressions)
@@ -233,7 +239,27 @@ class Names:
             return written.strip('"') + array
         return known + ", ".join(re.sub(r"\s", "", size).split(",")) + array
 
+    def _lambda(self, names: Sequence[str], body: str) -> str:
+        return f"(lambda {', '.join(map(quoted, names))}: {body})"
+
+    def _comprehension(self, node: exp.Comprehension) -> str:
+        """DuckDB computes the condition and the outcome together, and takes the outcomes of those that it keeps."""
+        operand, body, condition = (
+            None if part is None else self.text(part)
+            for part in (node.args["iterator"], node.this, node.args.get("condition"))
+        )
+        names = [each.name for each in (node.expression, node.args.get("position")) if each is not None]
+        if condition is None:
+            return f"list_apply({operand}, {self._lambda(names, str(body))})"
+        both = self._lambda(names, f'struct_pack("filter" := {condition}, result := {body})')
+        kept, result = (
+            self._lambda(["elem"], f"struct_extract(elem, '{part}')") for part in ("filter", "result")
+        )
+        return f"list_apply(list_filter(list_apply({operand}, {both}), {kept}), {result})"
+
     def _list(self, node: exp.Array) -> str:
+        if node.expressions and isinstance(node.expressions[0], exp.Comprehension):
+            return self._comprehension(node.expressions[0])
         elements = ", ".join(map(self.text, node.expressions))
         return f"(ARRAY[{elements}])" if node.meta.get(ARRAY_WORD) else f"list_value({elements})"
 
@@ -466,6 +492,9 @@ _WRITERS: dict[type, _Writer] = {
     exp.PropertyEQ: Names._named,
     exp.Dot: Names._field,
     exp.Identifier: lambda _, node: quoted(node.name),
+    exp.Lambda: lambda self, node: self._lambda(
+        [each.name for each in node.expressions], self.text(node.this)
+    ),
     exp.Exists: lambda self, node: f"EXISTS({self.subquery(node.this)})",
     exp.Subquery: lambda self, node: f"({self.subquery(node)})",
     exp.Select: lambda self, node: f"({self.subquery(node)})",

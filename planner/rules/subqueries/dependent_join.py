@@ -7,6 +7,8 @@ for each left row (`row_by_row.py`). Otherwise by computing the right side for t
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import (
@@ -26,6 +28,8 @@ from tqp.planner.algebra.logical_plan import (
     LogicalPlan,
     Project,
     Sort,
+    Unnest,
+    Values,
     as_nullable,
 )
 from tqp.planner.algebra.may_raise import raising_in
@@ -61,6 +65,9 @@ def join_dependent(
     outer = left.output_ids
     if not right.free_ids & outer:
         return Join(left, right, _plain_type(join_type, right, condition), condition, mark)
+    unnested = _beside_lists(left, right) if join_type is JoinType.INNER else None
+    if unnested is not None:
+        return filtered(unnested, conjuncts(condition))
     if not is_of_one_row(right):
         pulled = pull_up(right, outer, context)
         if pulled is not None and pulled.empty_row is None:
@@ -75,6 +82,28 @@ def join_dependent(
     join_type = _plain_type(join_type, right, condition)
     left, right, matches = over_domain(left, right, outer, context)
     return Join(left, right, join_type, conjoin(matches, condition), mark)
+
+
+def _beside_lists(left: LogicalPlan, right: LogicalPlan) -> LogicalPlan | None:
+    """The inner join with the elements of lists of the left rows: these rows, each once for each element; else None.
+
+    Projections and filters of the elements stay above.
+    """
+    match right:
+        case Unnest(input=Values(rows=((),))):
+            return replace(right, input=left)
+        case Filter():
+            below = _beside_lists(left, right.input)
+            return None if below is None else replace(right, input=below)
+        case Project():
+            below = _beside_lists(left, right.input)
+            if below is None:
+                return None
+            pairs = zip(right.fields, right.outputs, strict=True)
+            return extended(below, [pair for pair in pairs if pair[0].id not in below.output_ids])
+        case Sort():
+            return _beside_lists(left, right.input)
+    return None
 
 
 def _plain_type(join_type: JoinType, right: LogicalPlan, condition: Expression) -> JoinType:

@@ -25,6 +25,7 @@ from tqp.planner.algebra.logical_plan import (
     Shared,
     Sort,
     UnionAll,
+    Unnest,
     Window,
 )
 from tqp.planner.rules.columns import numbered, reference, restore_schema, shared_twice, substitute
@@ -95,6 +96,10 @@ class Domain:
                 return self._project(plan)
             case Aggregate():
                 return self._aggregate(plan)
+            case Unnest():
+                below, binding = self.apply(plan.input)
+                changed = plan.map_expressions(lambda expression: bind(expression, binding))
+                return replace(changed, input=below), binding
             case Window():
                 return self._window(plan)
             case Join():

@@ -22,6 +22,7 @@ from tqp.operators.groups import (
 )
 from tqp.operators.groups.frequencies import Frequencies
 from tqp.operators.groups.ordered import OrderedGroups, extreme_rows, middle_rows, order_values
+from tqp.operators.nested.elements import lists_of_groups
 from tqp.operators.nested.layout import take_padded_values
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows import selection as rows
@@ -79,6 +80,8 @@ class GroupedRows:
     def _collected(self, reduction: Reduction) -> Any:
         kind, (values, validity) = reduction.kind, self.column(reduction.column)
         assert values is not None
+        if kind == "list":
+            return lists_of_groups(values, validity, self.ids, self.count, self._validity(reduction))
         if kind == "entropy":
             return frequencies.entropy(self._frequencies(reduction), self.count)
         if kind == "string_agg":

@@ -15,8 +15,9 @@ from tqp.operators.groups.moments import FORMULAS
 from tqp.planner.algebra.expressions import AggregateCall, Cast, Expression, Literal
 from tqp.planner.functions.declaration import constant_number
 from tqp.planner.functions.registry import AGGREGATES
+from tqp.runtime.lowering.expressions.elements import as_elements
 from tqp.runtime.lowering.graph_builder import Node
-from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout
+from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, element_layout
 from tqp.runtime.lowering.pending import Pending
 from tqp.runtime.lowering.sorts import lower_key
 from tqp.runtime.lowering.stream import Value
@@ -340,6 +341,19 @@ def _string_agg(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -
     return calls.plain(value, "string_agg", layout, call.distinct, parameter=text, order=_order(calls, call))
 
 
+def _list(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
+    """All values, NULLs too; NULL of no rows."""
+    value = _value(calls, call.arguments[0])
+    node, validity = as_elements(calls.lowering, value)
+    value = replace(value, node=node, validity=validity, layout=element_layout(call.arguments[0].data_type))
+    counted = Value(_BOOLEANS, _everywhere(calls) if kept is None else kept, kept)
+    layout = canonical_layout(call.data_type, False)
+    made = calls.reduce(
+        "list", value, call.distinct, counted=calls.column(counted), order=_order(calls, call)
+    )
+    return calls.optional(None if kept is None else counted, made, lambda _, nodes: (layout, nodes[0]))
+
+
 #: Aggregates that need all rows of a group, by name.
 COLLECTED_CALLS: dict[str, Callable[[AggregateCalls, AggregateCall, Node | None], Pending]] = {
     **dict.fromkeys(_NOT_NULL, _choice),
@@ -354,4 +368,5 @@ COLLECTED_CALLS: dict[str, Callable[[AggregateCalls, AggregateCall, Node | None]
     "approx_quantile": _approximate,
     "mad": _deviation,
     "string_agg": _string_agg,
+    "list": _list,
 }

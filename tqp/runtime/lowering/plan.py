@@ -30,6 +30,7 @@ from tqp.runtime.lowering.layouts import Form, Layout, Pool, integer_layout
 from tqp.runtime.lowering.program_builder import DictionaryEncodedColumn, ProgramBuilder, constant_values
 from tqp.runtime.lowering.sorts import lower_sort
 from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
+from tqp.runtime.lowering.unnests import lower_unnest
 from tqp.runtime.lowering.windows import lower_window
 
 
@@ -306,6 +307,7 @@ _LOWERED: dict[type[physical.PhysicalPlan], Callable[[PlanLowering, Any], Stream
     physical.Join: lower_join,
     physical.Aggregate: lower_aggregate,
     physical.Sort: lower_sort,
+    physical.Unnest: lower_unnest,
     physical.Window: lower_window,
     physical.Limit: PlanLowering._limit,
     physical.UnionAll: PlanLowering._union,

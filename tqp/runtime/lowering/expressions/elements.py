@@ -8,18 +8,28 @@ reads are gathered once for each element, and what comes out is cut into lists a
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
 
 from tqp.core.datatypes import BIGINT, DataType, TypeKind
 from tqp.operators.nested import elements as element_kernels
 from tqp.operators.nested.lists import in_element_form, struct_extract
-from tqp.planner.algebra.expressions import Cast, ColumnRef
+from tqp.planner.algebra.expressions import AggregateCall, Cast, ColumnRef, OverElements
+from tqp.planner.functions.registry import AGGREGATES
 from tqp.planner.functions.type_rules import cast_field
+from tqp.planner.physical import plan as physical
+from tqp.planner.physical.plan import GroupAlgorithm
+from tqp.runtime.breakers.grouped_rows import GroupedRows
+from tqp.runtime.breakers.reductions import Reduction
+from tqp.runtime.frame import MAX_ROWS, Frame, FrameColumn
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, element_layout
+from tqp.runtime.lowering.pending import Pending
 from tqp.runtime.lowering.stream import Link, Space, Value
 
 if TYPE_CHECKING:
@@ -124,5 +134,102 @@ def _cast(lowering: ExpressionLowering, cast: Cast, value: Value, target: DataTy
     return lowering.lower_over_rows(Cast(reference, target, cast.is_try, cast.span))
 
 
-#: The place of an element in its list, counted from 1.
-INDEX = Layout(BIGINT, Form.NUMBER, element_layout(BIGINT).dtype, False)
+def lower_over_elements(lowering: ExpressionLowering, expression: OverElements) -> Value:
+    """What is computed of each element, and what becomes of it."""
+    build = lowering.stream.builder
+    lists = lowering.materialise(lowering.lower(expression.input))
+    function, data_type = expression.function, expression.data_type
+    with elements_of(lowering, lists) as elements, _named_elements(lowering, expression, elements):
+        if function in AGGREGATES:
+            reduce = _reductions(lowering, expression, elements)
+        elif function == "list_transform":
+            parts = as_elements(lowering, lowering.lower(expression.body))
+            node = build.call(element_kernels.lists_of, elements.lengths, *parts, name="list")
+        elif function == "list_filter":
+            mask = lowering.condition(expression.body)
+            inner = elements.values
+            node = build.call(
+                element_kernels.filtered_lists,
+                elements.lengths,
+                inner.node,
+                inner.validity,
+                mask,
+                name="list",
+            )
+        elif function in _SEARCHES:
+            mask = lowering.condition(expression.body)
+            node = build.call(_SEARCHES[function], elements.lengths, elements.rows, mask)
+        else:
+            raise AssertionError(function)
+    validity = lists.validity
+    if function in AGGREGATES:
+        reduced = reduce()
+        if validity is not None and reduced.validity is not None:
+            validity = build.call(operator.and_, validity, reduced.validity)
+        elif validity is None:
+            validity = reduced.validity
+        return Value(reduced.layout.with_nullable(validity is not None), reduced.node, validity)
+    nullable = lists.layout.nullable
+    if function == "list_first_place":
+        found = build.call(operator.gt, node, 0)
+        validity = found if validity is None else build.call(operator.and_, validity, found)
+        nullable = True
+    return Value(canonical_layout(data_type, nullable), node, validity)
+
+
+def _reductions(
+    lowering: ExpressionLowering, expression: OverElements, elements: Elements
+) -> Callable[[], Value]:
+    """An aggregate of the elements of each list, whose result is made once rows are the lists again."""
+    from tqp.runtime.lowering.aggregate_calls import AggregateCalls
+
+    call = AggregateCall(
+        expression.function, (expression.body,), expression.data_type, span=expression.span or (0, 0)
+    )
+    rows = physical.ValuesScan((), 1.0, MAX_ROWS, ())
+    group = physical.Aggregate((), 1.0, 1, rows, GroupAlgorithm.SORT, (), (call,), None)
+    outputs: list[Value] = []
+    calls = AggregateCalls(lowering, group, outputs, of_frames=True)
+    pending = calls.lower(call)
+    assert isinstance(pending, Pending)
+    build = lowering.stream.builder
+    columns = [(each.node, each.validity) for each in outputs]
+    nodes = [
+        build.call(_reduce, reduction, columns, elements.rows, elements.lengths, name=reduction.kind)
+        for reduction in (calls.reductions[number] for number in pending.reductions)
+    ]
+    return lambda: pending.finish(lowering, nodes)
+
+
+def _reduce(reduction: Reduction, columns: Sequence[tuple[Any, Any]], rows: Tensor, lengths: Tensor) -> Any:
+    """A reduction of columns of the elements, for each list."""
+    frame = Frame(rows.shape[0], tuple(FrameColumn(*each) for each in columns))
+    return GroupedRows(frame, rows, lengths.shape[0]).reduce(reduction)
+
+
+_SEARCHES: dict[str, Callable[..., Any]] = {
+    "list_any": element_kernels.any_element,
+    "list_first_place": element_kernels.first_place,
+}
+
+
+@contextmanager
+def _named_elements(
+    lowering: ExpressionLowering, expression: OverElements, elements: Elements
+) -> Iterator[None]:
+    """Inside of the block, the elements and their places are what the expression's body calls them."""
+    outer, stream = lowering.element_columns, lowering.stream
+    named = {expression.element.id: elements.values}
+    if expression.index is not None:
+        places = stream.builder.call(element_kernels.places_in_lists, elements.lengths, name="place")
+        named[expression.index.id] = Value(_PLACE, places)
+    lowering.element_columns = dict(outer)
+    for id, value in named.items():
+        column = lowering.element_columns[id] = lowering.program.hidden_id()
+        stream.add_computed_column(column, "element", value)
+    yield
+    lowering.element_columns = outer
+
+
+#: Of the place of an element in its list, counted from 1.
+_PLACE = Layout(BIGINT, Form.NUMBER, torch.int64, False)

@@ -29,9 +29,11 @@ from tqp.planner.algebra.expressions import (
     Case,
     Cast,
     ColumnRef,
+    ElementRef,
     Expression,
     InList,
     Literal,
+    OverElements,
     Predict,
 )
 from tqp.planner.algebra.known_fields import Answers, KnownFields
@@ -51,7 +53,7 @@ from tqp.runtime.lowering.expressions.conditions import (
     lower_connective,
 )
 from tqp.runtime.lowering.expressions.domain import Domain, domain_of, lower_over_domain
-from tqp.runtime.lowering.expressions.elements import lower_nested_cast
+from tqp.runtime.lowering.expressions.elements import lower_nested_cast, lower_over_elements
 from tqp.runtime.lowering.expressions.in_lists import lower_in_list
 from tqp.runtime.lowering.expressions.kernel_calls import call_kernel, lower_similarity
 from tqp.runtime.lowering.expressions.numbers import lower_arithmetic, lower_numeric_cast, range_of
@@ -76,6 +78,8 @@ class ExpressionLowering(Answers):
         self.guard: Guard | None = None if stream.space.kept is None else stream.guard
         #: Columns that are not NULL in the rows that the guard lets through.
         self.present: frozenset[int] = frozenset()
+        #: By the id of an `ElementRef`, the column of the stream that holds the elements.
+        self.element_columns: dict[int, int] = {}
         #: What is known of a column where it takes every value of its domain.
         self.domain_fields: dict[Domain, KnownFields] = {}
 
@@ -108,6 +112,10 @@ class ExpressionLowering(Answers):
                 return self._lower_cast(expression)
             case Case():
                 return lower_case(self, expression)
+            case ElementRef(id):
+                return self.stream.column(self.element_columns[id])
+            case OverElements():
+                return lower_over_elements(self, expression)
             case InList():
                 return lower_with_parameter(self, expression) or lower_in_list(self, expression)
             case Call():

@@ -1,0 +1,213 @@
+"""Functions of the elements of lists: lambdas, list comprehensions, searches, and aggregates of one list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from tqp.core.datatypes import BIGINT, BOOLEAN, INTEGER, NULL, VARCHAR, TypeKind, list_of
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.planner.algebra.expressions import (
+    Call,
+    ColumnRef,
+    ElementRef,
+    Expression,
+    Literal,
+    OverElements,
+    has_prediction,
+    has_subquery,
+)
+from tqp.planner.binder.expressions.cases import make_case
+from tqp.planner.binder.expressions.coercion import cast_to, condition_of, folded, of_type
+from tqp.planner.binder.expressions.operators import apply
+from tqp.planner.functions import registry as functions
+from tqp.planner.functions.nested import ELEMENT_FUNCTIONS, LIST_AGGREGATES
+from tqp.planner.functions.overloads import NoOverloadError, resolve
+from tqp.planner.functions.type_rules import common_type
+from tqp.planner.parse import Span, span_of
+from tqp.planner.syntax.parser import ARROW
+
+if TYPE_CHECKING:
+    from tqp.planner.binder.expressions.scalars import ExpressionBinder
+
+_Nodes = Sequence[exp.Expr]
+
+
+def list_operand(binder: ExpressionBinder, node: exp.Expr, shown: str) -> Expression:
+    """A list, or the constant NULL."""
+    value = binder.bind(node)
+    if value.data_type.kind is not TypeKind.LIST and value.data_type != NULL:
+        if value.data_type == VARCHAR or value.data_type.kind is TypeKind.ARRAY:
+            raise UnsupportedError(f"{shown} of {value.data_type} is not supported", span_of(node))
+        raise BindError(f"{shown} takes a list, not {value.data_type}", span_of(node))
+    return value
+
+
+def element_of(binder: ExpressionBinder, value: Expression, name: str) -> ElementRef:
+    """What stands for an element of a list, as deep within lambdas as the binder is."""
+    return ElementRef(2 * len(binder.lambdas), value.data_type.element, name)
+
+
+def _with_lambda(function: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    """list_transform(l, lambda x: ...), list_filter(l, lambda x, i: ...)"""
+    value, written = list_operand(binder, nodes[0], f"{function}()"), nodes[1]
+    if not isinstance(written, exp.Lambda):
+        raise BindError(f"{function}() takes a lambda: lambda x: x + 1", span_of(written) or span)
+    if ARROW in written.meta:
+        raise BindError("the arrow (->) makes no lambda; write lambda x: x + 1", span_of(written) or span)
+    names = [each.name for each in written.expressions]
+    if value.data_type == NULL:
+        return Literal(None, NULL)
+    return _over(function, binder, value, names, written.this, span)
+
+
+def _over(
+    function: str,
+    binder: ExpressionBinder,
+    value: Expression,
+    names: Sequence[str],
+    written: exp.Expr,
+    span: Span | None,
+) -> Expression:
+    if len(names) > 2:
+        raise BindError(f"the lambda of {function}() has one or two parameters, not {len(names)}", span)
+    element = element_of(binder, value, names[0])
+    index = ElementRef(element.id + 1, BIGINT, names[1]) if names[1:] else None
+    parameters = {name.lower(): each for name, each in zip(names, (element, index)) if each is not None}
+    binder.lambdas.append(parameters)
+    try:
+        body = binder.bind(written)
+    finally:
+        binder.lambdas.pop()
+    if has_subquery(body):
+        raise BindError("a subquery may not stand in a lambda", span_of(written) or span)
+    if has_prediction(body):
+        raise UnsupportedError("a model's call in a lambda is not supported", span_of(written) or span)
+    data_type = list_of(body.data_type)
+    if function == "list_filter":
+        body, data_type = condition_of(body, span_of(written)), value.data_type
+    return OverElements(function, value, body, element, index, data_type, span)
+
+
+def bind_comprehension(binder: ExpressionBinder, node: exp.Comprehension, span: Span | None) -> Expression:
+    """[x + 1 FOR x IN l IF x > 1]"""
+    value = list_operand(binder, node.args["iterator"], "a list comprehension")
+    if value.data_type == NULL:
+        return Literal(None, NULL)
+    names = [node.expression.name]
+    if node.args.get("position") is not None:
+        names.append(node.args["position"].name)
+    condition = node.args.get("condition")
+    if condition is not None:
+        if len(names) > 1:
+            raise UnsupportedError("a list comprehension with a place and a condition is not supported", span)
+        value = _over("list_filter", binder, value, names, condition, span)
+    return _over("list_transform", binder, value, names, node.this, span)
+
+
+def parameter_of(binder: ExpressionBinder, name: str) -> ElementRef | None:
+    """The parameter of a lambda around, the innermost first."""
+    return next((each[name.lower()] for each in reversed(binder.lambdas) if name.lower() in each), None)
+
+
+def bind_parameter(binder: ExpressionBinder, node: exp.Identifier) -> Expression:
+    """A name in the body of a lambda."""
+    found = parameter_of(binder, node.name)
+    return binder.bind_flexible(exp.Column(this=node.copy())) if found is None else found
+
+
+def _search(function: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    return search(function, binder, binder.bind_flexible(nodes[0]), binder.bind_flexible(nodes[1]), span)
+
+
+def search(
+    function: str, binder: ExpressionBinder, value: Expression, wanted: Expression, span: Span | None
+) -> Expression:
+    """Whether a list holds a value, which is NULL for NULL; or the place of the first element that is equal to it."""
+    result = BOOLEAN if function == "list_any" else INTEGER
+    shown = "list_contains()" if function == "list_any" else "list_position()"
+    if value.data_type == NULL:
+        return Literal(None, result)
+    if value.data_type.kind is not TypeKind.LIST:
+        raise UnsupportedError(f"{shown} of {value.data_type} is not supported", span)
+    common = common_type(of_type(value.data_type.element), wanted)
+    if common is None:
+        raise BindError(
+            f"{shown} does not find {wanted.data_type} in {value.data_type}; cast one of them", span
+        )
+    value, wanted = cast_to(value, list_of(common), span), cast_to(wanted, common, span)
+    element = element_of(binder, value, "x")
+    compare = "equal" if function == "list_any" else "is_not_distinct_from"
+    body = Call(compare, (element, wanted), BOOLEAN, span)
+    found = OverElements(function, value, body, element, None, result, span)
+    if function != "list_any" or (isinstance(wanted, Literal) and wanted.value is not None):
+        return found
+    return make_case(
+        [folded(Call("is_null", (wanted,), BOOLEAN, span))], [Literal(None, BOOLEAN), found], span
+    )
+
+
+def _contains(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    """contains(l, x), which also looks for a text in another."""
+    value, wanted = (binder.bind_flexible(node) for node in nodes)
+    if value.data_type.kind is TypeKind.LIST:
+        return search("list_any", binder, value, wanted, span)
+    return apply("contains", (value, wanted), span, "contains()")
+
+
+def _aggregate(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    """list_aggregate(l, 'sum')"""
+    name = binder.bind(nodes[1])
+    if not isinstance(name, Literal) or not isinstance(name.value, str):
+        raise BindError("the aggregate of list_aggregate() is named by a constant text", span)
+    if len(nodes) > 2:
+        raise UnsupportedError("list_aggregate() with further arguments is not supported", span)
+    return _aggregate_of(name.value.lower(), binder, nodes[:1], span)
+
+
+def _aggregate_of(name: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    """An aggregate of the elements of each list."""
+    value = list_operand(binder, nodes[0], f"list_{name}()")
+    overloads = functions.aggregate_overloads(functions.main_spelling(name))
+    if not overloads or overloads[0].canonical not in functions.AGGREGATES:
+        raise UnsupportedError(f"the aggregate {name}() of a list is not supported", span)
+    if value.data_type == NULL:
+        value = Literal(None, list_of(NULL))
+    element = element_of(binder, value, "x")
+    if value.data_type.element.kind in functions.AGGREGATES[overloads[0].canonical].unsupported:
+        raise UnsupportedError(f"list_{name}() of {value.data_type} is not supported", span)
+    try:
+        resolution = resolve(overloads, [ColumnRef(-1, element.data_type)])
+    except NoOverloadError as error:
+        takes = ", ".join(error.candidates[:4])
+        raise BindError(
+            f"list_{name}() does not take {value.data_type}; {name}() takes {takes}", span
+        ) from None
+    body = cast_to(element, resolution.argument_types[0], span)
+    return OverElements(overloads[0].canonical, value, body, element, None, resolution.result, span)
+
+
+_Bind = Callable[["ExpressionBinder", _Nodes, Span | None], Expression]
+
+#: What binds each of the functions, and how many arguments it takes, at least and at most.
+_BINDERS: dict[str, tuple[_Bind, int, int]] = {
+    "list_transform": (partial(_with_lambda, "list_transform"), 2, 2),
+    "list_filter": (partial(_with_lambda, "list_filter"), 2, 2),
+    "list_any": (partial(_search, "list_any"), 2, 2),
+    "list_first_place": (partial(_search, "list_first_place"), 2, 2),
+    "list_aggregate": (_aggregate, 2, 9),
+}
+#: The same by the names that SQL has for them.
+ELEMENT_FORMS: dict[str, tuple[_Bind, int, int | None]] = {
+    **{
+        name: _BINDERS[function]
+        for function, names in ELEMENT_FUNCTIONS.items()
+        if function
+        for name in names.split()
+    },
+    **{f"list_{name}": (partial(_aggregate_of, name), 1, 1) for name in LIST_AGGREGATES},
+    "contains": (_contains, 2, 2),
+}
