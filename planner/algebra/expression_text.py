@@ -7,18 +7,17 @@ from datetime import date, datetime, timedelta
 
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
 from tqp.core.keywords import quoted
+from tqp.planner.algebra.element_expressions import ElementRef, OverElements
 from tqp.planner.algebra.expressions import (
     AggregateCall,
     Call,
     Case,
     Cast,
     ColumnRef,
-    ElementRef,
     Exists,
     Expression,
     InList,
     Literal,
-    OverElements,
     Parameter,
     Predict,
     QuantifiedComparison,

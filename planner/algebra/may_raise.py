@@ -10,17 +10,16 @@ from collections.abc import Iterable, Sequence
 
 from tqp.core.datatypes import TypeKind
 from tqp.core.models import ModelInput, ModelSignature
+from tqp.planner.algebra.element_expressions import ElementRef, OverElements
 from tqp.planner.algebra.expressions import (
     AggregateCall,
     Call,
     Case,
     Cast,
     ColumnRef,
-    ElementRef,
     Expression,
     InList,
     Literal,
-    OverElements,
     Parameter,
     Predict,
     Varying,

@@ -16,7 +16,8 @@ from sqlglot import exp
 from tqp.core.datatypes import BLOB, BOOLEAN, NULL, VARCHAR, TypeKind
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.units import UNIT_NAMES
-from tqp.planner.algebra.expressions import FALSE, TRUE, Call, ElementRef, Expression, Literal
+from tqp.planner.algebra.element_expressions import ElementRef
+from tqp.planner.algebra.expressions import FALSE, TRUE, Call, Expression, Literal
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import (
     calls,

@@ -19,7 +19,8 @@ from torch import Tensor
 from tqp.core.datatypes import BIGINT, DataType, TypeKind
 from tqp.operators.nested import elements as element_kernels
 from tqp.operators.nested.lists import in_element_form, struct_extract
-from tqp.planner.algebra.expressions import AggregateCall, Cast, ColumnRef, OverElements
+from tqp.planner.algebra.element_expressions import OverElements
+from tqp.planner.algebra.expressions import AggregateCall, Cast, ColumnRef
 from tqp.planner.functions.registry import AGGREGATES
 from tqp.planner.functions.type_rules import cast_field
 from tqp.planner.physical import plan as physical

@@ -23,19 +23,9 @@ from tqp.operators.rows.domain_tables import look_up
 from tqp.operators.scalar_kernels import resolve
 from tqp.operators.strings import layout as string_layout
 from tqp.operators.vectors import SIMILARITIES
+from tqp.planner.algebra.element_expressions import ElementRef, OverElements
 from tqp.planner.algebra.explain import format_expression
-from tqp.planner.algebra.expressions import (
-    Call,
-    Case,
-    Cast,
-    ColumnRef,
-    ElementRef,
-    Expression,
-    InList,
-    Literal,
-    OverElements,
-    Predict,
-)
+from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, Predict
 from tqp.planner.algebra.known_fields import Answers, KnownFields
 from tqp.planner.algebra.may_raise import is_failing_constant, may_raise
 from tqp.planner.functions.conditions import COMPARISONS
