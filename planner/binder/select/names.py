@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from sqlglot import exp
@@ -14,8 +14,9 @@ from tqp.planner.binder.expressions.calls import GROUPING_NAMES
 from tqp.planner.binder.expressions.literals import signed_number
 from tqp.planner.binder.expressions.type_names import bind_type
 from tqp.planner.binder.select.named_windows import definition_of
+from tqp.planner.binder.select.nested_names import NestedNames
 from tqp.planner.parse import chain_of, head_span, span_of, without_parentheses
-from tqp.planner.syntax.parser import ARRAY_WORD, OPEN_END, TYPE_START, is_columns_call, is_unpacked
+from tqp.planner.syntax.parser import TYPE_START, is_columns_call, is_unpacked
 
 
 def expression_name(query: str, node: exp.Expr) -> str:
@@ -79,7 +80,7 @@ _AS_CALLS: dict[type, str] = {
 }
 
 
-class Names:
+class Names(NestedNames):
     """Writes expressions of `query` as DuckDB does."""
 
     def __init__(self, query: str) -> None:
@@ -239,57 +240,6 @@ class Names:
             return written.strip('"') + array
         return known + ", ".join(re.sub(r"\s", "", size).split(",")) + array
 
-    def _lambda(self, names: Sequence[str], body: str) -> str:
-        return f"(lambda {', '.join(map(quoted, names))}: {body})"
-
-    def _comprehension(self, node: exp.Comprehension) -> str:
-        """DuckDB computes the condition and the outcome together, and takes the outcomes of those that it keeps."""
-        operand, body, condition = (
-            None if part is None else self.text(part)
-            for part in (node.args["iterator"], node.this, node.args.get("condition"))
-        )
-        names = [each.name for each in (node.expression, node.args.get("position")) if each is not None]
-        if condition is None:
-            return f"list_apply({operand}, {self._lambda(names, str(body))})"
-        both = self._lambda(names, f'struct_pack("filter" := {condition}, result := {body})')
-        kept, result = (
-            self._lambda(["elem"], f"struct_extract(elem, '{part}')") for part in ("filter", "result")
-        )
-        return f"list_apply(list_filter(list_apply({operand}, {both}), {kept}), {result})"
-
-    def _list(self, node: exp.Array) -> str:
-        if node.expressions and isinstance(node.expressions[0], exp.Comprehension):
-            return self._comprehension(node.expressions[0])
-        elements = ", ".join(map(self.text, node.expressions))
-        return f"(ARRAY[{elements}])" if node.meta.get(ARRAY_WORD) else f"list_value({elements})"
-
-    def _subscript(self, node: exp.Bracket) -> str:
-        return f"{self.text(node.this)}[{self.text(node.expressions[0])}]"
-
-    def _slice(self, node: exp.Slice) -> str:
-        first, last, step = (
-            "" if part is None else "-" if part.meta.get(OPEN_END) else self.text(part)
-            for part in (node.this, node.expression, node.args.get("step"))
-        )
-        return f"{first}:{last}" + (f":{step}" if node.args.get("step") is not None else "")
-
-    def _struct(self, node: exp.Struct) -> str:
-        return f"struct_pack({', '.join(map(self._named, node.expressions))})"
-
-    def _named(self, node: exp.PropertyEQ) -> str:
-        return f"{quoted(node.this.name)} := {self.text(node.expression)}"
-
-    def _field(self, node: exp.Dot) -> str:
-        """A field of an expression, or a function of it written behind it."""
-        field = node.expression
-        base = node.this
-        is_name = is_path(base)
-        if isinstance(field, exp.Anonymous):
-            if is_name:
-                return f"{self.text(base)}.{self.text(field)}"
-            return self._call(str(field.this).lower(), (base, *field.expressions))
-        return f"{self.text(base) if is_name else f'({self.text(base)})'}.{quoted(field.name)}"
-
     def _interval(self, node: exp.Interval) -> str:
         amount = self.text(node.this)
         unit = node.args.get("unit")
@@ -423,13 +373,6 @@ class Names:
         start = node.meta["start"]
         earlier = [each for each in node.root().find_all(exp.Placeholder) if not each.args.get("this")]
         return f"${sum(each.meta['start'] <= start for each in earlier)}"
-
-
-def is_path(node: exp.Expr) -> bool:
-    """Is it the name of a column, or of a field of one: a.b.c?"""
-    while isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
-        node = node.this
-    return isinstance(node, exp.Column | exp.Identifier)
 
 
 def _is_nested(target: exp.DataType) -> bool:

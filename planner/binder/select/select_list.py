@@ -11,7 +11,7 @@ from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.select.columns_calls import expanded, filtered_star
-from tqp.planner.binder.select.names import is_path
+from tqp.planner.binder.select.nested_names import is_path
 from tqp.planner.binder.select.output import Item
 from tqp.planner.binder.select.stars import star_items, star_of
 from tqp.planner.parse import span_of
