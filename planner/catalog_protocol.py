@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from tqp.core.file_kinds import FileKind
@@ -17,14 +17,16 @@ from tqp.planner.parse import ParsedStatement
 class View:
     """A query under a name; equal to nothing but itself. `columns`: what they are called, all or the first of them.
 
-    `catalog`: where it looks up names; None: where the query around it does.
+    `inputs`: what it looks up before others, by name in lower case.
     """
 
     name: str
     query: ParsedStatement
     columns: tuple[str, ...] = ()
     temporary: bool = False
-    catalog: Catalog | None = None
+    inputs: Mapping[str, View | TableSource] = field(default_factory=dict)
+    #: It was made by methods, and has no name that SQL could say.
+    is_relation: bool = False
 
 
 class Catalog(Protocol):

@@ -6,7 +6,15 @@
 """
 
 from tqp.connection import Connection
-from tqp.core.errors import BindError, Error, ExecutionError, ParseError, ResourceError, UnsupportedError
+from tqp.core.errors import (
+    BindError,
+    ConstraintError,
+    Error,
+    ExecutionError,
+    ParseError,
+    ResourceError,
+    UnsupportedError,
+)
 from tqp.result import Result
 from tqp.session import connect, sql
 from tqp.statement import Statement
@@ -16,6 +24,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BindError",
     "Connection",
+    "ConstraintError",
     "Error",
     "ExecutionError",
     "ParseError",

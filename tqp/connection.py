@@ -25,6 +25,7 @@ from tqp.core.arguments import (
     parse_size,
 )
 from tqp.core.deep_recursion import call_deep
+from tqp.core.definitions import quoted
 from tqp.core.errors import BindError, nearest
 from tqp.core.schema import TableSource
 from tqp.data.backend import choose_backend, parse_device
@@ -33,11 +34,13 @@ from tqp.data.sources.make_source import make_source
 from tqp.memory_ledger import ledger
 from tqp.ml.model import Model
 from tqp.ml.register import Output, make_model
+from tqp.planner.catalog_protocol import View
 from tqp.planner.functions.registry import function_names
 from tqp.planner.optimizer import RULES
-from tqp.planner.parse import parse_statement
+from tqp.planner.parse import parse, parse_statement
 from tqp.planner.physical.planner import PHYSICAL_RULES
 from tqp.queries import Queries, named_place
+from tqp.relation import QueryResult, Relation
 from tqp.result import Result
 from tqp.runtime.executor import Executor
 from tqp.runtime.fuse import MODES, Fuser
@@ -205,7 +208,7 @@ class Connection:
 
     # queries
 
-    def sql(self, query: str, params: Parameters | None = None) -> Result:
+    def sql(self, query: str, params: Parameters | None = None) -> QueryResult:
         """Run one query. `params`: values for `?` and `$1` (a sequence) or `$name` (a mapping).
 
         >>> import tqp
@@ -213,15 +216,57 @@ class Connection:
         ...     con.sql("SELECT $x + 1 AS y", params={"x": 41}).fetchall()
         [(42,)]
         """
-        return self._session.run(query, params, self._variables(sys._getframe(1)))
+        return self._answer(query, params, self._variables(sys._getframe(1)))
 
-    def execute(self, query: str, params: Parameters | None = None) -> Result:
+    def _answer(self, query: str, params: Parameters | None, variables: Variables) -> QueryResult:
+        return QueryResult(self._session, self._session.run(query, params, variables))
+
+    def execute(self, query: str, params: Parameters | None = None) -> QueryResult:
         """`sql`, under the name that PEP 249 has for it."""
-        return self._session.run(query, params, self._variables(sys._getframe(1)))
+        return self._answer(query, params, self._variables(sys._getframe(1)))
 
-    def query(self, query: str, params: Parameters | None = None) -> Result:
+    def query(self, query: str, params: Parameters | None = None) -> QueryResult:
         """`sql`, under another of DuckDB's names."""
-        return self._session.run(query, params, self._variables(sys._getframe(1)))
+        return self._answer(query, params, self._variables(sys._getframe(1)))
+
+    def table(self, name: str) -> Relation:
+        """A table or view as a relation, from which methods make queries. Raises BindError if there is none of that name.
+
+        >>> import tqp
+        >>> with tqp.connect() as con:
+        ...     _ = con.sql("CREATE TABLE t AS SELECT i, i % 2 AS g FROM range(6) r(i)")
+        ...     con.table("t").filter("i > 0").aggregate("g, sum(i)").order("g").fetchall()
+        [(0, 6), (1, 9)]
+        """
+        check_name("a table", name)
+        view = View(name, parse(f"FROM {quoted(name)}"))
+        relation = Relation(self._session, view)
+        _ = relation.columns
+        return relation
+
+    def view(self, name: str) -> Relation:
+        """`table`."""
+        return self.table(name)
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether BEGIN has begun a transaction that has not ended."""
+        return self._catalog.in_transaction
+
+    def commit(self) -> Connection:
+        """COMMIT; returns the connection."""
+        self._session.run("COMMIT", None, None)
+        return self
+
+    def rollback(self) -> Connection:
+        """ROLLBACK; returns the connection."""
+        self._session.run("ROLLBACK", None, None)
+        return self
+
+    def begin(self) -> Connection:
+        """BEGIN; returns the connection."""
+        self._session.run("BEGIN", None, None)
+        return self
 
     def prepare(self, query: str) -> Statement:
         """Parse a statement that is to be executed with several values; what it names is looked up at each `Statement.execute`.

@@ -36,8 +36,8 @@ class BindContext:
     bind_query: QueryBinder = field(init=False)
     used_parameters: set[int | str] = field(default_factory=set)
     ids: Ids = field(default_factory=Ids)
-    #: Names of the views around, in lower case.
-    views: frozenset[str] = frozenset()
+    #: The views around, by their identities.
+    views: frozenset[int] = frozenset()
 
     def new_field(self, name: str, data_type: DataType, nullable: bool = True) -> Field:
         """A field with an id of its own."""

@@ -59,6 +59,19 @@ class Catalog:
             raise
 
     @property
+    def in_transaction(self) -> bool:
+        """Whether BEGIN has begun a transaction that has not ended."""
+        return self._before is not None
+
+    def forget_files(self) -> None:
+        """Forget what was read of files that queries named."""
+        with self.lock:
+            if self.files.tables():
+                self.files.close()
+                self.on_change(self.now())
+                free_tables()
+
+    @property
     def is_closed(self) -> bool:
         return self._closed
 

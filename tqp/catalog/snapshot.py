@@ -45,8 +45,9 @@ class Snapshot:
 
     def lookup_view(self, name: str) -> View | None:
         """The view of that name, or None."""
-        self.read["view", name.lower()] = self.meaning("view", name.lower())
-        return self.state.views.get(name.lower())
+        view = self._view(name.lower())
+        self.read["view", name.lower()] = view
+        return view
 
     def lookup_files(
         self, paths: Sequence[str], kind: FileKind | None = None, options: ReadOptions = NO_OPTIONS
@@ -79,20 +80,26 @@ class Snapshot:
             return self._variables.table(name)
         return table
 
+    def _view(self, name: str) -> View | None:
+        view = self.state.views.get(name)
+        if view is None and name not in self.state.tables and self._variables is not None:
+            return self._variables.view(name)
+        return view
+
     def meaning(self, kind: str, name: str | NamedFiles) -> int | View | Model | None:
         """What a name (of a "table", "view" or "model", in lower case, or of "file"s) stands for: see `Meanings`."""
         table: Source | None
-        if isinstance(name, NamedFiles):
-            table = self._files.get(name)
-        elif kind == "view":
-            return self.state.views.get(name)
-        elif kind == "model":
-            return self.state.models.get(name)
-        else:
-            try:
+        try:
+            if isinstance(name, NamedFiles):
+                table = self._files.get(name)
+            elif kind == "view":
+                return self._view(name)
+            elif kind == "model":
+                return self.state.models.get(name)
+            else:
                 table = self._table(name)
-            except BindError:  # a variable that is no table
-                return _NO_TABLE
+        except BindError:  # a variable that is no table
+            return _NO_TABLE
         return None if table is None else table.version
 
     def agrees(self, read: Meanings) -> bool:

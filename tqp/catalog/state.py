@@ -71,7 +71,7 @@ class CatalogState:
     def names(self) -> Iterator[str]:
         """The names of all tables and views."""
         yield from (table.name for table in self.tables.values())
-        yield from (view.name for view in self.views.values())
+        yield from (view.name for view in self.views.values() if not view.is_relation)
 
 
 Item = TypeVar("Item")

@@ -6,9 +6,13 @@ from types import FrameType
 
 import torch
 
+from tqp.core.arguments import unique_names
 from tqp.core.errors import BindError
 from tqp.data.sources.base import Source
 from tqp.data.sources.make_source import make_source
+from tqp.data.sources.stored_tables import StoredTable, definition_of
+from tqp.planner.catalog_protocol import View
+from tqp.result import Result
 
 
 class Variables:
@@ -16,20 +20,35 @@ class Variables:
 
     def __init__(self, frame: FrameType, device: torch.device) -> None:
         self._frame, self._device = frame, device
-        self._found: dict[str, Source | None] = {}
+        self._found: dict[str, Source | View | None] = {}
 
     def table(self, name: str) -> Source | None:
         """The variable of that name, in lower case; None if there is none. BindError if it is there and is no table."""
+        found = self._lookup(name)
+        return None if isinstance(found, View) else found
+
+    def view(self, name: str) -> View | None:
+        """The relation of that name; see `table`."""
+        found = self._lookup(name)
+        return found if isinstance(found, View) else None
+
+    def _lookup(self, name: str) -> Source | View | None:
         if name not in self._found:
             self._found[name] = self._find(name)
         return self._found[name]
 
-    def _find(self, name: str) -> Source | None:
+    def _find(self, name: str) -> Source | View | None:
         unreadable: BindError | None = None
         for variables in (self._frame.f_locals, self._frame.f_globals):
             for variable, value in variables.items():
                 if variable.lower() != name or isinstance(value, str):
                     continue  # any string would do for a path; a query has to say that it is one
+                if hasattr(type(value), "__tqp_view__"):
+                    view: View = value.__tqp_view__()
+                    return view
+                if isinstance(value, Result):
+                    definition = definition_of(variable, unique_names(value.columns), value.types)
+                    return StoredTable.empty(definition, self._device).with_rows(value._table)
                 try:
                     return make_source(variable, value, self._device)
                 except BindError as error:

@@ -100,6 +100,24 @@ class DataType:
     children: tuple[DataType, ...] = ()
     names: tuple[str, ...] = ()
 
+    def __eq__(self, other: object) -> bool:
+        """The same type; of a text, whether it is the type's name. (A set or dict tells them apart.)"""
+        if self is other:
+            return True
+        if isinstance(other, DataType):
+            return (
+                self.kind is other.kind
+                and self.precision == other.precision
+                and self.scale == other.scale
+                and self.size == other.size
+                and self.categories == other.categories
+                and self.children == other.children
+                and self.names == other.names
+            )
+        if isinstance(other, str):
+            return _squeezed(str(self)) == _squeezed(other)
+        return NotImplemented
+
     def __str__(self) -> str:
         if self.kind is TypeKind.DECIMAL:
             return f"DECIMAL({self.precision},{self.scale})"
@@ -191,6 +209,10 @@ class DataType:
 
 def _inner_name(data_type: DataType) -> str:
     return '"NULL"' if data_type.kind is TypeKind.NULL else str(data_type)
+
+
+def _squeezed(name: str) -> str:
+    return name.replace(" ", "").upper()
 
 
 _INTEGER_BOUNDS: dict[TypeKind, tuple[int, int]] = {

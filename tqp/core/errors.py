@@ -45,6 +45,10 @@ class ExecutionError(Error):
     """A value made the query fail: overflow, a bad cast, a corrupt file, more than one row from a scalar subquery."""
 
 
+class ConstraintError(ExecutionError):
+    """A row breaks a constraint of its table: NOT NULL, CHECK, UNIQUE or PRIMARY KEY."""
+
+
 class ResourceError(Error):
     """A limit was reached; the message names the limit and the setting that raises it."""
 

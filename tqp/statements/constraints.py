@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tqp.core.definitions import UniqueKey, quoted, quoted_list
-from tqp.core.errors import ExecutionError
+from tqp.core.errors import ConstraintError
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.statements.execution import Execution
 
@@ -14,7 +14,7 @@ from tqp.statements.execution import Execution
 def check_constraints(
     execution: Execution, version: StoredTable, changed: StoredTable, places: Sequence[int] | None = None
 ) -> None:
-    """Raises ExecutionError where a version breaks one of its constraints.
+    """Raises ConstraintError where a version breaks one of its constraints.
 
     `changed`: its rows that are new; `places`: of the columns that are, by default all.
     """
@@ -29,7 +29,9 @@ def check_constraints(
         state = execution.state.with_table(changed)
         text = f"SELECT 1 FROM {quoted(version.name)} WHERE NOT ({condition}) LIMIT 1"
         if len(execution.rows_of(text, state)):
-            raise ExecutionError(f'a row of table "{version.name}" breaks the constraint CHECK ({condition})')
+            raise ConstraintError(
+                f'a row of table "{version.name}" breaks the constraint CHECK ({condition})'
+            )
     for key in definition.keys:
         if any(name in names for name in key.columns):
             _check_unique(execution, version, key)
@@ -38,7 +40,7 @@ def check_constraints(
 def _check_not_null(changed: StoredTable, name: str) -> None:
     validity = changed.column(name).validity
     if validity is not None and not bool(validity.all()):
-        raise ExecutionError(
+        raise ConstraintError(
             f'column "{name}" of table "{changed.name}" is NOT NULL, and a new value is NULL'
         )
 
@@ -51,7 +53,7 @@ def _check_unique(execution: Execution, version: StoredTable, key: UniqueKey) ->
     text = f"SELECT {columns} FROM {quoted(version.name)} WHERE {there} GROUP BY {columns} HAVING count(*) > 1 LIMIT 1"
     found = execution.rows_of(text, execution.state.with_table(version)).fetchone()
     if found is not None:
-        raise ExecutionError(_duplicate(version, key, found))
+        raise ConstraintError(_duplicate(version, key, found))
 
 
 def _duplicate(version: StoredTable, key: UniqueKey, values: Sequence[Any]) -> str:

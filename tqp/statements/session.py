@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
 from tqp.catalog.catalog import Catalog
+from tqp.catalog.state import CatalogState
 from tqp.catalog.variables import Variables
 from tqp.compiled import Parameters
-from tqp.core.arguments import check_query
+from tqp.core.arguments import check_name, check_query, unique_names
 from tqp.core.deep_recursion import call_deep
+from tqp.core.definitions import quoted
+from tqp.core.errors import BindError
+from tqp.data.sources.stored_tables import StoredTable, definition_of
+from tqp.planner.catalog_protocol import View
 from tqp.planner.parse import (
     Command,
     ParsedStatement,
     is_one_query,
+    parse,
     parse_statement,
     split_statements,
 )
 from tqp.planner.syntax.clauses import Transaction
-from tqp.queries import Queries, named_place
+from tqp.queries import BoundDescription, Queries, named_place
 from tqp.result import Result
 from tqp.statements.execution import Execution
 from tqp.statements.kinds import EXECUTORS
+
+#: Under which a relation is looked up while it is executed: no name that SQL would say.
+_NAME = "%relation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +69,42 @@ class Session:
         with named_place(text, params):
             parsed = call_deep(lambda: parse_statement(text))
         return self.execute(parsed, params, variables)
+
+    def run_view(self, view: View) -> Result:
+        """The rows of a view that need not be in the catalog."""
+        with self.catalog.failing():
+            state = self.catalog.snapshot().state.with_view(replace(view, name=_NAME, is_relation=True))
+            return self.queries.run_on(state, parse(f"FROM {quoted(_NAME)}"))
+
+    def describe_view(self, view: View) -> BoundDescription:
+        """The columns of such a view."""
+        state = self.catalog.snapshot().state.with_view(replace(view, name=_NAME, is_relation=True))
+        return self.queries.describe(parse(f"FROM {quoted(_NAME)}"), state)
+
+    def define(self, view: View, replace: bool) -> None:
+        """Put a view into the catalog. Raises BindError where a table has its name, or another view unless it is replaced."""
+
+        def next_state(state: CatalogState) -> CatalogState:
+            found = state.kind_of(view.name)
+            if found == "table" or found == "view" and not replace:
+                raise BindError(f'there is a {found} "{view.name}" already; drop it first')
+            return state.with_view(view)
+
+        self.catalog.change(next_state)
+
+    def store(self, name: str, result: Result) -> None:
+        """Make a table of a result. Raises BindError where there is one of its name."""
+        check_name("a table", name)
+        definition = definition_of(name, unique_names(result.columns), result.types)
+        table = StoredTable.empty(definition, self.device, self.threads).with_rows(result._table)
+
+        def next_state(state: CatalogState) -> CatalogState:
+            found = state.kind_of(name)
+            if found is not None:
+                raise BindError(f'there is a {found} "{name}" already; drop it first')
+            return state.with_table(table)
+
+        self.catalog.change(next_state)
 
     def execute(
         self, parsed: ParsedStatement | Command, params: Parameters | None, variables: Variables | None

@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from tqp.core.errors import BindError, Error
-from tqp.core.schema import Field
+from tqp.core.file_kinds import FileKind
+from tqp.core.models import ModelSignature
+from tqp.core.read_options import NO_OPTIONS, ReadOptions
+from tqp.core.schema import Field, TableSource
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.scope import ScopeColumn
 from tqp.planner.binder.select.output import BoundQuery
-from tqp.planner.catalog_protocol import View
+from tqp.planner.catalog_protocol import Catalog, View
 from tqp.planner.parse import Span
 
 
 def bind_view(context: BindContext, view: View, span: Span | None) -> BoundQuery:
     """The view's columns come into being as they are referred to. Errors in it point at its name."""
-    if view.name.lower() in context.views:
+    if id(view) in context.views:
         raise BindError(f'the view "{view.name}" reads itself', span)
     inner = replace(
         context,
-        catalog=view.catalog or context.catalog,
+        catalog=_Inputs(view.inputs, _own_names(context.catalog)),
         parameters=None,
         query=view.query.text,
         parameter_keys={},
         used_parameters=set(),
-        views=context.views | {view.name.lower()},
+        views=context.views | {id(view)},
     )
     inner.bind_query = type(context.bind_query)(inner)
     with _pointing_at(view, span):
@@ -49,9 +52,48 @@ def bind_view(context: BindContext, view: View, span: Span | None) -> BoundQuery
     return replace(bound, columns=columns)
 
 
+def _own_names(catalog: Catalog) -> Catalog:
+    """Without the inputs of the view around, which are names of that one alone."""
+    return catalog.around if isinstance(catalog, _Inputs) else catalog
+
+
+@dataclass(frozen=True, slots=True)
+class _Inputs:
+    """The catalog of a view that has inputs."""
+
+    inputs: Mapping[str, View | TableSource]
+    around: Catalog
+
+    def lookup(self, name: str) -> TableSource | None:
+        found = self.inputs.get(name.lower())
+        if found is None:
+            return self.around.lookup(name)
+        return None if isinstance(found, View) else found
+
+    def lookup_view(self, name: str) -> View | None:
+        found = self.inputs.get(name.lower())
+        return found if isinstance(found, View) else self.around.lookup_view(name)
+
+    def lookup_files(
+        self, paths: Sequence[str], kind: FileKind | None = None, options: ReadOptions = NO_OPTIONS
+    ) -> TableSource | None:
+        return self.around.lookup_files(paths, kind, options)
+
+    def table_names(self) -> Sequence[str]:
+        return [*self.inputs, *self.around.table_names()]
+
+    def lookup_model(self, name: str) -> ModelSignature | None:
+        return self.around.lookup_model(name)
+
+    def model_names(self) -> Sequence[str]:
+        return self.around.model_names()
+
+
 @contextmanager
 def _pointing_at(view: View, span: Span | None) -> Iterator[None]:
     try:
         yield
     except Error as error:
+        if view.is_relation:
+            raise error.with_query(view.query.text) from None
         raise type(error)(f'view "{view.name}": {error.message}', span) from error

@@ -1,0 +1,180 @@
+"""Relations: queries made of each other by methods, beside DuckDB's; one connection behind `tqp.sql`."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+
+import tqp
+
+SETUP = """
+    CREATE TABLE a AS SELECT i AS id, i % 3 AS g, 'name ' || i AS s FROM range(10) r(i);
+    CREATE VIEW b AS SELECT id, id * 10 AS v FROM a WHERE id > 4
+"""
+
+CHAINS: list[Callable[[Any], Any]] = [
+    lambda con: con.table("a").filter("id > 3").order("id DESC").limit(2, offset=1),
+    lambda con: con.table("a").project("id + 1 AS n, s").filter("n < 3").order("n"),
+    lambda con: con.table("a").aggregate("g, sum(id) AS total", "g").order("g"),
+    lambda con: con.table("a").aggregate("sum(id), count(*)"),
+    lambda con: con.table("a").project("g").distinct().order("g"),
+    lambda con: (
+        con.table("a")["s"].limit(1)
+        if isinstance(con, tqp.Connection)
+        else con.table("a").project("s").limit(1)
+    ),
+    lambda con: con.table("a").join(con.view("b"), "id").order("id"),
+    lambda con: con.table("a").join(con.view("b"), "a.id = b.id", how="left").project("s, v").order("s"),
+    lambda con: (
+        con.table("a").set_alias("x").join(con.table("a").set_alias("y"), "x.id = y.id + 1").count("*")
+    ),
+    lambda con: con.table("a").union(con.table("a")).count("*"),
+    lambda con: con.table("a").project("g").except_(con.table("a").filter("g = 1").project("g")).order("g"),
+    lambda con: con.table("a").project("g").intersect(con.table("b").project("id % 2 AS g")).order("g"),
+    lambda con: con.table("a").query("z", "SELECT max(z.id) AS m FROM z, b"),
+    lambda con: con.sql("SELECT id, s FROM a").filter("id = (SELECT max(id) FROM b)"),
+    lambda con: con.table("a").filter("id IN (SELECT id FROM b)").sort("id").limit(2),
+]
+
+
+@pytest.mark.parametrize("backend", ["host", "torch"])
+def test_chains_answer_what_they_do_in_duckdb(backend: str) -> None:
+    with duckdb.connect() as oracle, tqp.connect(backend=backend) as connection:
+        oracle.execute(SETUP)
+        connection.execute(SETUP)
+        for number, chain in enumerate(CHAINS):
+            expected, found = chain(oracle), chain(connection)
+            assert found.fetchall() == expected.fetchall(), number
+            assert list(found.columns) == expected.columns, number
+            assert [str(each) for each in found.types] == [str(each) for each in expected.types], number
+
+
+def test_relations_are_lazy_and_tables_by_their_names() -> None:
+    with tqp.connect() as con:
+        con.sql(SETUP)
+        large = con.table("a").filter("id > 7")
+        assert con.sql("SELECT count(*), max(b.v) FROM large JOIN b USING (id)").fetchall() == [(2, 90)]
+        con.sql("INSERT INTO a VALUES (99, 0, 'new')")
+        assert len(large) == 3 and con.sql("SELECT max(id) FROM large").fetchall() == [(99,)]
+        answer = con.sql("SELECT id FROM a WHERE id < 3")  # noqa: F841 (the next query reads it)
+        assert con.sql("SELECT sum(id) FROM answer").fetchall() == [(3,)]
+        large.create("kept")
+        large.create_view("seen")
+        con.sql("DELETE FROM a WHERE id = 99")
+        assert con.sql("SELECT (SELECT count(*) FROM kept), (SELECT count(*) FROM seen)").fetchall() == [
+            (3, 2)
+        ]
+        with pytest.raises(tqp.BindError, match='there is a table "kept" already'):
+            large.create("kept")
+        assert (
+            large.fetchone() == (8, 2, "name 8")
+            and large.fetchmany(5) == [(9, 0, "name 9")]
+            and large.fetchone() is None
+        )
+        assert large.df().equals(large.execute().to_pandas()) and large.pl().shape == (2, 3)
+        assert large.arrow().num_rows == 2 and np.asarray(large["id"]).tolist() == [8, 9]
+
+
+def test_types_are_equal_to_their_names() -> None:
+    types = tqp.sql(
+        "SELECT 1 AS i, 1.5::DECIMAL(10, 2) AS d, [1] AS l, TIMESTAMPTZ '2024-01-01 00:00:00+00' AS t"
+    ).types
+    assert types[0] == "INTEGER" and types[1] == "decimal(10,2)" == types[1] and types[2] == "INTEGER[]"
+    assert types[3] == "TIMESTAMP WITH TIME ZONE" and types[0] != "BIGINT" and types[0] != 3
+    assert list(types)[:2] == ["INTEGER", "DECIMAL(10,2)"]
+
+
+def test_errors_show_the_relation() -> None:
+    with tqp.connect() as con:
+        con.sql(SETUP)
+        with pytest.raises(tqp.BindError, match='no column "nope"') as raised:
+            con.table("a").filter("nope > 1").limit(1).fetchall()
+        assert 'SELECT * FROM "a" WHERE (nope > 1)' in str(raised.value)
+        with pytest.raises(tqp.BindError, match='no table "nope"'):
+            con.table("nope")
+        with pytest.raises(tqp.BindError, match="give one another name"):
+            con.table("a").join(con.table("a"), "id")
+        with pytest.raises(tqp.BindError, match="choose one of"):
+            con.table("a").join(con.table("b"), "id", how="sideways")
+        with pytest.raises(tqp.ParseError):
+            con.table("a").filter("id >")
+
+
+def test_one_connection_is_behind_sql(tmp_path: Path) -> None:
+    tqp.sql("CREATE OR REPLACE TABLE of_this_test AS SELECT 7 AS x")
+    try:
+        assert tqp.sql("SELECT x FROM of_this_test").fetchall() == [(7,)]
+        assert tqp.sql("SELECT x FROM of_this_test").filter("x > 7").fetchall() == []
+        with pytest.raises(tqp.BindError, match="no table"):
+            tqp.sql("FROM of_this_test", {"t": {"a": [1]}})  # tables of its own
+        path = os.fspath(tmp_path / "t.csv")
+        tqp.sql("SELECT x FROM of_this_test").write_csv(path)
+        assert tqp.sql(f"SELECT x + 1 FROM '{path}'").fetchall() == [(8,)]
+        from tqp.session import _default
+
+        assert not _default.connection()._catalog.files.tables()  # nothing of files stays
+    finally:
+        tqp.sql("DROP TABLE of_this_test")
+
+
+def test_dbapi() -> None:
+    from tqp import dbapi
+
+    connection = dbapi.connect(threads=1)
+    cursor = connection.cursor()
+    with pytest.raises(dbapi.ProgrammingError, match="no statement"):
+        cursor.fetchone()
+    cursor.execute("CREATE TABLE t(a INTEGER UNIQUE, s VARCHAR)")
+    connection.commit()
+    cursor.executemany("INSERT INTO t VALUES (?, ?)", [(1, "x"), (2, None)])
+    assert cursor.rowcount == 2
+    connection.rollback()
+    assert cursor.execute("SELECT * FROM t").fetchall() == [] and cursor.rowcount == 0
+    cursor.execute("INSERT INTO t VALUES (1, 'x'), (2, 'y'), (3, NULL)")
+    connection.commit()
+    cursor.execute("SELECT a, s FROM t ORDER BY a")
+    assert cursor.description is not None
+    assert [column[0] for column in cursor.description] == ["a", "s"]
+    assert (
+        cursor.description[0][1] == dbapi.NUMBER and cursor.description[1][1] == dbapi.STRING != dbapi.NUMBER
+    )
+    cursor.arraysize = 2
+    assert (
+        cursor.fetchmany() == [(1, "x"), (2, "y")]
+        and cursor.fetchone() == (3, None)
+        and cursor.fetchall() == []
+    )
+    assert [row[0] for row in cursor.execute("SELECT a FROM t WHERE a > ? ORDER BY a", [1])] == [2, 3]
+    for statement, kind in (
+        ("INSERT INTO t VALUES (1, 'again')", dbapi.IntegrityError),
+        ("SELEC 1", dbapi.ProgrammingError),
+        ("SELECT nope FROM t", dbapi.ProgrammingError),
+        ("SELECT CAST('x' AS INTEGER)", dbapi.DataError),
+        ("CREATE INDEX i ON t(a)", dbapi.NotSupportedError),
+    ):
+        with pytest.raises(kind):
+            cursor.execute(statement)
+        connection.rollback()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pandas has not been tried with it
+        found = pd.read_sql("SELECT count(*) AS n FROM t", connection)
+    assert found["n"].tolist() == [3]
+    assert (
+        issubclass(dbapi.IntegrityError, dbapi.DatabaseError)
+        and connection.NotSupportedError is dbapi.NotSupportedError
+    )
+    cursor.close()
+    with pytest.raises(dbapi.InterfaceError):
+        cursor.execute("SELECT 1")
+    connection.close()
+    with pytest.raises(dbapi.InterfaceError):
+        connection.cursor()
+    assert (dbapi.apilevel, dbapi.paramstyle) == ("2.0", "qmark")

@@ -1,0 +1,307 @@
+"""Relations: queries that have not run, made of each other by methods; each is a table to the next one."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tqp.core.arguments import check_name, unique_names
+from tqp.core.datatypes import DataType
+from tqp.core.definitions import quoted
+from tqp.core.errors import BindError
+from tqp.core.schema import TableSource
+from tqp.data.results.display import MAX_ROWS
+from tqp.data.sources.stored_tables import StoredTable, definition_of
+from tqp.planner.catalog_protocol import View
+from tqp.planner.parse import parse
+from tqp.result import Result
+from tqp.statements.session import Session
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+_JOINS = ("inner", "left", "right", "outer", "full", "semi", "anti", "cross")
+
+
+class Relational(ABC):
+    """What can be made of rows by methods. Texts are SQL, which may name other tables of the connection, too.
+
+    Nothing runs before an answer is asked for.
+    """
+
+    _session: Session
+
+    @abstractmethod
+    def _input(self) -> View | TableSource:
+        """What stands for the rows in FROM."""
+
+    @property
+    def alias(self) -> str:
+        """The name under which conditions of joins know it."""
+        return "relation"
+
+    def set_alias(self, alias: str) -> Relation:
+        """The same under another name."""
+        check_name("a relation", alias)
+        return Relation(
+            self._session, View(alias, parse(f"FROM {quoted(alias)}"), inputs={alias.lower(): self._input()})
+        )
+
+    def _made(
+        self, text: str, inputs: Mapping[str, Relational] | None = None, alias: str | None = None
+    ) -> Relation:
+        named = {self.alias: self} if inputs is None else inputs
+        view = View(
+            alias or self.alias,
+            parse(text),
+            inputs={name.lower(): each._input() for name, each in named.items()},
+            is_relation=True,
+        )
+        return Relation(self._session, view)
+
+    @property
+    def _from(self) -> str:
+        return f"FROM {quoted(self.alias)}"
+
+    def filter(self, condition: str) -> Relation:
+        """The rows where the condition is true.
+
+        >>> import tqp
+        >>> tqp.sql("SELECT i FROM range(5) r(i)").filter("i > 2").order("i DESC").fetchall()
+        [(4,), (3,)]
+        """
+        return self._made(f"SELECT * {self._from} WHERE ({condition})")
+
+    def project(self, *columns: str) -> Relation:
+        """These expressions of each row."""
+        return self._made(f"SELECT {', '.join(columns)} {self._from}")
+
+    def select(self, *columns: str) -> Relation:
+        """`project`."""
+        return self.project(*columns)
+
+    def __getitem__(self, column: str) -> Relation:
+        return self.project(quoted(column))
+
+    def aggregate(self, expressions: str, groups: str = "") -> Relation:
+        """Aggregates by `groups`, by default by all expressions that hold none."""
+        return self._made(f"SELECT {expressions} {self._from} GROUP BY {groups or 'ALL'}")
+
+    def count(self, column: str = "*") -> Relation:
+        """How many rows there are, or values of a column."""
+        return self._made(f"SELECT count({column}) {self._from}")
+
+    def order(self, keys: str) -> Relation:
+        """In this order, such as "a DESC, b"."""
+        return self._made(f"SELECT * {self._from} ORDER BY {keys}")
+
+    def sort(self, *keys: str) -> Relation:
+        """In the order of these keys."""
+        return self.order(", ".join(keys))
+
+    def limit(self, count: int, offset: int = 0) -> Relation:
+        """The first rows, behind `offset` others."""
+        return self._made(f"SELECT * {self._from} LIMIT {int(count)} OFFSET {int(offset)}")
+
+    def distinct(self) -> Relation:
+        """Each row once."""
+        return self._made(f"SELECT DISTINCT * {self._from}")
+
+    def union(self, other: Relational) -> Relation:
+        """The rows of both, as UNION ALL has them."""
+        return self._combined(other, "UNION ALL")
+
+    def intersect(self, other: Relational) -> Relation:
+        """The rows that are in both, as INTERSECT ALL has them."""
+        return self._combined(other, "INTERSECT ALL")
+
+    def except_(self, other: Relational) -> Relation:
+        """The rows that are not in the other, as EXCEPT ALL has them."""
+        return self._combined(other, "EXCEPT ALL")
+
+    def _combined(self, other: Relational, word: str) -> Relation:
+        inputs = {"left": self, "right": other}
+        return self._made(f'FROM "left" {word} FROM "right"', inputs, self.alias)
+
+    def join(self, other: Relational, condition: str, how: str = "inner") -> Relation:
+        """Both beside each other: `condition` is SQL, or the names of columns that both have.
+
+        `how`: "inner", "left", "right", "outer", "semi", "anti" or "cross". In a condition each goes by its `alias`.
+        """
+        if how.lower() not in _JOINS:
+            raise BindError(f"how={how!r}: choose one of {', '.join(_JOINS)}")
+        if self.alias.lower() == other.alias.lower():
+            raise BindError(
+                f'both relations are called "{self.alias}"; give one another name with set_alias()'
+            )
+        word = "FULL" if how.lower() in ("outer", "full") else how.upper()
+        names = [name.strip() for name in condition.split(",")]
+        shared = all(name.isidentifier() for name in names)
+        on = "" if word == "CROSS" else f"USING ({', '.join(names)})" if shared else f"ON ({condition})"
+        text = f"SELECT * FROM {quoted(self.alias)} {word} JOIN {quoted(other.alias)} {on}"
+        return self._made(text, {self.alias: self, other.alias: other}, "joined")
+
+    def query(self, name: str, query: str) -> Relation:
+        """A whole query, in which the relation goes by `name`."""
+        return self._made(query, {name: self}, self.alias)
+
+    def create(self, name: str) -> None:
+        """Make a table of the rows; see CREATE TABLE."""
+        self._session.store(name, self._answer())
+
+    def create_view(self, name: str, replace: bool = True) -> Relation:
+        """Make a view, in place of another of its name."""
+        check_name("a view", name)
+        view = View(name, parse(self._from), inputs={self.alias.lower(): self._input()})
+        self._session.define(view, replace)
+        return Relation(self._session, view)
+
+    @abstractmethod
+    def _answer(self) -> Result:
+        """The answer."""
+
+
+class Relation(Relational):
+    """A query that has not run; each way out runs it, with the tables as they are then."""
+
+    def __init__(self, session: Session, view: View) -> None:
+        self._session, self._view = session, view
+        self._open: Result | None = None
+
+    def _input(self) -> View | TableSource:
+        return self._view
+
+    def __tqp_view__(self) -> View:
+        """What a query that names a variable which is a relation reads."""
+        return self._view
+
+    @property
+    def alias(self) -> str:
+        """The name under which conditions of joins know it."""
+        return self._view.name
+
+    def execute(self) -> Result:
+        """Run it."""
+        return self._session.run_view(self._view)
+
+    def _answer(self) -> Result:
+        return self.execute()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Column names, in order."""
+        return self._session.describe_view(self._view).names
+
+    @property
+    def types(self) -> tuple[DataType, ...]:
+        """Column types, in order; `str(type)` is the SQL name."""
+        return self._session.describe_view(self._view).types
+
+    def __len__(self) -> int:
+        return len(self.execute())
+
+    def to_arrow(self) -> pa.Table:
+        """See `Result.to_arrow`."""
+        return self.execute().to_arrow()
+
+    def arrow(self) -> pa.Table:
+        """See `Result.to_arrow`."""
+        return self.execute().to_arrow()
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """See `Result.to_pandas`."""
+        return self.execute().to_pandas()
+
+    def df(self) -> pandas.DataFrame:
+        """See `Result.to_pandas`."""
+        return self.execute().to_pandas()
+
+    def fetchdf(self) -> pandas.DataFrame:
+        """See `Result.to_pandas`."""
+        return self.execute().to_pandas()
+
+    def to_polars(self) -> polars.DataFrame:
+        """See `Result.to_polars`."""
+        return self.execute().to_polars()
+
+    def pl(self) -> polars.DataFrame:
+        """See `Result.to_polars`."""
+        return self.execute().to_polars()
+
+    def to_torch(self) -> dict[str, Tensor]:
+        """See `Result.to_torch`."""
+        return self.execute().to_torch()
+
+    def fetchnumpy(self) -> dict[str, NDArray[Any]]:
+        """See `Result.fetchnumpy`."""
+        return self.execute().fetchnumpy()
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """See `Result.fetchall`."""
+        return self.execute().fetchall()
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The next row; the first call runs the query."""
+        return self._opened().fetchone()
+
+    def fetchmany(self, size: int = 1) -> list[tuple[Any, ...]]:
+        """The next rows; the first call runs the query."""
+        return self._opened().fetchmany(size)
+
+    def _opened(self) -> Result:
+        if self._open is None:
+            self._open = self.execute()
+        return self._open
+
+    def write_parquet(self, path: str | os.PathLike[str], *, compression: str = "snappy") -> None:
+        """See `Result.write_parquet`."""
+        self.execute().write_parquet(path, compression=compression)
+
+    def write_csv(self, path: str | os.PathLike[str], *, sep: str = ",", header: bool = True) -> None:
+        """See `Result.write_csv`."""
+        self.execute().write_csv(path, sep=sep, header=header)
+
+    def write_json(self, path: str | os.PathLike[str], *, array: bool = False) -> None:
+        """See `Result.write_json`."""
+        self.execute().write_json(path, array=array)
+
+    def show(self, max_rows: int = MAX_ROWS) -> None:
+        """Print the first and last rows."""
+        self.execute().show(max_rows)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.execute().__arrow_c_stream__(requested_schema)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return self.execute().__array__(dtype, copy)
+
+    def __repr__(self) -> str:
+        return repr(self.execute())
+
+    def _repr_html_(self) -> str:
+        return self.execute()._repr_html_()
+
+
+class QueryResult(Relational, Result):
+    """The answer of a query, of which its methods make further queries."""
+
+    def __init__(self, session: Session, result: Result) -> None:
+        super().__init__(result.columns, result.types, result._table)
+        self._session = session
+        self._stored: StoredTable | None = None
+
+    def _input(self) -> View | TableSource:
+        if self._stored is None:
+            definition = definition_of("result", unique_names(self.columns), self.types)
+            self._stored = StoredTable.empty(definition, self._session.device).with_rows(self._table)
+        return self._stored
+
+    def _answer(self) -> Result:
+        return self
