@@ -39,6 +39,9 @@ def sum_by_group(
     out: Tensor | None = None,
 ) -> Tensor:
     """Sums [num_groups]: int64 of integers and booleans (the caller proves that they fit), float64 of floats."""
+    if num_groups == 1 and out is None and is_host(values) and not values.requires_grad:
+        counted = None if validity is None else validity.numpy()
+        return torch.from_numpy(_sum_of_array(values.numpy(), counted).reshape(1))
     values = _summands(values, validity)
     is_dense = num_groups * _ROWS_COUNTED <= values.shape[0] > 0  # of no rows, bincount makes integers
     if is_host(values) and values.is_floating_point() and is_dense:

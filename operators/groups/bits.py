@@ -13,7 +13,7 @@ from torch import Tensor
 from tqp.data.backend import is_host
 from tqp.operators.groups.aggregates import count_by_group
 from tqp.operators.memory import allocation
-from tqp.operators.rows.keys import is_ascending, sort_codes
+from tqp.operators.rows.keys import is_ascending, narrow, sort_codes
 from tqp.operators.rows.selection import row_indices, take
 
 
@@ -46,7 +46,7 @@ def bits_by_group(
         values, group_ids = take(values, rows), take(group_ids, rows)
     counts = count_by_group(group_ids, num_groups)
     if num_groups > 1 and not is_ascending(group_ids):
-        values = take(values, sort_codes(group_ids)[1])
+        values = take(values, sort_codes(narrow(group_ids, num_groups))[1])
     groups = row_indices(counts > 0)
     starts = take(counts.cumsum(0) - counts, groups)
     shape = (num_groups, *values.shape[1:])

@@ -19,52 +19,44 @@ from tqp.operators.numbers.logic import any_true
 from tqp.operators.rows.selection import row_indices, take
 
 
-class Moments(NamedTuple):
-    """What a variance is computed from: each [num_groups]."""
+class Differences(NamedTuple):
+    """How far numbers are from the mean of their group, of the rows that count."""
 
-    counts: Tensor  # int64
-    means: Tensor  # float64, 0 for an empty group
-    m2: Tensor  # float64, the sum of squared differences from the mean
+    group_ids: Tensor  # int64 [m]
+    counts: Tensor  # int64 [num_groups]
+    values: Tensor  # float64 [m]
 
 
-def variance_by_group(
+def differences_by_group(
     values: Tensor, group_ids: Tensor, num_groups: int, validity: Tensor | None = None
-) -> Moments:
-    """Count, mean and squared differences of each group, in three passes over numbers [n]."""
+) -> Differences:
+    """Of numbers [n], in three passes."""
     if validity is not None:
         rows = row_indices(validity)
         values, group_ids = take(values, rows), take(group_ids, rows)
-    group_ids = group_ids.to(torch.int64)
+    values, group_ids = values.to(torch.float64), group_ids.to(torch.int64)
     counts = count_by_group(group_ids, num_groups)
-    means, differences = _differences(values.to(torch.float64), group_ids, num_groups, counts)
-    m2 = sum_by_group(differences * differences, group_ids, num_groups)
-    return Moments(
-        counts, means, m2.masked_fill_(counts < 2, 0.0)
-    )  # a single infinity varies by 0, not by NaN
-
-
-def co_moment_by_group(
-    ys: Tensor, xs: Tensor, group_ids: Tensor, num_groups: int, validity: Tensor | None = None
-) -> Tensor:
-    """float64 [num_groups]: sums of the products of the differences of numbers [n] and [n] from their means."""
-    if validity is not None:
-        rows = row_indices(validity)
-        ys, xs, group_ids = take(ys, rows), take(xs, rows), take(group_ids, rows)
-    group_ids = group_ids.to(torch.int64)
-    counts = count_by_group(group_ids, num_groups)
-    (_, of_y), (_, of_x) = (
-        _differences(each.to(torch.float64), group_ids, num_groups, counts) for each in (ys, xs)
-    )
-    return sum_by_group(of_y * of_x, group_ids, num_groups).masked_fill_(counts < 2, 0.0)
-
-
-def _differences(values: Tensor, group_ids: Tensor, num_groups: int, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """The means of the groups, and how far each value is from the mean of its group."""
     divisors = counts.clamp(min=1)
     means = _means(values, group_ids, num_groups, divisors)
     # What the mean lacks since it was rounded: values that are equal differ by 0 from what they have in common.
-    means = means + sum_by_group(values - take(means, group_ids), group_ids, num_groups) / divisors
-    return means, values - take(means, group_ids)
+    means = means + sum_by_group(values - _of_rows(means, group_ids), group_ids, num_groups) / divisors
+    return Differences(group_ids, counts, values - _of_rows(means, group_ids))
+
+
+def _of_rows(of_groups: Tensor, group_ids: Tensor) -> Tensor:
+    """The value of the group of each row; one group has one value, which broadcasts."""
+    return of_groups if of_groups.shape[0] == 1 else take(of_groups, group_ids)
+
+
+def second_moment(differences: Differences, num_groups: int) -> Tensor:
+    """float64 [num_groups]: sums of squared differences from the mean."""
+    return co_moment(differences, differences, num_groups)
+
+
+def co_moment(ys: Differences, xs: Differences, num_groups: int) -> Tensor:
+    """float64 [num_groups]: sums of the products of the differences of pairs, whose rows are the same."""
+    found = sum_by_group(ys.values * xs.values, ys.group_ids, num_groups)
+    return found.masked_fill_(ys.counts < 2, 0.0)  # a single infinity varies by 0, not by NaN
 
 
 def power_sum_by_group(
@@ -72,7 +64,10 @@ def power_sum_by_group(
 ) -> Tensor:
     """float64 [num_groups]: sums of powers of floats [n]."""
     floats = values.to(torch.float64)
-    return sum_by_group(floats**power, group_ids, num_groups, validity)
+    powers = floats
+    for _ in range(power - 1):
+        powers = powers * floats
+    return sum_by_group(powers, group_ids, num_groups, validity)
 
 
 def _means(values: Tensor, group_ids: Tensor, num_groups: int, counts: Tensor) -> Tensor:
@@ -80,7 +75,7 @@ def _means(values: Tensor, group_ids: Tensor, num_groups: int, counts: Tensor) -
     overflown = ~means.isfinite()
     if any_true(overflown):  # the sum may be beyond all floats where the mean is not
         least = values.new_zeros(num_groups).scatter_reduce(0, group_ids, values, "amin", include_self=False)
-        shares = (values - take(least, group_ids)) / take(counts, group_ids)
+        shares = (values - _of_rows(least, group_ids)) / _of_rows(counts, group_ids)
         means = torch.where(overflown, least + sum_by_group(shares, group_ids, num_groups), means)
     return means
 
@@ -228,9 +223,7 @@ FORMULAS: dict[str, Formula] = {
 }
 
 
-#: Reductions that need all rows of a group at once: `kernel(*values, group_ids, num_groups, validity)`, [num_groups].
+#: Reductions that need all rows of a group at once: `kernel(values, group_ids, num_groups, validity)`, [num_groups].
 COLLECTED: dict[str, Callable[..., Tensor]] = {
-    "second_moment": lambda *rows: variance_by_group(*rows).m2,
-    "co_moment": co_moment_by_group,
-    **{f"sum_{power}": partial(power_sum_by_group, power=power) for power in (1, 2, 3, 4)},
+    f"sum_{power}": partial(power_sum_by_group, power=power) for power in (1, 2, 3, 4)
 }

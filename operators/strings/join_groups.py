@@ -8,7 +8,7 @@ from torch import Tensor
 from tqp.core.errors import ExecutionError
 from tqp.data.strings import Strings
 from tqp.operators.groups.aggregates import count_by_group
-from tqp.operators.rows.keys import is_ascending, sort_codes
+from tqp.operators.rows.keys import is_ascending, narrow, sort_codes
 from tqp.operators.rows.selection import row_indices, take
 from tqp.operators.strings.build import join
 from tqp.operators.strings.layout import compact, from_list
@@ -29,7 +29,7 @@ def join_groups(
         strings, group_ids = take_strings(strings, rows), take(group_ids, rows)
     counts = count_by_group(group_ids, num_groups)
     if not is_ascending(group_ids):
-        strings = take_strings(strings, sort_codes(group_ids)[1])
+        strings = take_strings(strings, sort_codes(narrow(group_ids, num_groups))[1])
     # every row with a separator before it, all in one buffer: a group is what lies between the first and the last of its rows
     before = len(separator.encode())
     if before and strings.num_rows:

@@ -251,8 +251,8 @@ def test_variance_and_median(dtype: torch.dtype, num_rows: int, nulls: str) -> N
     values = values.nan_to_num(nan=2.5, posinf=8.0, neginf=-8.0).clamp(-1e9, 1e9)
     kept = [None if value is None else values.tolist()[row] for row, value in enumerate(kept)]
     expected = reference.aggregate(reference.variance_population, kept, ids, NUM_GROUPS)
-    state = moments.variance_by_group(values, group_ids, NUM_GROUPS, validity)
-    got = with_none((state.m2 / state.counts).tolist(), kept, ids)
+    state = moments.differences_by_group(values, group_ids, NUM_GROUPS, validity)
+    got = with_none((moments.second_moment(state, NUM_GROUPS) / state.counts).tolist(), kept, ids)
     pairs = zip(got, expected, strict=True)
     assert all(a is b is None or a == pytest.approx(b, rel=1e-12, abs=1e-12) for a, b in pairs)
     medians = quantiles.median_by_group(values, order_values(values, group_ids, NUM_GROUPS, validity))
@@ -275,10 +275,11 @@ def test_median_of_scaled_integers_rounds_down(nulls: str) -> None:
 
 
 def test_variance_is_null_without_enough_rows() -> None:
-    state = moments.variance_by_group(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([0, 1, 1]), 3)
-    values, validity = moments.sample_variance(state.m2, state.counts), state.counts > 1
+    state = moments.differences_by_group(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([0, 1, 1]), 3)
+    m2 = moments.second_moment(state, 3)
+    values, validity = moments.sample_variance(m2, state.counts), state.counts > 1
     assert validity.tolist() == [False, True, False] and values[1] == 2.0
-    values, validity = moments.variance(state.m2, state.counts), state.counts > 0
+    values, validity = moments.variance(m2, state.counts), state.counts > 0
     assert validity.tolist() == [True, True, False] and values[:2].tolist() == [0.0, 1.0]
 
 
@@ -324,8 +325,8 @@ def test_extreme_rows_of_intervals_are_the_last_of_equal_ones() -> None:
 
 
 def test_variance_of_a_single_infinity_is_zero() -> None:
-    single = moments.variance_by_group(torch.tensor([math.inf]), torch.tensor([0]), 2)
-    assert single.m2.tolist() == [0.0, 0.0]
+    single = moments.differences_by_group(torch.tensor([math.inf]), torch.tensor([0]), 2)
+    assert moments.second_moment(single, 2).tolist() == [0.0, 0.0]
 
 
 def test_wide_sums_of_all_rows() -> None:

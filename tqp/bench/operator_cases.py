@@ -167,6 +167,34 @@ def _groups() -> Iterator[Case]:
         yield Case(f"distinct: {name}", "events", text)
 
 
+def _collected() -> Iterator[Case]:
+    """Aggregates that need all rows of a group, of 1 thousand groups, of 100 thousand, and of all rows."""
+    calls = {
+        "quantiles": "quantile_cont(weight, 0.1) + quantile_cont(weight, 0.9)",
+        "quantile_disc": "quantile_disc(amount, 0.75)",
+        "mode": "mode(item) * 0",
+        "mad": "mad(weight)",
+        "arg_min": "arg_min(item, k2500000)",
+        "arg_max of strings": "strlen(arg_max(s1000, k2500000))",
+        "first in order": "first(item ORDER BY k2500000)",
+        "string_agg": "strlen(string_agg(s6, ','))",
+        "string_agg in order": "strlen(string_agg(s1000, ',' ORDER BY k2500000))",
+        "entropy": "entropy(item)",
+        "corr": "corr(weight, item)",
+        "regression": "regr_slope(weight, item) + regr_intercept(weight, item) + regr_r2(weight, item)",
+        "skewness and kurtosis": "skewness(weight) + kurtosis(weight)",
+        "bit_xor and bit_or": "bit_xor(item) + bit_or(item)",
+    }
+    for name, call in calls.items():
+        for groups, key in (("1 thousand", "k1000"), ("100 thousand", "k100000")):
+            # of few values, digits of their powers cancel out
+            having = " HAVING count(*) > 15" if "kurtosis" in call else ""
+            inner = f"SELECT {key}, {call} AS v FROM events GROUP BY {key}{having}"
+            text = f"SELECT count(v) AS n, sum(v)::DOUBLE AS total FROM ({inner})"
+            yield Case(f"aggregate: {name}, {groups}", "events", text)
+        yield Case(f"aggregate: {name}, no groups", "events", f"SELECT {call} AS v FROM events")
+
+
 def _windows() -> Iterator[Case]:
     """Over partitions of about 20 rows at 2 million, or of 2,000."""
     ordered = "PARTITION BY k100000 ORDER BY amount"
@@ -377,7 +405,7 @@ def _texts() -> Iterator[Case]:
 SUITES: tuple[tuple[MakeTables, tuple[Case, ...]], ...] = (
     (data.join_tables, tuple(_joins())),
     (data.range_tables, tuple(_ranges())),
-    (data.group_tables, (*_groups(), *_windows())),
+    (data.group_tables, (*_groups(), *_collected(), *_windows())),
     (data.sort_tables, tuple(_sorts())),
     (data.text_tables, tuple(_likes())),
     (data.scalar_tables, tuple(_scalars())),

@@ -21,6 +21,7 @@ from tqp.operators.groups import (
     quantiles,
 )
 from tqp.operators.groups.frequencies import Frequencies
+from tqp.operators.groups.moments import Differences
 from tqp.operators.groups.ordered import OrderedGroups, extreme_rows, middle_rows, order_values
 from tqp.operators.nested.elements import lists_of_groups
 from tqp.operators.nested.layout import take_padded_values
@@ -95,8 +96,12 @@ class GroupedRows:
             return quantiles.QUANTILES[kind](values, self._ordered(reduction), reduction.parameter)
         if kind in quantiles.DEVIATIONS:
             return quantiles.DEVIATIONS[kind](values, self.ids, self.count, validity)
-        others = (self.column(each).values for each in reduction.others)
-        return moments.COLLECTED[kind](values, *others, self.ids, self.count, validity)
+        if kind == "second_moment":
+            return moments.second_moment(self._differences(reduction.column), self.count)
+        if kind == "co_moment":
+            ys, xs = (self._differences(each) for each in (reduction.column, *reduction.others))
+            return moments.co_moment(ys, xs, self.count)
+        return moments.COLLECTED[kind](values, self.ids, self.count, validity)
 
     # rows that are put in order, or of which some are left
 
@@ -145,6 +150,16 @@ class GroupedRows:
             values = comparable(FrameColumn(column.values, validity))
             known = order_values(values, self.ids, self.count, validity)
             self._known["ordered", at] = known
+        return known
+
+    def _differences(self, index: int) -> Differences:
+        """How far the valid numbers of a column are from the mean of their group."""
+        known: Differences | None = self._known.get(("differences", index))
+        if known is None:
+            values, validity = self.column(index)
+            assert isinstance(values, Tensor)
+            known = moments.differences_by_group(values, self.ids, self.count, validity)
+            self._known["differences", index] = known
         return known
 
     def _frequencies(self, reduction: Reduction) -> Frequencies:

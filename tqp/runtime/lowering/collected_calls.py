@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tqp.runtime.lowering.aggregate_calls import AggregateCalls
     from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
 
+_NESTED = (TypeKind.ARRAY, TypeKind.LIST, TypeKind.STRUCT)
 _BOOLEANS = Layout(BOOLEAN, Form.NUMBER, torch.bool, False)
 
 
@@ -36,7 +37,7 @@ def _value(calls: AggregateCalls, expression: Expression) -> Value:
 def _comparable(calls: AggregateCalls, call: AggregateCall, place: int) -> Value:
     """An argument that is compared with those of other rows. Raises UnsupportedError for nested values."""
     data_type = call.arguments[place].data_type
-    if data_type.kind in (TypeKind.ARRAY, TypeKind.LIST, TypeKind.STRUCT):
+    if data_type.kind in _NESTED:
         raise UnsupportedError(f"{call.function}() of {data_type} values is not supported", call.span)
     return calls.lowering.comparable(_value(calls, call.arguments[place]))
 
@@ -82,6 +83,17 @@ _NOT_NULL: dict[str, tuple[int, ...]] = {
 
 def _choice(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
     """The value of one row, NULL if that is or if there is no row."""
+    if (
+        call.function == "first"
+        and len(call.order) == 1
+        and not call.order[0].nulls_first
+        and not call.distinct
+    ):
+        key = call.order[0]  # no sort is needed for the first row
+        extreme = "arg_max_nulls_last" if key.descending else "arg_min_nulls_last"
+        if key.expression.data_type.kind not in _NESTED:
+            read = (*call.arguments, key.expression)
+            return _choice(calls, replace(call, function=extreme, arguments=read, order=()), kept)
     arguments = [_value(calls, call.arguments[0])]
     arguments += [_comparable(calls, call, place) for place in range(1, len(call.arguments))]
     masks = (arguments[place].validity for place in _NOT_NULL[call.function])
