@@ -6,6 +6,7 @@ from tqp.core.datatypes import DataType
 from tqp.core.errors import UnsupportedError, nearest
 from tqp.operators.groups.averages import AVERAGE_KERNELS
 from tqp.operators.kernel import Kernel, Overload
+from tqp.operators.nested.functions import FUNCTION_KERNELS
 from tqp.operators.nested.lists import LIST_KERNELS
 from tqp.operators.numbers.extremes import EXTREME_KERNELS
 from tqp.operators.numbers.integers import INTEGER_KERNELS
@@ -32,6 +33,7 @@ _KERNELS: dict[str, Overload] = {
     **STRING_KERNELS,
     **VECTOR_KERNELS,
     **LIST_KERNELS,
+    **FUNCTION_KERNELS,
 }
 
 #: Every function that `resolve` knows.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from tqp.core.datatypes import DataType
-from tqp.planner.algebra.expressions import Expression
+from tqp.planner.algebra.expressions import Expression, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ class OverElements(Expression):
     element: ElementRef
     index: ElementRef | None
     data_type: DataType = field(hash=False)
+    extra: tuple[Literal, ...] = ()  # further arguments of an aggregate
     span: tuple[int, int] | None = field(default=None, compare=False)
 
     @property

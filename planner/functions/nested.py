@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tqp.core.datatypes import BIGINT
-from tqp.planner.algebra.expressions import Call, Literal
+from tqp.core.errors import BindError
+from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.functions.declaration import NullRule, scalar
 from tqp.planner.functions.ranges import Range, Ranges
 
@@ -25,6 +26,20 @@ def _may_stand_still(call: Call, ranges: Ranges, result: Range | None) -> bool:
     return not (isinstance(step, Literal) and step.value != 0)
 
 
+def _check_order(arguments: Sequence[Expression]) -> None:
+    """The words behind a list that is sorted."""
+    for argument in arguments[1:]:
+        word = argument.value if isinstance(argument, Literal) else None
+        if not isinstance(word, str) or word.upper() not in _ORDERS:
+            raise BindError(
+                "the order of list_sort() is a constant: 'ASC' or 'DESC', then 'NULLS FIRST' or 'NULLS LAST'"
+            )
+
+
+_ORDERS = ("ASC", "DESC", "NULLS FIRST", "NULLS LAST")
+_SORTS = ("LIST -> same", "LIST VARCHAR -> same")
+_RANGES = ("BIGINT -> BIGINT[]", "BIGINT BIGINT -> BIGINT[]", "BIGINT BIGINT BIGINT -> BIGINT[]")
+
 NESTED = (
     # bytes that compare as nested values do: what the planner and the runtime make of these to compare them
     scalar("order_key"),
@@ -39,6 +54,15 @@ NESTED = (
         "LIST BIGINT BIGINT BIGINT -> same",
         raises=_may_stand_still,
     ),
+    scalar("list_sort array_sort", *_SORTS, "LIST VARCHAR VARCHAR -> same", check=_check_order),
+    scalar("list_reverse_sort array_reverse_sort", *_SORTS, check=_check_order),
+    scalar("list_distinct array_distinct", "LIST -> same"),
+    scalar("list_unique array_unique", "LIST -> UBIGINT", range=_length),
+    scalar("list_concat list_cat array_concat array_cat", is_call=True, null=NullRule.NEVER),
+    scalar("flatten", "LIST -> flat"),
+    scalar("range", *_RANGES),
+    scalar("generate_series", *_RANGES),
+    scalar("string_split str_split string_to_array split", "VARCHAR VARCHAR -> VARCHAR[]"),
 )
 
 #: Aggregates that have a function of their own over lists.
@@ -53,5 +77,12 @@ ELEMENT_FUNCTIONS: Mapping[str, str] = {
     "list_any": "list_contains list_has array_contains array_has",
     "list_first_place": "list_position list_indexof array_position array_indexof",
     "list_aggregate": "list_aggregate list_aggr array_aggregate array_aggr aggregate",
+    "array_to_string": "array_to_string",
     "": " ".join(f"list_{name}" for name in LIST_AGGREGATES),
 }
+
+#: Calls that the binder makes of the functions above.
+LIST_FORMS = """
+    list_append array_append array_push_back list_prepend array_prepend array_push_front list_reverse array_reverse
+    array_pop_back array_pop_front
+""".split()

@@ -284,12 +284,22 @@ def _middle(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
     return types, DataType(TypeKind.TIMESTAMP) if kind is TypeKind.DATE else types[0]
 
 
+def _flat(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
+    """flatten: a list of lists, or an empty list of which nothing is known."""
+    element = types[0].element
+    if element.kind is not TypeKind.LIST and element.kind is not TypeKind.NULL:
+        raise NoOverloadError(["(ANY[][]) -> ANY[]"])
+    flat = element if element.kind is TypeKind.LIST else list_of(element)
+    return (list_of(flat),), flat
+
+
 def _element(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
     return types, types[0].element
 
 
 _RESULT_RULES: dict[str, _Rule] = {
     "element": _element,
+    "flat": _flat,
     "list": lambda types, _: (types, list_of(types[0])),
     "sum": _sum,
     "product": _product,
@@ -309,6 +319,7 @@ _RESULTS_WITHOUT_TYPES: dict[str, DataType] = {"similarity": FLOAT, "part": DOUB
 
 _TYPES: dict[str, DataType] = {kind.value: DataType(kind) for kind in TypeKind}
 _TYPES["TIMESTAMP_TZ"] = DataType(TypeKind.TIMESTAMP_TZ)
+_TYPES |= {f"{name}[]": list_of(_TYPES[name]) for name in ("BIGINT", "VARCHAR")}
 _INTEGERS = [name for name, data_type in _TYPES.items() if data_type.is_integer]
 
 

@@ -11,7 +11,7 @@ from tqp.planner.functions.conditions import CONDITIONS
 from tqp.planner.functions.declaration import AggregateFunction, ScalarFunction
 from tqp.planner.functions.intervals import INTERVALS
 from tqp.planner.functions.mathematics import MATHEMATICS
-from tqp.planner.functions.nested import ELEMENT_FUNCTIONS, NESTED
+from tqp.planner.functions.nested import ELEMENT_FUNCTIONS, LIST_FORMS, NESTED
 from tqp.planner.functions.overloads import Overload, overloads_of
 from tqp.planner.functions.temporal import TEMPORAL
 from tqp.planner.functions.text import TEXT
@@ -44,6 +44,7 @@ SPECIAL_FORMS = (
     "ml_predict",
     "ml_predict_proba",
     *" ".join(ELEMENT_FUNCTIONS.values()).split(),
+    *LIST_FORMS,
 )
 
 

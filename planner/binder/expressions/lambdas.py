@@ -13,7 +13,7 @@ from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.element_expressions import ElementRef, OverElements
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal, has_prediction, has_subquery
 from tqp.planner.binder.expressions.cases import make_case
-from tqp.planner.binder.expressions.coercion import cast_to, condition_of, folded, of_type
+from tqp.planner.binder.expressions.coercion import as_text, cast_to, compare, condition_of, folded, of_type
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.nested import ELEMENT_FUNCTIONS, LIST_AGGREGATES
@@ -81,7 +81,7 @@ def _over(
     data_type = list_of(body.data_type)
     if function == "list_filter":
         body, data_type = condition_of(body, span_of(written)), value.data_type
-    return OverElements(function, value, body, element, index, data_type, span)
+    return OverElements(function, value, body, element, index, data_type, span=span)
 
 
 def bind_comprehension(binder: ExpressionBinder, node: exp.Comprehension, span: Span | None) -> Expression:
@@ -134,7 +134,7 @@ def search(
     element = element_of(binder, value, "x")
     compare = "equal" if function == "list_any" else "is_not_distinct_from"
     body = Call(compare, (element, wanted), BOOLEAN, span)
-    found = OverElements(function, value, body, element, None, result, span)
+    found = OverElements(function, value, body, element, None, result, span=span)
     if function != "list_any" or (isinstance(wanted, Literal) and wanted.value is not None):
         return found
     return make_case(
@@ -179,7 +179,23 @@ def _aggregate_of(name: str, binder: ExpressionBinder, nodes: _Nodes, span: Span
             f"list_{name}() does not take {value.data_type}; {name}() takes {takes}", span
         ) from None
     body = cast_to(element, resolution.argument_types[0], span)
-    return OverElements(overloads[0].canonical, value, body, element, None, resolution.result, span)
+    return OverElements(overloads[0].canonical, value, body, element, None, resolution.result, span=span)
+
+
+def _to_string(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    """array_to_string(l, separator): the elements that are not NULL as text; an empty text of an empty list."""
+    value, separator = list_operand(binder, nodes[0], "array_to_string()"), binder.bind(nodes[1])
+    if value.data_type == NULL:
+        return Literal(None, VARCHAR)
+    if not isinstance(separator, Literal):
+        raise UnsupportedError("array_to_string() by a separator that is not constant is not supported", span)
+    element = element_of(binder, value, "x")
+    extra = (Literal("," if separator.value is None else separator.value, VARCHAR),)
+    text = as_text(element, span)
+    made = OverElements("string_agg", value, text, element, None, VARCHAR, extra, span)
+    length = Call("list_length", (value,), BIGINT, span)
+    is_empty = compare("equal", length, Literal(0, BIGINT), span)
+    return make_case([is_empty], [Literal("", VARCHAR), made], span)
 
 
 _Bind = Callable[["ExpressionBinder", _Nodes, Span | None], Expression]
@@ -191,6 +207,7 @@ _BINDERS: dict[str, tuple[_Bind, int, int]] = {
     "list_any": (partial(_search, "list_any"), 2, 2),
     "list_first_place": (partial(_search, "list_first_place"), 2, 2),
     "list_aggregate": (_aggregate, 2, 9),
+    "array_to_string": (_to_string, 2, 2),
 }
 #: The same by the names that SQL has for them.
 ELEMENT_FORMS: dict[str, tuple[_Bind, int, int | None]] = {

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BIGINT, NULL, DataType, TypeKind, list_of, row_of, struct
+from tqp.core.datatypes import BIGINT, BOOLEAN, NULL, VARCHAR, DataType, TypeKind, list_of, row_of, struct
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.binder.expressions.cases import make_case
-from tqp.planner.binder.expressions.coercion import compare, folded, unify
+from tqp.planner.binder.expressions.coercion import as_text, compare, folded, unify
 from tqp.planner.binder.expressions.lambdas import bind_comprehension
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.functions.type_rules import settle
@@ -200,12 +201,82 @@ def _extract_at(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> E
     return field_at(value, place.value, span)
 
 
+def _concat(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    """list_concat(l, m): a list that is NULL has no elements."""
+    return joined([binder.bind_flexible(node) for node in nodes], span)
+
+
+def joined(values: Sequence[Expression], span: Span | None) -> Expression:
+    """The elements of all lists, one list after the other."""
+    for value in values:
+        if value.data_type.kind is not TypeKind.LIST and value.data_type != NULL:
+            raise BindError(f"a list cannot be joined with {value.data_type}; cast it, or append [...]", span)
+    lists, common = unify(values, "a concatenation of lists", span)
+    if common == NULL:
+        return Literal(None, NULL)
+    return folded(Call("list_concat", lists, common, span))
+
+
+def concatenated(left: Expression, right: Expression, span: Span | None) -> Expression:
+    """l || m, which is NULL where one of them is."""
+    both = joined((left, right), span)
+    nulls = [folded(Call("is_null", (settle(side),), BOOLEAN, span)) for side in (left, right)]
+    return make_case(
+        [folded(Call("or", tuple(nulls), BOOLEAN, span))], [Literal(None, both.data_type), both], span
+    )
+
+
+def _append(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    value, element = (binder.bind_flexible(node) for node in nodes)
+    return joined((value, list_of_values([element], span)), span)
+
+
+def _prepend(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    element, value = (binder.bind_flexible(node) for node in nodes)
+    return joined((list_of_values([element], span), value), span)
+
+
+def _push_front(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    return _prepend(binder, nodes[::-1], span)
+
+
+def _part(ends: tuple[int, ...], binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    """The slice of a list between constant ends, by a constant step."""
+    value = binder.bind(nodes[0])
+    return apply("list_slice", (value, *(Literal(end, BIGINT) for end in ends)), span, "this function")
+
+
+def _split(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    """string_split(s, separator); without a separator the text is one piece."""
+    text, separator = (binder.bind_flexible(node) for node in nodes)
+    if isinstance(separator, Literal) and text.data_type != NULL:
+        if separator.value is None:
+            return make_case(
+                [folded(Call("is_null", (settle(text),), BOOLEAN, span))],
+                [Literal(None, list_of(VARCHAR)), list_of_values([as_text(text, span)], span)],
+                span,
+            )
+        if separator.value == "":
+            raise UnsupportedError("string_split() by an empty separator is not supported", span)
+    return apply("string_split", (text, separator), span, "string_split()")
+
+
 #: Calls that are bound here: what binds each, and how many arguments it takes, at least and at most.
-NESTED_FORMS = {
+NESTED_FORMS: dict[
+    str, tuple[Callable[[ExpressionBinder, _Nodes, Span | None], Expression], int, int | None]
+] = {
     "list_value": (list_value, 0, None),
     "struct_pack": (struct_pack, 0, None),
     "row": (row, 0, None),
     "struct_extract": (_named_extract, 2, 2),
     "struct_extract_at": (_extract_at, 2, 2),
     "array_extract": (array_extract, 2, 2),
+    "list_concat": (_concat, 1, None),
+    "string_split": (_split, 2, 2),
+    **dict.fromkeys(("list_append", "array_append", "array_push_back"), (_append, 2, 2)),
+    **dict.fromkeys(("list_prepend", "array_prepend"), (_prepend, 2, 2)),
+    "array_push_front": (_push_front, 2, 2),
+    **dict.fromkeys(("list_reverse", "array_reverse"), (partial(_part, (-1, 1, -1)), 1, 1)),
+    "array_pop_back": (partial(_part, (1, -2)), 1, 1),
+    "array_pop_front": (partial(_part, (2, -1)), 1, 1),
 }

@@ -241,6 +241,10 @@ class ExpressionBinder:
     def _concatenation(self, node: exp.DPipe) -> Expression:
         span = span_of(node)
         bound = [self.bind_flexible(side) for side in (node.this, node.expression)]
+        if any(side.data_type.kind is TypeKind.LIST for side in bound):
+            if any(side.data_type == NULL for side in bound):
+                return Literal(None, NULL)
+            return nested.concatenated(bound[0], bound[1], span)
         if any(side.data_type == NULL for side in bound):
             return Literal(None, NULL)
         target = BLOB if all(side.data_type == BLOB for side in bound) else VARCHAR

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import DATE, DOUBLE, NULL, VARCHAR
+from tqp.core.datatypes import DATE, DOUBLE, NULL, VARCHAR, TypeKind
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.units import PART_NAMES
 from tqp.planner.algebra.expressions import Call, Expression, Literal
@@ -24,7 +24,7 @@ from tqp.planner.binder.expressions.coercion import (
     folded,
 )
 from tqp.planner.binder.expressions.lambdas import ELEMENT_FORMS
-from tqp.planner.binder.expressions.nested import NESTED_FORMS
+from tqp.planner.binder.expressions.nested import NESTED_FORMS, joined
 from tqp.planner.binder.expressions.operators import apply, bind_negation, bind_operator
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.type_rules import SourceLiteral, settle
@@ -86,7 +86,10 @@ def _extreme(function: str, binder: ExpressionBinder, nodes: _Nodes, span: Span 
 
 
 def _concat(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
-    values = tuple(as_text(binder.bind_flexible(node), span) for node in nodes)
+    bound = [binder.bind_flexible(node) for node in nodes]
+    if any(each.data_type.kind is TypeKind.LIST for each in bound):
+        return joined(bound, span)
+    values = tuple(as_text(each, span) for each in bound)
     return Call("concat", values, VARCHAR, span)
 
 
@@ -94,6 +97,8 @@ def _concat_ws(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Ex
     bound = [binder.bind_flexible(node) for node in nodes]
     if bound[0].data_type not in (VARCHAR, NULL) and not bound[0].data_type.is_enum:
         raise BindError(f"the separator of concat_ws() must be VARCHAR, not {bound[0].data_type}", span)
+    if any(each.data_type.is_nested for each in bound):
+        raise UnsupportedError("concat_ws() of nested values is not supported", span)
     return Call("concat_ws", tuple(as_text(each, span) for each in bound), VARCHAR, span)
 
 

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from tqp.core.datatypes import BIGINT, DataType, TypeKind
+from tqp.core.datatypes import BIGINT, VARCHAR, DataType, TypeKind
 from tqp.operators.nested import elements as element_kernels
+from tqp.operators.nested import functions as function_kernels
 from tqp.operators.nested.lists import in_element_form, struct_extract
 from tqp.planner.algebra.element_expressions import OverElements
 from tqp.planner.algebra.expressions import AggregateCall, Cast, ColumnRef
@@ -119,6 +120,35 @@ def lower_nested_cast(lowering: ExpressionLowering, cast: Cast, value: Value) ->
     return Value(canonical_layout(target, value.layout.nullable), node, value.validity)
 
 
+def lower_nested_text(lowering: ExpressionLowering, value: Value) -> Value:
+    """A list or struct as text: [a, 'b c '], {'a': 1, 'b': NULL}."""
+    data_type, build = value.layout.data_type, lowering.stream.builder
+    value = lowering.materialise(value)
+    if data_type.kind is TypeKind.LIST:
+        with elements_of(lowering, value) as elements:
+            inside = _inner_text(lowering, elements.values)
+        node = build.call(function_kernels.list_texts, inside, elements.rows, elements.lengths, name="text")
+    else:
+        fields = (field_of(lowering, value, place) for place in range(len(data_type.children)))
+        texts = [_inner_text(lowering, field) for field in fields]
+        node = build.call(function_kernels.struct_texts, data_type.names, *texts, name="text")
+    node.makes_text = True
+    return Value(canonical_layout(VARCHAR, value.layout.nullable), node, value.validity)
+
+
+def _inner_text(lowering: ExpressionLowering, value: Value) -> Node:
+    data_type = value.layout.data_type
+    if data_type.is_nested:
+        text = lower_nested_text(lowering, value)
+    else:
+        text = lowering.materialise(_cast_to(lowering, value, VARCHAR))
+    is_plain = data_type.is_nested or data_type.is_numeric or data_type.kind is TypeKind.BOOLEAN
+    strings = lowering.strings(text)
+    return lowering.stream.builder.call(
+        function_kernels.text_or_null, strings, text.validity, not is_plain, name="text"
+    )
+
+
 def field_of(lowering: ExpressionLowering, struct: Value, place: int) -> Value:
     """The field of a struct at a place, counted from 0; where the struct is NULL, anything."""
     build = lowering.stream.builder
@@ -129,10 +159,20 @@ def field_of(lowering: ExpressionLowering, struct: Value, place: int) -> Value:
 
 
 def _cast(lowering: ExpressionLowering, cast: Cast, value: Value, target: DataType) -> Value:
+    return _cast_to(lowering, value, target, cast.is_try, cast.span)
+
+
+def _cast_to(
+    lowering: ExpressionLowering,
+    value: Value,
+    target: DataType,
+    is_try: bool = False,
+    span: tuple[int, int] | None = None,
+) -> Value:
     column = lowering.program.hidden_id()
     lowering.stream.add_computed_column(column, "element", value)
     reference = ColumnRef(column, value.layout.data_type)
-    return lowering.lower_over_rows(Cast(reference, target, cast.is_try, cast.span))
+    return lowering.lower_over_rows(Cast(reference, target, is_try, span))
 
 
 def lower_over_elements(lowering: ExpressionLowering, expression: OverElements) -> Value:
@@ -185,7 +225,10 @@ def _reductions(
     from tqp.runtime.lowering.aggregate_calls import AggregateCalls
 
     call = AggregateCall(
-        expression.function, (expression.body,), expression.data_type, span=expression.span or (0, 0)
+        expression.function,
+        (expression.body, *expression.extra),
+        expression.data_type,
+        span=expression.span or (0, 0),
     )
     rows = physical.ValuesScan((), 1.0, MAX_ROWS, ())
     group = physical.Aggregate((), 1.0, 1, rows, GroupAlgorithm.SORT, (), (call,), None)

@@ -43,7 +43,11 @@ from tqp.runtime.lowering.expressions.conditions import (
     lower_connective,
 )
 from tqp.runtime.lowering.expressions.domain import Domain, domain_of, lower_over_domain
-from tqp.runtime.lowering.expressions.elements import lower_nested_cast, lower_over_elements
+from tqp.runtime.lowering.expressions.elements import (
+    lower_nested_cast,
+    lower_nested_text,
+    lower_over_elements,
+)
 from tqp.runtime.lowering.expressions.in_lists import lower_in_list
 from tqp.runtime.lowering.expressions.kernel_calls import call_kernel, lower_similarity
 from tqp.runtime.lowering.expressions.numbers import lower_arithmetic, lower_numeric_cast, range_of
@@ -353,6 +357,8 @@ class ExpressionLowering(Answers):
             return _literal_value(None, target)
         if not can_cast(source, target):
             return self._lower_refused_cast(cast, value)
+        if source.is_nested and target == VARCHAR and not (value.is_constant and value.layout.nullable):
+            return lower_nested_text(self, value)
         if source.is_nested and target.is_nested and not (value.is_constant and value.layout.nullable):
             return lower_nested_cast(self, cast, value)
         if source.kind is TypeKind.BOOLEAN and target.is_integer:

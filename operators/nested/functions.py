@@ -1,0 +1,259 @@
+"""Lists made of lists: sorted, without duplicates, joined, flattened; and lists of numbers and of pieces of text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pyarrow.compute as pc
+import torch
+from torch import Tensor
+
+from tqp.core.datatypes import DataType
+from tqp.data.nested import Lists, Values, Vector, count_of, element_places, flattened, take_vector
+from tqp.data.strings import Strings
+from tqp.operators.groups import distinct_pairs
+from tqp.operators.kernel import Kernel, NullRule, Overload
+from tqp.operators.nested.elements import list_rows, lists_of, places_in_lists
+from tqp.operators.nested.layout import concatenate_vectors, every_row
+from tqp.operators.nested.lists import Pair
+from tqp.operators.nested.order_keys import order_key
+from tqp.operators.numbers.comparisons import interval_order
+from tqp.operators.numbers.logic import any_true
+from tqp.operators.rows.keys import ordered_bits
+from tqp.operators.rows.selection import row_indices
+from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows
+from tqp.operators.string_keys import codes as string_codes
+from tqp.operators.strings import layout as string_layout
+from tqp.operators.strings.build import join
+from tqp.operators.strings.compare import equal
+from tqp.operators.strings.join_groups import join_groups
+from tqp.operators.strings.layout import from_arrow, from_list, ordered, to_arrow
+from tqp.operators.strings.search import number_before, occurrences
+from tqp.operators.strings.transform import lower, replace
+
+
+def list_sort(lists: Lists, *how: str, element: DataType, descending: bool) -> Lists:
+    """The elements of each list in order: ASC or DESC, then NULLS FIRST or NULLS LAST, which is the default."""
+    words = [word.upper() for word in how]
+    nulls_first = "NULLS FIRST" in words
+    descending = descending or "DESC" in words
+    (values, validity), lengths = flattened(lists)
+    comparable: Any = order_key(values, element) if element.is_nested else values
+    columns = sort_columns(comparable, validity, descending, nulls_first)
+    order = sort_rows([SortColumn(list_rows(lengths)), *columns])
+    return _of_vector(lengths, take_vector(Vector(values, validity), order))
+
+
+def _of_vector(lengths: Tensor, vector: Vector) -> Lists:
+    return lists_of(lengths, vector.values, vector.validity)
+
+
+def _words(values: Values, validity: Tensor | None, element: DataType) -> list[Tensor]:
+    """Integers that are equal where the values are."""
+    if element.is_nested:
+        values = order_key(values, element)
+    if isinstance(values, Strings):
+        return [string_codes.group_codes(values, validity)]
+    assert isinstance(values, Tensor)
+    if values.is_floating_point():
+        return [ordered_bits(values)]
+    if values.dim() == 2 and values.shape[1] == 3:
+        return [interval_order(values)]
+    return [values.to(torch.int8) if values.dtype is torch.bool else values]
+
+
+def _one_of_each(lists: Lists, element: DataType) -> tuple[Vector, Tensor, Tensor]:
+    """All elements, the lengths of the lists, and which are the first of their value in a list; none that is NULL."""
+    vector, lengths = flattened(lists)
+    words = _words(*vector, element)
+    chosen = distinct_pairs.one_of_each(list_rows(lengths), words, vector.validity)
+    return vector, lengths, row_indices(chosen)
+
+
+def _counts(lengths: Tensor, kept: Tensor) -> Tensor:
+    rows = torch.index_select(list_rows(lengths), 0, kept)
+    return torch.zeros_like(lengths).index_add_(0, rows, torch.ones_like(rows))
+
+
+def list_distinct(lists: Lists, *, element: DataType) -> Lists:
+    """The different values of each list, without NULL."""
+    vector, lengths, kept = _one_of_each(lists, element)
+    return _of_vector(_counts(lengths, kept), take_vector(vector, kept))
+
+
+def list_unique(lists: Lists, *, element: DataType) -> Tensor:
+    """int64 [n]: how many different values each list has, without NULL."""
+    _, lengths, kept = _one_of_each(lists, element)
+    return _counts(lengths, kept)
+
+
+def list_concat(*pairs: Pair) -> tuple[Lists, None]:
+    """The elements of all lists of a row, one list after the other; one that is NULL has none."""
+    num_rows = max(count_of(values) for values, _ in pairs)
+    if any(count_of(values) == 0 for values, _ in pairs):
+        num_rows = 0
+    starts, lengths, vectors, offset = [], [], [], 0
+    for values, validity in pairs:
+        assert isinstance(values, Lists)
+        part = every_row(values, num_rows)
+        assert isinstance(part, Lists)
+        counted = part.lengths if validity is None else part.lengths * validity
+        starts.append(part.starts[:num_rows] + offset)
+        lengths.append(counted[:num_rows].expand(num_rows))
+        vectors.append(part.elements)
+        offset += count_of(part.elements.values)
+    all_lengths = torch.stack(lengths, dim=1)
+    places = element_places(torch.stack(starts, dim=1).reshape(-1), all_lengths.reshape(-1))
+    return _of_vector(all_lengths.sum(1), take_vector(concatenate_vectors(vectors), places)), None
+
+
+def flatten(lists: Lists) -> Lists:
+    """The elements of the lists of each list; one that is NULL has none."""
+    (inner, validity), lengths = flattened(lists)
+    assert isinstance(inner, Lists)
+    elements, inner_lengths = flattened(inner, validity)
+    totals = torch.zeros_like(lengths).index_add_(0, list_rows(lengths), inner_lengths)
+    return _of_vector(totals, elements)
+
+
+def integer_range(*ends: Tensor, includes_end: bool) -> Lists:
+    """Lists of int64: from 0 or a start, by 1 or a step, to an end."""
+    end, *_ = ends
+    start, step = torch.zeros_like(end), torch.ones_like(end)
+    if len(ends) > 1:
+        start, end = ends[:2]
+        step = ends[2] if len(ends) > 2 else step
+    given = [each.reshape(-1).to(torch.int64) for each in (start, end, step)]
+    num_rows = 0 if any(each.shape[0] == 0 for each in given) else max(each.shape[0] for each in given)
+    start, end, step = (each.expand(num_rows) for each in given)
+    moves = torch.where(step == 0, 1, step)
+    span = torch.where(step > 0, end - start, start - end) + int(includes_end)
+    lengths = torch.div(span + moves.abs() - 1, moves.abs(), rounding_mode="floor").clamp(min=0) * (step != 0)
+    rows, places = list_rows(lengths), places_in_lists(lengths) - 1
+    values = torch.index_select(start, 0, rows) + places * torch.index_select(step, 0, rows)
+    return lists_of(lengths, values, None)
+
+
+def string_split(strings: Strings, separator: str) -> Lists:
+    """The pieces of each text between separators; no bytes are moved, but for a separator that may overlap itself."""
+    word = separator.encode()
+    if any(word.startswith(word[size:]) for size in range(1, len(word))):
+        return _split_by_arrow(strings, separator)
+    strings = ordered(strings)
+    starts, stops = strings.starts, strings.starts + strings.lengths
+    places = occurrences(strings, word)
+    first = number_before(places, starts)
+    count = (number_before(places, stops - len(word) + 1) - first).clamp(min=0)
+    lengths = count + 1
+    rows, piece = list_rows(lengths), places_in_lists(lengths) - 1
+    places = torch.cat([places, places.new_zeros(1)])
+    behind = (torch.index_select(first, 0, rows) + piece).clamp(max=places.shape[0] - 1)
+    begin = torch.where(
+        piece == 0,
+        torch.index_select(starts, 0, rows),
+        torch.index_select(places, 0, (behind - 1).clamp(min=0)) + len(word),
+    )
+    is_last = piece == torch.index_select(count, 0, rows)
+    end = torch.where(is_last, torch.index_select(stops, 0, rows), torch.index_select(places, 0, behind))
+    return lists_of(lengths, Strings(begin, (end - begin).to(torch.int32), strings.data), None)
+
+
+def _split_by_arrow(strings: Strings, separator: str) -> Lists:
+    device = strings.starts.device
+    parts = pc.split_pattern(to_arrow(strings), separator)
+    offsets = torch.tensor(parts.offsets.to_numpy(), dtype=torch.int64, device=device)
+    return Lists(offsets[:-1], offsets[1:] - offsets[:-1], Vector(from_arrow(parts.values, device), None))
+
+
+#: Bytes for which a value stands in quotes inside of a nested one, and those of white space, for which it does at its ends.
+_MARKS, _SPACES = b"\"'(),:=[]{}\\", b" \t\n\v\f\r"
+
+
+def quoted_texts(strings: Strings) -> Strings:
+    """The texts of values as they stand inside of lists and structs: in quotes where they need them."""
+    if strings.num_rows == 0:
+        return strings
+    strings = string_layout.compact(strings)
+    device, lengths = strings.starts.device, strings.lengths
+    needs = lengths == 0
+    data = strings.data
+    if data.shape[0]:
+        marks, spaces = (_table(each, device) for each in (_MARKS, _SPACES))
+        counts = torch.cat([data.new_zeros(1, dtype=torch.int64), marks[data.to(torch.int64)].cumsum(0)])
+        stops = strings.starts + lengths
+        needs = needs | (torch.index_select(counts, 0, stops) > torch.index_select(counts, 0, strings.starts))
+        limit = data.shape[0] - 1
+        for ends in (strings.starts.clamp(max=limit), (stops - 1).clamp(min=0)):
+            needs = needs | (spaces[torch.index_select(data, 0, ends).to(torch.int64)] > 0)
+    needs = needs | equal(lower(strings), from_list([b"null"], device))
+    if not any_true(needs):
+        return strings
+    rows = row_indices(needs)
+    chosen = replace(replace(string_layout.take(strings, rows), "\\", "\\\\"), "'", "\\'")
+    quote = from_list([b"'"], device)
+    return string_layout.replace_rows(strings, rows, join([quote, chosen, quote]))
+
+
+def list_texts(elements: Strings, rows: Tensor, lengths: Tensor) -> Strings:
+    """Lists as text, of the texts of their elements; `rows`: the list of each."""
+    inside = join_groups(elements, rows, lengths.shape[0], None, ", ")
+    return join([from_list([b"["], rows.device), inside, from_list([b"]"], rows.device)])
+
+
+def struct_texts(names: tuple[str, ...], *fields: Strings) -> Strings:
+    """Structs as text, of the texts of their fields, after the names that these have, if they have any."""
+    device = fields[0].starts.device
+    is_tuple = not names[0]
+    parts: list[Strings] = []
+    for place, (name, field) in enumerate(zip(names, fields, strict=True)):
+        before = ", " if place else "(" if is_tuple else "{"
+        if not is_tuple:
+            escaped = name.replace("\\", "\\\\").replace("'", "\\'")
+            before += f"'{escaped}': "
+        parts += [from_list([before.encode()], device), field]
+    end = "}" if not is_tuple else ",)" if len(fields) == 1 else ")"
+    return join([*parts, from_list([end.encode()], device)])
+
+
+def text_or_null(strings: Strings, validity: Tensor | None, needs_quotes: bool) -> Strings:
+    """The texts of values as they stand inside of nested ones, where NULL is a word."""
+    if needs_quotes:
+        strings = quoted_texts(strings)
+    if validity is None:
+        return strings
+    null = from_list([b"NULL"], strings.starts.device)
+    return string_layout.choose([validity], [strings], string_layout.broadcast(null, strings.num_rows))
+
+
+def _table(members: bytes, device: torch.device) -> Tensor:
+    table = torch.zeros(256, dtype=torch.int64)
+    table[list(members)] = 1
+    return table.to(device)
+
+
+def _of_elements(function: Callable[..., Any], **options: bool) -> Overload:
+    """A kernel that needs the type of the elements; texts behind the list are constants."""
+
+    def resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel:
+        constants = frozenset(range(1, len(argument_types)))
+        return Kernel(
+            partial(function, element=argument_types[0].element, **options),
+            constant_arguments=constants,
+        )
+
+    return resolve
+
+
+FUNCTION_KERNELS: dict[str, Overload] = {
+    "list_sort": _of_elements(list_sort, descending=False),
+    "list_reverse_sort": _of_elements(list_sort, descending=True),
+    "list_distinct": _of_elements(list_distinct),
+    "list_unique": _of_elements(list_unique),
+    "list_concat": lambda types, result: Kernel(list_concat, NullRule.CUSTOM),
+    "flatten": lambda types, result: Kernel(flatten),
+    "range": lambda types, result: Kernel(partial(integer_range, includes_end=False)),
+    "generate_series": lambda types, result: Kernel(partial(integer_range, includes_end=True)),
+    "string_split": lambda types, result: Kernel(string_split, constant_arguments=frozenset((1,))),
+}
