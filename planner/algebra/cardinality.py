@@ -32,11 +32,13 @@ from tqp.planner.algebra.logical_plan import (
     Limit,
     LogicalPlan,
     Project,
+    Recursive,
     Shared,
     Sort,
     UnionAll,
     Unnest,
     Window,
+    WorkingRows,
 )
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.conditions import MIRRORED, ORDERINGS, UPPER
@@ -52,6 +54,8 @@ _MOST_OF_UNKNOWN_LIST = 0.3  # x IN (...) is not written to keep everything
 _AGGREGATE_COMPARISON = 0.1  # HAVING sum(x) > c: thresholds on aggregates are set to keep few groups
 _IS_NULL = 0.05
 _UNKNOWN_DISTINCT_SHARE = 0.5
+#: Of an iteration: so many that joins look its rows up in what is built of tables once, and build nothing of them in each.
+_MANY_ROWS = 1e8
 _LEAST_UNMATCHED = 0.1  # an anti join would not be written if it never kept a row
 
 
@@ -125,6 +129,10 @@ class Estimator:
 
     def _derive(self, plan: LogicalPlan) -> float:
         match plan:
+            case WorkingRows():
+                return _MANY_ROWS
+            case Recursive():
+                return max(_MANY_ROWS, self.rows(plan.first))
             case _ if not plan.inputs:
                 return float(plan.max_rows)
             case Project() | Sort() | Shared() | Window():

@@ -1,4 +1,4 @@
-"""Logical nodes without inputs: tables, literal rows, series of integers."""
+"""Logical nodes without inputs: tables, literal rows, series of integers, the rows of an iteration."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from tqp.planner.algebra.logical_node import Bounds, Ids, LogicalPlan
 from tqp.planner.algebra.node import derived
 from tqp.planner.algebra.node_text import fields_text
 from tqp.planner.algebra.unique_sets import ONE_ROW, UniqueSets, unique_columns
+
+#: As many as frames have that a program makes.
+MOST_ROWS = 2**31 - 1
 
 
 class Leaf(LogicalPlan):
@@ -132,3 +135,30 @@ class Series(Leaf):
 
     def describe(self, names: Names) -> str:
         return f"Series {fields_text((self.field,), names)} from {self.start} by {self.step}"
+
+
+@dataclass(frozen=True)
+class WorkingRows(Leaf):
+    """The rows that the last iteration of the Recursive node with this identifier added, or (`all_rows`) all so far."""
+
+    identifier: int
+    fields: Schema
+    all_rows: bool = False
+
+    EXPRESSIONS, FIELDS = (), ("fields",)
+
+    @derived
+    def field_facts(self) -> Fields:
+        return {field.id: with_facts(field, None, True) for field in self.fields}
+
+    @derived
+    def row_bounds(self) -> Bounds:
+        return 0, MOST_ROWS
+
+    @derived
+    def unique_sets(self) -> UniqueSets:
+        return frozenset()
+
+    def describe(self, names: Names) -> str:
+        which = "all rows so far" if self.all_rows else "the last rows"
+        return f"WorkingRows ${self.identifier} {which} {fields_text(self.fields, names)}"

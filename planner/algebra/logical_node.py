@@ -27,6 +27,9 @@ class LogicalPlan(Node["LogicalPlan"]):
     #: Attributes that pair up, the first of them fields: of these what nobody needs may be left out.
     PAIRED: ClassVar[tuple[str, ...]] = ()
 
+    #: Are the columns of its inputs told by their place, and not by their ids?
+    BY_POSITION: ClassVar[bool] = False
+
     if TYPE_CHECKING:
 
         @property

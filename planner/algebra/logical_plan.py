@@ -24,7 +24,7 @@ from tqp.planner.algebra.field_facts import (
 from tqp.planner.algebra.join import Join, as_nullable
 from tqp.planner.algebra.join_keys import JoinType
 from tqp.planner.algebra.known_fields import Fields
-from tqp.planner.algebra.leaves import Scan, Series, Values
+from tqp.planner.algebra.leaves import Scan, Series, Values, WorkingRows
 from tqp.planner.algebra.logical_node import Bounds, Ids, LogicalPlan
 from tqp.planner.algebra.node import derived
 from tqp.planner.algebra.node_text import (
@@ -34,6 +34,7 @@ from tqp.planner.algebra.node_text import (
     limit_text,
     outputs_text,
 )
+from tqp.planner.algebra.recursive import Recursive
 from tqp.planner.algebra.unique_sets import ONE_ROW, UniqueSets, few, renamed_sets
 from tqp.planner.algebra.unnest import Unnest
 from tqp.planner.algebra.window import Window
@@ -47,6 +48,7 @@ __all__ = [
     "Limit",
     "LogicalPlan",
     "Project",
+    "Recursive",
     "Scan",
     "Series",
     "Shared",
@@ -56,6 +58,7 @@ __all__ = [
     "Unnest",
     "Values",
     "Window",
+    "WorkingRows",
     "as_nullable",
 ]
 
@@ -276,6 +279,7 @@ class UnionAll(LogicalPlan):
     fields: Schema
 
     INPUTS, EXPRESSIONS, FIELDS = ("branches",), (), ("fields",)
+    BY_POSITION = True
 
     @derived
     def field_facts(self) -> Fields:
@@ -319,6 +323,7 @@ class Shared(LogicalPlan):
     fields: Schema
 
     INPUTS, EXPRESSIONS, FIELDS = ("input",), (), ("fields",)
+    BY_POSITION = True
 
     @derived
     def field_facts(self) -> Fields:

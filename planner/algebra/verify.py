@@ -23,6 +23,7 @@ from tqp.planner.algebra.logical_plan import (
     Limit,
     LogicalPlan,
     Project,
+    Recursive,
     Scan,
     Series,
     Shared,
@@ -31,6 +32,7 @@ from tqp.planner.algebra.logical_plan import (
     Unnest,
     Values,
     Window,
+    WorkingRows,
 )
 from tqp.planner.algebra.window_calls import WindowCall
 from tqp.planner.functions.registry import SCALARS
@@ -116,7 +118,10 @@ class PlanVerifier:
                 first = self._shared.setdefault(plan.identifier, plan.input)
                 _require(first is plan.input or first == plan.input, f"shared plan {plan.identifier} differs")
                 _same_types(plan.fields, plan.input.schema, "a shared plan")
-            case Sort() | Limit() | Series():
+            case Recursive():
+                _same_types(plan.fields, plan.first.schema, "the first rows of a recursion")
+                _same_types(plan.fields, plan.step.schema, "the step of a recursion")
+            case Sort() | Limit() | Series() | WorkingRows():
                 pass
             case _:
                 raise AssertionError(f"nothing says what a well-formed {type(plan).__name__} is")

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.logical_plan import LogicalPlan
+from tqp.planner.binder.from_clause.recursive import is_recursive
 from tqp.planner.binder.from_clause.tables import bind_values
 from tqp.planner.binder.scope import CteDefinition, Scope
 from tqp.planner.binder.select.block import SelectBlock
@@ -52,8 +53,7 @@ class QueryBinder:
         """`around`: the parentheses around a SELECT, the innermost first; their ORDER BY may name what it may name."""
         context = self.context
         check_understood(node)
-        scope = Scope(parent=outer, ctes=outer.ctes if outer is not None else {})
-        _define_ctes(node, scope)
+        scope = self.scope_of(node, outer)
         if isinstance(node, exp.Select):
             return SelectBlock(context, node, scope, lazy, any_columns, around).bind()
         if isinstance(node, exp.SetOperation):
@@ -63,6 +63,12 @@ class QueryBinder:
         if isinstance(node, (exp.Subquery, exp.Paren)):
             return self._parenthesised(node, scope, lazy, any_columns, around)
         raise UnsupportedError(f"{type(node).__name__.upper()} as a query is not supported", span_of(node))
+
+    def scope_of(self, node: exp.Expr, outer: Scope | None) -> Scope:
+        """The scope of a query node, with the CTEs that it defines."""
+        scope = Scope(parent=outer, ctes=outer.ctes if outer is not None else {})
+        _define_ctes(node, scope)
+        return scope
 
     def _parenthesised(
         self, node: exp.Expr, scope: Scope, lazy: bool, any_columns: bool, around: tuple[exp.Expr, ...]
@@ -95,10 +101,6 @@ def _define_ctes(node: exp.Expr, scope: Scope) -> None:
     clause = node.args.get("with_")
     if clause is None:
         return
-    if clause.args.get("recursive"):
-        for cte in clause.expressions:
-            if any(table.name.lower() == cte.alias.lower() for table in cte.this.find_all(exp.Table)):
-                raise UnsupportedError("WITH RECURSIVE is not supported", span_of(cte.args["alias"]))
     check_understood(clause)
     for cte in clause.expressions:
         check_understood(cte)
@@ -107,7 +109,13 @@ def _define_ctes(node: exp.Expr, scope: Scope) -> None:
         check_windows(cte.this)
         alias = cte.args["alias"]
         # a CTE sees the enclosing query and the CTEs before it, not the FROM clause it is used in
-        definition = CteDefinition(alias.name, cte.this, cte.alias_column_names, scope.outside())
+        definition = CteDefinition(
+            alias.name,
+            cte.this,
+            cte.alias_column_names,
+            scope.outside(),
+            is_recursive=is_recursive(clause, cte),
+        )
         lowered = alias.name.lower()
         if lowered in scope.ctes and not (scope.parent is not None and lowered in scope.parent.ctes):
             raise BindError(f'WITH defines "{alias.name}" twice', head_span(alias))

@@ -127,6 +127,7 @@ class CteDefinition:
     columns: Sequence[str]
     scope: Scope | None
     bound: object = None  # what `ctes.py` made of it
+    is_recursive: bool = False
 
 
 @dataclass(slots=True)

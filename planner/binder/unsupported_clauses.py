@@ -21,6 +21,7 @@ _FEATURES = {
     "unnest": "IN over a list",
     "symmetric": "BETWEEN SYMMETRIC",
     "method": "this kind of join",
+    "key_expressions": "USING KEY",
     "with_fill": "WITH FILL",
     "db": "a database or schema name",
     "fraction_in_string": "this form of INTERVAL",

@@ -406,6 +406,34 @@ class UnionAll(PhysicalPlan):
 
 
 @dataclass(frozen=True)
+class WorkingRows(PhysicalPlan):
+    """As the logical node, with all of its columns."""
+
+    identifier: int
+    all_rows: bool
+
+    INPUTS, EXPRESSIONS = (), ()
+
+    def describe(self, names: Names) -> str:
+        which = "all rows so far" if self.all_rows else "the last rows"
+        return f"WorkingRows ${self.identifier} {which} {fields_text(self.fields, names)}"
+
+
+@dataclass(frozen=True)
+class Recursive(PhysicalPlan):
+    """As the logical node. What of `step` depends on no row of an iteration is computed once."""
+
+    first: PhysicalPlan
+    step: PhysicalPlan
+    identifier: int
+
+    INPUTS, EXPRESSIONS = ("first", "step"), ()
+
+    def describe(self, names: Names) -> str:
+        return f"Recursive ${self.identifier} {fields_text(self.fields, names)}"
+
+
+@dataclass(frozen=True)
 class Shared(PhysicalPlan):
     """A materialised sub-plan read in several places: the same object `input` for every node with one identifier."""
 

@@ -30,6 +30,7 @@ from tqp.planner.algebra.logical_plan import (
     Limit,
     LogicalPlan,
     Project,
+    Recursive,
     Scan,
     Series,
     Shared,
@@ -38,6 +39,7 @@ from tqp.planner.algebra.logical_plan import (
     Unnest,
     Values,
     Window,
+    WorkingRows,
 )
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.physical import plan as physical
@@ -150,6 +152,11 @@ class Planner:
                 return self._limit(plan, required)
             case UnionAll():
                 return self._union(plan, required)
+            case WorkingRows():
+                fields, rows = tuple(plan.field_facts.values()), self.estimator.rows(plan)
+                return physical.WorkingRows(fields, rows, plan.max_rows, plan.identifier, plan.all_rows)
+            case Recursive():
+                return self._recursive(plan)
             case Shared():
                 return self._share(plan)
         raise AssertionError(f"no physical form of {type(plan).__name__}")
@@ -320,6 +327,13 @@ class Planner:
         )
         rows = sum(branch.estimated_rows for branch in branches)
         return physical.UnionAll(fields, rows, plan.max_rows, tuple(branches))
+
+    def _recursive(self, plan: Recursive) -> PhysicalPlan:
+        first, step = (
+            self.with_schema(self.plan(each, _ids(each.schema), ()), each.schema) for each in plan.inputs
+        )
+        fields, rows = tuple(plan.field_facts.values()), self.estimator.rows(plan)
+        return physical.Recursive(fields, rows, plan.max_rows, first, step, plan.identifier)
 
     def _share(self, plan: Shared) -> PhysicalPlan:
         below = self._shared.get(plan.identifier)

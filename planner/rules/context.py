@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tqp.core.backends import Backend
 from tqp.planner.algebra.cardinality import Estimator
-from tqp.planner.algebra.logical_plan import LogicalPlan, Shared, UnionAll
+from tqp.planner.algebra.logical_plan import LogicalPlan, Shared
 from tqp.planner.rules.columns import NewIds, restore_schema
 
 
@@ -32,9 +32,9 @@ class OptimizerContext(NewIds):
 
         For the rule that is running: its own results are kept until it ends.
         """
-        if isinstance(plan, UnionAll):  # reads its branches by position
-            return plan.map_inputs(lambda branch: restore_schema(function(branch), branch.schema))
         if not isinstance(plan, Shared):
+            if plan.BY_POSITION:
+                return plan.map_inputs(lambda child: restore_schema(function(child), child.schema))
             return plan.map_inputs(function)
         done = self.rewritten.get(plan.identifier)
         if done is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from math import inf
 
-from tqp.planner.algebra.logical_plan import Aggregate, Limit, LogicalPlan, Shared, Window
+from tqp.planner.algebra.logical_plan import Aggregate, Limit, LogicalPlan, Recursive, Shared, Window
 from tqp.planner.rules.columns import fresh_copy, in_subqueries, renumber
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.shared_plans import readers, shared_inputs
@@ -45,7 +45,7 @@ class _Inlining:
         relations, pending = 0.0, [plan]
         while pending:
             node = pending.pop()
-            if isinstance(node, Aggregate | Window | Limit):
+            if isinstance(node, Aggregate | Window | Limit | Recursive):
                 return inf
             if isinstance(node, Shared):
                 relations += self.relations.get(node.identifier, 1.0)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from tqp.planner.algebra.logical_node import Ids
-from tqp.planner.algebra.logical_plan import Join, LogicalPlan, Shared, UnionAll, Window
+from tqp.planner.algebra.logical_plan import Join, LogicalPlan, Recursive, Shared, UnionAll, Window
 from tqp.planner.rules.columns import is_pass_through, pass_through
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.shared_plans import rewrite_readers_first
@@ -58,6 +58,8 @@ class _Pruning:
         match plan:
             case UnionAll():
                 return self.union(plan, needed)
+            case Recursive():  # each iteration reads all columns of the one before
+                return plan.map_inputs(lambda child: self.exactly(child, _ids(child)))
             case Shared():
                 read = (i for i, field in enumerate(plan.fields) if field.id in needed)
                 self.positions.setdefault(plan.identifier, set()).update(read)

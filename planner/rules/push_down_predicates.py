@@ -37,6 +37,7 @@ from tqp.planner.algebra.logical_plan import (
     JoinType,
     LogicalPlan,
     Project,
+    Recursive,
     Shared,
     Sort,
     UnionAll,
@@ -143,6 +144,10 @@ class _PushDown:
                 return self.union(plan, parts)
             case Shared():  # entered later
                 return filtered(plan, parts)
+            case Recursive():
+                return filtered(
+                    plan.map_inputs(lambda child: restore_schema(self.push(child, ()), child.schema)), parts
+                )
             case _:
                 return filtered(plan.map_inputs(lambda child: self.push(child, ())), parts)
 

@@ -352,12 +352,6 @@ def test_explain() -> None:
         ("select i from u where dt < 'x'", BindError, "no column", "dt"),
         ("select fill(i) over () from u", UnsupportedError, "window function (fill)", "fill"),
         ("select i from u qualify true", BindError, "QUALIFY needs", None),
-        (
-            "with recursive c as (select 1 union all select * from c) select * from c",
-            UnsupportedError,
-            "RECURSIVE",
-            "c",
-        ),
         ("select * from unnested(3)", UnsupportedError, "unnested()", "unnested"),
         ("select now()", UnsupportedError, "the time of the query", "now"),
         ("select i::int[2] from u", UnsupportedError, "INT[2]", "2"),

@@ -71,7 +71,12 @@ class Queries:
             names = f"({', '.join(f'o{i}' for i in range(len(families)))})" if random.random() < 0.2 else ""
             materialized = random.choice(("", "", "", "MATERIALIZED ", "NOT MATERIALIZED "))
             prefixes.append(f"w{index}{names} AS {materialized}({body})")
-        prefix = f"WITH {', '.join(prefixes)} " if prefixes else ""
+        recursive = ""
+        if random.random() < 0.04:
+            self.relations.ctes.append(("w9", ("int", "int")))
+            prefixes.append(f"w9 AS ({self._recursive()})")
+            recursive = "RECURSIVE "
+        prefix = f"WITH {recursive}{', '.join(prefixes)} " if prefixes else ""
         sql, families = self.select(2, (), None)
         if random.random() < 0.04:
             return prefix + self._of_columns(sql)
@@ -126,6 +131,20 @@ class Queries:
             forms.append(f"SELECT * EXCLUDE ({name}) FROM ({sql})")
             forms.append(f"SELECT q.* EXCLUDE ({name}), {computed} FROM ({sql}) AS q")
         return random.choice(forms)
+
+    def _recursive(self) -> str:
+        """Two columns of integers, and at most six iterations."""
+        random = self.random
+        first, families = self.select(0, (), ("int", "int"))
+        relations, scope = self.relations.from_clause(0, ())
+        item = self.expressions.draw("int", Scope(scope.columns), 1)
+        joined = f"w9, (SELECT {item} AS o9{relations} LIMIT 3) x" if random.random() < 0.5 else "w9"
+        step = random.choice(("o0 + 1", "coalesce(o0, 1)", "o0 % 3", "x.o9" if "x" in joined else "o0 // 2"))
+        operator = random.choice(("UNION", "UNION ALL"))
+        return (
+            f"SELECT 0 AS o0, 0 AS o1 UNION ALL ({first} LIMIT 3) {operator} "
+            f"SELECT {step}, o1 + 1 FROM {joined} WHERE o1 < {random.randint(1, 6)}"
+        )
 
     def ordered(self, num_columns: int) -> str:
         """ORDER BY over all columns, with LIMIT now and then."""

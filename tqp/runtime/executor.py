@@ -300,6 +300,10 @@ class Workers:
 
         return self._executor.map(call, items)
 
+    def run(self, pipeline: Pipeline, state: State) -> State:
+        """Run a pipeline that a breaker repeats, on the calling worker and idle ones; what it adds to the program's state."""
+        return self._executor.run(pipeline, state, self)
+
     def check(self) -> None:
         """Raise Cancelled if the run was interrupted, ResourceError if it has taken too much memory."""
         if self._cancelled.is_set():

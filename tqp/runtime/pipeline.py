@@ -48,6 +48,8 @@ class Breaker(ABC):
     fixed_batches = False
     #: True: tensors that were computed as arrays come as such.
     takes_arrays = False
+    #: Pipelines that run, perhaps many times, before it finishes.
+    body: Sequence[Pipeline] = ()
 
     @property
     def reads(self) -> Sequence[str]:

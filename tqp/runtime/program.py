@@ -145,7 +145,8 @@ class TensorProgram(nn.Module):
         return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def steps(self) -> list[Pipeline]:
-        return self._steps
+        """All pipelines, in the order in which they run first."""
+        return [each for step in self._steps for each in (*step.breaker.body, step)]
 
     def initial_state(self) -> State:
         """Tables, their string pools, constants and the device, by slot."""

@@ -14,14 +14,16 @@ from tqp.planner.algebra.expressions import ColumnRef
 from tqp.planner.algebra.logical_plan import Project, Shared
 from tqp.planner.algebra.node import grow
 from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.from_clause.recursive import WorkingTable, bind_recursive
 from tqp.planner.binder.scope import CteDefinition, ScopeColumn
 from tqp.planner.binder.select.output import BoundQuery
 
 
 def bind_reference(context: BindContext, definition: CteDefinition) -> BoundQuery:
     """The CTE as a relation in FROM. What nobody refers to is never bound, as in DuckDB."""
-    if not isinstance(definition.bound, BoundCte):
+    if definition.bound is None:
         definition.bound = BoundCte(context, definition)
+    assert isinstance(definition.bound, BoundCte | WorkingTable)
     return definition.bound.reference()
 
 
@@ -30,7 +32,10 @@ class BoundCte:
 
     def __init__(self, context: BindContext, definition: CteDefinition) -> None:
         assert isinstance(definition.tree, exp.Expr)
-        bound = context.bind_query.bind_lazy(definition.tree, definition.scope)
+        if definition.is_recursive:
+            bound = bind_recursive(context, definition)
+        else:
+            bound = context.bind_query.bind_lazy(definition.tree, definition.scope)
         self.context = context
         self.identifier = context.new_shared()
         self.columns = bound.columns

@@ -10,9 +10,7 @@ from tqp.planner.algebra.logical_plan import (
     JoinType,
     LogicalPlan,
     Project,
-    Shared,
     Sort,
-    UnionAll,
 )
 from tqp.planner.functions.registry import AGGREGATES
 from tqp.planner.rules.context import OptimizerContext
@@ -36,7 +34,7 @@ def _matched(plan: LogicalPlan, needed: Ids, counts: bool, context: OptimizerCon
                 plan = _semi_join(plan, needed, context)
         case Project():
             plan = plan.without_unread(needed)
-        case Shared() | UnionAll():  # read by position
+        case _ if plan.BY_POSITION:
             return context.rewrite_inputs(plan, lambda child: match_once(child, context))
     inputs = zip(plan.inputs, plan.needs(needed), _inputs_count(plan, counts), strict=True)
     return plan.with_inputs([_matched(child, below, minds, context) for child, below, minds in inputs])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tqp.planner.algebra.join_keys import JoinKeys
 from tqp.planner.algebra.logical_node import Ids
-from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Project, Scan, Shared, UnionAll
+from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Project, Scan
 from tqp.planner.algebra.unique_sets import all_find_one
 from tqp.planner.rules.columns import is_pass_through
 from tqp.planner.rules.context import OptimizerContext
@@ -27,7 +27,7 @@ def _remove(plan: LogicalPlan, needed: Ids, context: OptimizerContext) -> Logica
             narrowed = plan.without_unread(needed)
             below = _remove(plan.input, narrowed.reads, context)
             return plan if below is plan.input else narrowed.with_inputs((below,))
-        case Shared() | UnionAll():  # read by position
+        case _ if plan.BY_POSITION:
             return context.rewrite_inputs(plan, lambda child: remove_joins(child, context))
     inputs = zip(plan.inputs, plan.needs(needed), strict=True)
     return plan.with_inputs([_remove(child, below, context) for child, below in inputs])

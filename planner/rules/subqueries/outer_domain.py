@@ -22,12 +22,15 @@ from tqp.planner.algebra.logical_plan import (
     Limit,
     LogicalPlan,
     Project,
+    Recursive,
     Shared,
     Sort,
     UnionAll,
     Unnest,
     Window,
+    WorkingRows,
 )
+from tqp.planner.algebra.node import walk_plan
 from tqp.planner.rules.columns import numbered, reference, restore_schema, shared_twice, substitute
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.nulls import conjoin
@@ -71,6 +74,9 @@ class Domain:
     identifier: int
     context: OptimizerContext
     shared: dict[int, tuple[LogicalPlan, Binding, int]] = dataclass_field(default_factory=dict)
+    recursions: set[int] = dataclass_field(
+        default_factory=set
+    )  # those whose rows have the columns of the domain
 
     def instance(self) -> tuple[LogicalPlan, Binding]:
         """The domain once more, under new ids."""
@@ -79,7 +85,10 @@ class Domain:
         return Shared(self.plan, self.identifier, fields), binding
 
     def depends(self, plan: LogicalPlan) -> bool:
-        return not plan.free_ids.isdisjoint(column.id for column in self.columns)
+        if not plan.free_ids.isdisjoint(column.id for column in self.columns):
+            return True
+        nodes = walk_plan(plan) if self.recursions else ()
+        return any(isinstance(node, WorkingRows) and node.identifier in self.recursions for node in nodes)
 
     def apply(self, plan: LogicalPlan) -> tuple[LogicalPlan, Binding]:
         """For every row of the domain the rows of the plan, beside it."""
@@ -108,6 +117,11 @@ class Domain:
                 return self._union(plan)
             case Shared():
                 return self._shared(plan)
+            case Recursive():
+                return self._recursive(plan)
+            case WorkingRows():
+                fields = {column.id: self.context.renewed(column) for column in self.columns}
+                return replace(plan, fields=(*plan.fields, *fields.values())), fields
             case Limit():
                 return self._limit(plan)
             case _:
@@ -206,6 +220,18 @@ class Domain:
         computed, inner, identifier = known
         fields = {column.id: self.context.renewed(inner[column.id]) for column in self.columns}
         return Shared(computed, identifier, (*plan.fields, *fields.values())), fields
+
+    def _recursive(self, plan: Recursive) -> tuple[LogicalPlan, Binding]:
+        """The rows of each iteration stand beside the outer values that they are for."""
+        parts = []
+        for part in plan.inputs:
+            computed, binding = self.apply(part)
+            extra = tuple(binding[column.id] for column in self.columns)
+            parts.append(restore_schema(computed, part.schema + extra))
+            self.recursions.add(plan.identifier)
+        fields = {column.id: self.context.new_field(column.name, column.data_type) for column in self.columns}
+        first, step = parts
+        return Recursive(first, step, (*plan.fields, *fields.values()), plan.identifier), fields
 
     def _union(self, plan: UnionAll) -> tuple[LogicalPlan, Binding]:
         branches = []

@@ -37,6 +37,7 @@ from tqp.planner.algebra.logical_plan import (
     Limit,
     LogicalPlan,
     Project,
+    Recursive,
     Sort,
     UnionAll,
     Values,
@@ -101,6 +102,8 @@ class _Unnesting:
                 return plan.with_inputs(tuple(self.node(branch) for branch in plan.branches))
             case Sort():
                 return restore_schema(self.over_input(plan), plan.schema)
+            case Recursive():
+                return plan
             case _:
                 return self.over_input(plan)
 

@@ -17,6 +17,7 @@ from tqp.planner.algebra.outcomes import null_rejected_columns
 from tqp.planner.physical import plan as physical
 from tqp.planner.physical.filter_order import RemainingConjuncts
 from tqp.runtime.breakers.collect import Collect
+from tqp.runtime.breakers.iterate import Iterate
 from tqp.runtime.breakers.makers import Concatenate, MakeSeries
 from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.lowering.aggregates import lower_aggregate
@@ -26,7 +27,7 @@ from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.join_builds import JoinSlot
 from tqp.runtime.lowering.joins import lower_join, lower_runtime_filter
 from tqp.runtime.lowering.keys import lower_values
-from tqp.runtime.lowering.layouts import Form, Layout, Pool, integer_layout
+from tqp.runtime.lowering.layouts import Form, Layout, Pool, canonical_layout, integer_layout
 from tqp.runtime.lowering.program_builder import DictionaryEncodedColumn, ProgramBuilder, constant_values
 from tqp.runtime.lowering.sorts import lower_sort
 from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
@@ -45,6 +46,8 @@ class PlanLowering:
         self.selecting: set[int] = set()  # ids of nodes that may leave rows in place, see Stream.select
         self.needs: set[str] = set()  # of every stream that is lowered now, see Stream
         self._shared: dict[int, tuple[str, list[StoredColumn]]] = {}
+        #: By identifier of a recursion, the slots of its last rows and of all so far, and their layouts.
+        self._iterations: dict[int, tuple[tuple[str, str], Sequence[Layout]]] = {}
 
     def lower(self, node: physical.PhysicalPlan) -> Stream:
         """A stream that yields the node's rows, with at least the node's fields as columns."""
@@ -280,6 +283,43 @@ class PlanLowering:
         self.program.close(stream, [], Concatenate(slot, slots), "UNION ALL")
         return self._stream_of_frame(slot, layouts, node)
 
+    def _working_rows(self, node: physical.WorkingRows) -> Stream:
+        working, layouts = self._iterations[node.identifier]
+        return self._stream_of_frame(working[node.all_rows], layouts, node)
+
+    def _recursive(self, node: physical.Recursive) -> Stream:
+        """The rows of each iteration, in layouts that hold all values of the columns' types."""
+        layouts = [canonical_layout(field.data_type, True) for field in node.fields]
+        working = self.program.slot("working"), self.program.slot("so_far")
+        self._iterations[node.identifier] = working, layouts
+        first = self._collected(node.first, node, layouts, "first rows")
+        begin = len(self.program.pipelines)
+        with self.needing(set()):
+            step = self._collected(node.step, node, layouts, "rows of an iteration")
+        body = self.program.pipelines[begin:]
+        del self.program.pipelines[begin:]
+        reads_all = any(working[1] in pipeline.reads for pipeline in body)
+        slot, stream = self.program.slot("recursive"), Stream(self._unit())
+        self.enter(stream, node)
+        iterate = Iterate(slot, first, step, working[0], working[1] if reads_all else None, body)
+        self.program.close(stream, [], iterate, "WITH RECURSIVE")
+        return self._stream_of_frame(slot, layouts, node)
+
+    def _collected(
+        self,
+        plan: physical.PhysicalPlan,
+        node: physical.PhysicalPlan,
+        layouts: Sequence[Layout],
+        title: str,
+    ) -> str:
+        """The slot of the plan's rows, in these layouts."""
+        lowering = self.enter(self.lower(plan), node)
+        values = [lowering.materialise(lowering.stream.column(field.id)) for field in plan.fields]
+        slot = self.program.slot("rows")
+        stored = list(map(lowering.in_layout, values, layouts))
+        self.program.close(lowering.stream, stored, Collect(slot), title)
+        return slot
+
     def _stream_of_frame(self, slot: str, layouts: Iterable[Layout], node: physical.PhysicalPlan) -> Stream:
         """A new stream over a frame that has the node's fields as columns, in these layouts."""
         return self.stream_of(
@@ -311,6 +351,8 @@ _LOWERED: dict[type[physical.PhysicalPlan], Callable[[PlanLowering, Any], Stream
     physical.Window: lower_window,
     physical.Limit: PlanLowering._limit,
     physical.UnionAll: PlanLowering._union,
+    physical.WorkingRows: PlanLowering._working_rows,
+    physical.Recursive: PlanLowering._recursive,
     physical.Shared: PlanLowering._shared_plan,
 }
 

@@ -1,0 +1,92 @@
+"""WITH RECURSIVE: the first part, and the step that is repeated on the rows that it gave before.
+
+UNION leaves out what there is: the step is an anti join with all rows so far.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from tqp.core.datatypes import BOOLEAN, NULL
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.schema import Schema
+from tqp.planner.algebra.expressions import Call, ColumnRef, conjunction
+from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Recursive, WorkingRows
+from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.expressions.subqueries import cast_columns
+from tqp.planner.binder.scope import CteDefinition, Scope
+from tqp.planner.binder.select.output import BoundQuery, distinct
+from tqp.planner.parse import head_span
+
+
+def is_recursive(clause: exp.With, cte: exp.CTE) -> bool:
+    """Whether a CTE of WITH RECURSIVE refers to itself, which the second part of a UNION may."""
+    return (
+        bool(clause.args.get("recursive"))
+        and isinstance(cte.this, exp.Union)
+        and any(table.name.lower() == cte.alias.lower() for table in cte.this.expression.find_all(exp.Table))
+    )
+
+
+def bind_recursive(context: BindContext, definition: CteDefinition) -> BoundQuery:
+    """A CTE that refers to itself. Its columns have the types and names of the first part."""
+    tree = definition.tree
+    assert isinstance(tree, exp.Union)
+    span = head_span(tree)
+    if any(tree.args.get(clause) is not None for clause in ("order", "limit", "offset")):
+        raise BindError("WITH RECURSIVE: ORDER BY and LIMIT may stand in the query that reads it", span)
+    if tree.args.get("by_name"):
+        raise UnsupportedError("WITH RECURSIVE by UNION BY NAME is not supported", span)
+    scope = context.bind_query.scope_of(tree, definition.scope)
+    first = context.bind_query.bind_exact(tree.this, scope.outside())
+    types = [field.data_type for field in first.plan.schema]
+    if NULL in types:
+        raise UnsupportedError(
+            "WITH RECURSIVE: a column of the first part that is NULL without a type is not supported; cast it",
+            span,
+        )
+    fields = tuple(
+        context.new_field(name, data_type) for name, data_type in zip(first.names, types, strict=True)
+    )
+    identifier = context.new_shared()
+    working = CteDefinition(
+        definition.name, tree, definition.columns, None, WorkingTable(context, identifier, fields)
+    )
+    inner = Scope(parent=scope.parent, ctes={**scope.ctes, definition.name.lower(): working})
+    step = context.bind_query.bind_exact(tree.expression, inner).plan
+    if len(step.schema) != len(fields):
+        raise BindError(
+            f"WITH RECURSIVE: the first part has {len(fields)} columns, the second {len(step.schema)}", span
+        )
+    step, rows = cast_columns(context, step, types, span), first.plan
+    if tree.args.get("distinct"):
+        rows, step = distinct(rows), _new_rows(context, distinct(step), identifier, fields)
+    return BoundQuery.exact(Recursive(rows, step, fields, identifier), first.names)
+
+
+def _new_rows(context: BindContext, plan: LogicalPlan, identifier: int, fields: Schema) -> LogicalPlan:
+    """The rows that no iteration has given yet."""
+    known = WorkingRows(identifier, _renewed(context, fields), all_rows=True)
+    pairs = zip(map(ColumnRef.of, plan.schema), map(ColumnRef.of, known.fields), strict=True)
+    same = tuple(Call("is_not_distinct_from", pair, BOOLEAN) for pair in pairs)
+    return Join(plan, known, JoinType.ANTI, conjunction(same))
+
+
+@dataclass(slots=True)
+class WorkingTable:
+    """What the name of the CTE means in its second part: the rows of the iteration before."""
+
+    context: BindContext
+    identifier: int
+    fields: Schema
+
+    def reference(self) -> BoundQuery:
+        """One more reference."""
+        node = WorkingRows(self.identifier, _renewed(self.context, self.fields))
+        return BoundQuery.exact(node, [field.name for field in self.fields])
+
+
+def _renewed(context: BindContext, fields: Schema) -> Schema:
+    return tuple(replace(field, id=context.new_field(field.name, field.data_type).id) for field in fields)
