@@ -29,7 +29,7 @@ def is_mergeable(call: AggregateCall, fields: FieldsById, max_rows: int) -> bool
 
     any_value() of a query takes the first value, which is not that of the first part.
     """
-    if call.distinct or (call.function == "any_value" and call.span is not None):
+    if call.distinct or call.order or (call.function == "any_value" and call.span is not None):
         return False
     parts = parts_of(call)
     return bool(parts) and not any(aggregate_may_raise(part, fields, max_rows) for part in parts)

@@ -135,7 +135,7 @@ class Queries:
     def _recursive(self) -> str:
         """Two columns of integers, and at most six iterations."""
         random = self.random
-        first, families = self.select(0, (), ("int", "int"))
+        first, _ = self.select(0, (), ("int", "int"))
         relations, scope = self.relations.from_clause(0, ())
         item = self.expressions.draw("int", Scope(scope.columns), 1)
         joined = f"w9, (SELECT {item} AS o9{relations} LIMIT 3) x" if random.random() < 0.5 else "w9"
