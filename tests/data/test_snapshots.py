@@ -120,12 +120,24 @@ def test_writing_to_a_result_changes_neither_the_table_nor_another_result() -> N
         assert result.fetchall() == expected == connection.sql("FROM t").fetchall()
 
 
-def test_memory_that_nobody_can_write_to_is_shared() -> None:
-    values = np.arange(5_000.0)
+@pytest.mark.parametrize(
+    "values", [np.arange(5_000.0), np.arange(5_000) - 2**40, np.arange(5_000, dtype=np.int16)]
+)
+def test_memory_that_nobody_can_write_to_is_shared(values: np.ndarray[Any, Any]) -> None:
     values.flags.writeable = False
     with tqp.connect(threads=1) as connection:
         connection.register("t", {"a": values})
         assert connection._catalog.state.tables["t"].column("a").values.data_ptr() == values.ctypes.data
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "datetime64[ms]"])
+def test_a_result_outlives_the_table_whose_memory_it_shares(dtype: str) -> None:
+    frame = pd.DataFrame({"a": (np.arange(100_000) * 10**13).astype(dtype)})
+    result = tqp.sql("SELECT a FROM t", {"t": frame})
+    expected = result.fetchall()
+    overwrite_frame(frame)
+    assert frame.iloc[0, 0] == frame.iloc[1, 0]
+    assert result.fetchall() == expected
 
 
 def test_trained_tensors_are_read_when_a_program_with_gradients_runs() -> None:

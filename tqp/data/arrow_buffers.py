@@ -22,6 +22,9 @@ INTERVAL_ITEM = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanoseconds", "<
 
 _ARROW_OF_TORCH: dict[torch.dtype, pa.DataType] = {
     torch.uint8: pa.uint8(),
+    torch.int8: pa.int8(),
+    torch.int16: pa.int16(),
+    torch.int32: pa.int32(),
     torch.int64: pa.int64(),
     torch.float32: pa.float32(),
     torch.float64: pa.float64(),

@@ -2,7 +2,8 @@
 
 One pass over blocks that fit a core's cache finds the bounds and narrows into one preallocated array, of the width that the
 bounds expected need. A piece that has other values gets an array of its own, and where there are such pieces, or the width
-was too large, all are copied at the end. No column is ever copied at full width.
+was too large, all are copied at the end. No column is ever copied at full width: one that needs it shares Arrow's memory where
+that is a single chunk without NULLs.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import torch
 from numpy.typing import DTypeLike
+from torch import Tensor
 
 from tqp.core.datatypes import DataType
 from tqp.core.errors import ExecutionError
 from tqp.core.schema import ColumnEstimates, ColumnFacts
-from tqp.data.arrow_buffers import AnyArray, BoolArray, tensor_of, validity_of, values_view
+from tqp.data.arrow_buffers import AnyArray, BoolArray, borrow, tensor_of, validity_of, values_view
 from tqp.data.column import Column
 from tqp.data.encoding.column_facts import estimate_distinct, integer_statistics
 from tqp.data.sharing import WORTH_SHARING, share
@@ -31,6 +34,9 @@ _INT64 = np.iinfo(np.int64)
 _DTYPES: list[np.dtype[np.signedinteger]] = [
     np.dtype(each) for each in (np.int8, np.int16, np.int32, np.int64)
 ]
+_TENSORS = dict(
+    zip([dtype.str for dtype in _DTYPES], (torch.int8, torch.int16, torch.int32, torch.int64), strict=True)
+)
 _LARGEST = [int(np.iinfo(dtype).max) for dtype in _DTYPES]
 #: Rows that one thread takes at a time, and those that are looked at and then narrowed, while the second cache holds them (128-bit
 #: decimals take 2 MB). Fewer would cost more at the interpreter lock, which threads pass on with each step.
@@ -63,16 +69,27 @@ class IntegerPieces:
     error messages.
     """
 
-    def __init__(self, name: str, data_type: DataType, num_rows: int, expected: Bounds | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        data_type: DataType,
+        num_rows: int,
+        expected: Bounds | None,
+        stored: Tensor | None = None,
+    ) -> None:
+        """`stored`: where all pieces lie already, one after the other, as values of the column; nobody writes to it."""
         self._name, self._data_type, self._num_rows = name, data_type, num_rows
         dtype = None if expected is None else _dtype_of(expected)
-        self._values = None if dtype is None else np.empty(num_rows, dtype)
+        self._values = None if stored is None else stored.numpy()
+        self._is_stored = self._values is not None and self._values.dtype == dtype
+        if not self._is_stored:
+            self._values = None if dtype is None else np.empty(num_rows, dtype)
         self._pieces: list[_Piece] = []
 
     def put(self, first: int, chunk: pa.Array) -> None:
         """Add the values from row `first` on. Raises ExecutionError if a value is out of range for its logical type."""
         into = self._values
-        target = None if into is None else into[first : first + len(chunk)]
+        target = None if into is None or self._is_stored else into[first : first + len(chunk)]
         bounds = self._narrow_into(chunk, target)
         own: AnyArray | pa.Array | None = None
         needed = _dtype_of(bounds)
@@ -164,9 +181,21 @@ def encode_integers(name: str, chunks: Sequence[pa.Array], data_type: DataType) 
             cut.append((first + start, chunk.slice(start, _PIECE)))
         first += len(chunk)
     expected = _all_bounds(_narrow(name, end, data_type, None) for end in _ends(chunks))
-    pieces = IntegerPieces(name, data_type, first, expected)
+    pieces = IntegerPieces(name, data_type, first, expected, _stored_values(chunks))
     _share_if_long(lambda piece: pieces.put(*piece), cut, first)
     return pieces.column()
+
+
+def _stored_values(chunks: Sequence[pa.Array]) -> Tensor | None:
+    """The memory of a column whose values need no change but, perhaps, narrowing; None where there is no such."""
+    if len(chunks) != 1 or chunks[0].null_count:
+        return None
+    [chunk] = chunks
+    layout = _layout(chunk.type)
+    dtype = _TENSORS.get(np.dtype(layout.dtype).str)
+    if dtype is None or layout.words > 1 or layout.multiply > 1 or layout.divide > 1:
+        return None
+    return borrow(chunk.buffers()[1], dtype, chunk.offset, len(chunk))
 
 
 def _share_if_long(function: Callable[[Item], None], pieces: Sequence[Item], num_rows: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from typing import Any
 
 import numpy as np
@@ -47,7 +46,6 @@ class PandasSource(Source):
         self.num_rows = len(frame)
         self._frame, self._copies = _unchanging(frame)
         self._arrow: dict[int, pa.Array | pa.ChunkedArray] = {}
-        self._arrow_lock = threading.Lock()
 
     def _series(self, position: int) -> Any:
         copy = self._copies.get(position)
@@ -62,15 +60,15 @@ class PandasSource(Source):
 
     def _encode(self, position: int) -> Column:
         column = encode_column(self.column_names[position], self._convert(position), self.device)
-        with self._arrow_lock:
-            self._arrow.pop(position, None)
+        self._arrow.pop(position, None)
         return column
 
     def _convert(self, position: int) -> pa.Array | pa.ChunkedArray:
-        with self._arrow_lock:
-            if position not in self._arrow:
-                self._arrow[position] = self._to_arrow(self._series(position), position)
-            return self._arrow[position]
+        """Kept, as finding a type may have made it; of two threads that convert a column at once, both make the same."""
+        found = self._arrow.get(position)
+        if found is None:
+            found = self._arrow[position] = self._to_arrow(self._series(position), position)
+        return found
 
     def _to_arrow(self, series: Any, position: int) -> pa.Array | pa.ChunkedArray:
         return arrow_of_series(series, f'column "{self.column_names[position]}" of table "{self.name}"')
@@ -97,10 +95,24 @@ def _is_copied_on_write(dtype: Any) -> bool:
     )
 
 
+class _Held:
+    """Memory of a series that keeps the series alive: as long as it lives, pandas copies its values before it writes to them.
+
+    Columns may share that memory, and results theirs.
+    """
+
+    def __init__(self, values: np.ndarray[Any, Any], series: Any) -> None:
+        self.__array_interface__ = values.__array_interface__
+        self._held = values, series
+
+
 def arrow_of_series(series: Any, where: str) -> pa.Array | pa.ChunkedArray:
     """The values of a series as Arrow; `where`: which column, for messages. Raises BindError naming it."""
     if isinstance(series.dtype, np.dtype):
-        return arrow_of_numpy(series.to_numpy(), where)
+        values = series.to_numpy()
+        return arrow_of_numpy(
+            np.asarray(_Held(values, series)) if series.dtype.kind in "biufmM" else values, where
+        )
     if hasattr(series, "cat"):
         return _dictionary(series.cat.codes.to_numpy(), _arrow_of_categories(series.cat.categories, where))
     if hasattr(series, "sparse"):
