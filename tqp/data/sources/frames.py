@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import Any
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 import torch
 
 from tqp.core.datatypes import DataType
-from tqp.core.errors import BindError
+from tqp.core.errors import BindError, Error
 from tqp.data.arrow_types import type_of_values
 from tqp.data.column import Column
 from tqp.data.encoding.columns import encode_column
@@ -45,6 +46,7 @@ class PandasSource(Source):
         super().__init__(name, frame.columns, device)
         self.num_rows = len(frame)
         self._frame, self._copies = _unchanging(frame)
+        self._dtypes = list(frame.dtypes)
         self._arrow: dict[int, pa.Array | pa.ChunkedArray] = {}
 
     def _series(self, position: int) -> Any:
@@ -52,11 +54,8 @@ class PandasSource(Source):
         return self._frame.iloc[:, position] if copy is None else copy
 
     def _type_at(self, position: int) -> DataType:
-        series = self._series(position)
-        values = self._to_arrow(series.iloc[:0], position)
-        if series.dtype == object or pa.types.is_dictionary(values.type):  # the type shows in the values only
-            values = self._convert(position)
-        return type_of_values(values, self.column_names[position])
+        known = _type_of_dtype(self._dtypes[position])
+        return known or type_of_values(self._convert(position), self.column_names[position])
 
     def _encode(self, position: int) -> Column:
         column = encode_column(self.column_names[position], self._convert(position), self.device)
@@ -72,6 +71,18 @@ class PandasSource(Source):
 
     def _to_arrow(self, series: Any, position: int) -> pa.Array | pa.ChunkedArray:
         return arrow_of_series(series, f'column "{self.column_names[position]}" of table "{self.name}"')
+
+
+@functools.lru_cache(64)
+def _type_of_dtype(dtype: Any) -> DataType | None:
+    """The type of a column of that dtype; None where it shows in the values only, or there is none."""
+    if dtype == object:
+        return None
+    try:
+        values = arrow_of_series(sys.modules["pandas"].Series([], dtype=dtype), "")
+        return None if pa.types.is_dictionary(values.type) else type_of_values(values, "")
+    except Error:  # which the values themselves raise with the column's name
+        return None
 
 
 def _unchanging(frame: Any) -> tuple[Any, dict[int, Any]]:
