@@ -105,20 +105,23 @@ def key_index(values: Tensor, minimum: int, size: int, is_unique: bool) -> Tenso
 def _offsets(array: AnyArray, minimum: int, size: int) -> AnyArray:
     """The first row of each run, as often as there are values up to its own from that of the run before on."""
     offsets = np.empty(size + 1, np.int32)
+    if len(array) == 0:
+        offsets[:] = 0
+        return offsets
+    # Values may be further apart than their own type can say.
+    wide = array.dtype if size <= np.iinfo(array.dtype).max else np.dtype(np.int64)
 
     def put(start: int) -> None:
-        begin = max(start - 1, 0)
-        block = array[begin : start + _PIECE]
-        firsts = np.flatnonzero(block[1:] != block[:-1])
-        firsts += 1
-        previous = int(block[0]) - minimum  # counted from the minimum, before which there may be no integer
-        if start == 0:
-            firsts, previous = np.concatenate([[0], firsts]), -1
-        found = block[firsts].astype(np.int64) - minimum
-        part = np.repeat((firsts + begin).astype(np.int32), np.diff(found, prepend=previous))
-        offsets[previous + 1 : previous + 1 + len(part)] = part
+        block = array[start - 1 : start + _PIECE]
+        steps = np.subtract(block[1:], block[:-1], dtype=wide)
+        firsts = np.flatnonzero(steps != 0)
+        times = steps.take(firsts)
+        firsts += start
+        part = np.repeat(firsts.astype(np.int32), times)
+        behind = int(block[0]) - minimum + 1
+        offsets[behind : behind + len(part)] = part
 
-    share(put, range(0, len(array), _PIECE))
-    last = int(array[-1]) - minimum if len(array) else -1
-    offsets[last + 1 :] = len(array)
+    offsets[: int(array[0]) - minimum + 1] = 0
+    share(put, range(1, len(array), _PIECE))
+    offsets[int(array[-1]) - minimum + 1 :] = len(array)
     return offsets
