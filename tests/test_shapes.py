@@ -245,6 +245,16 @@ def test_a_constant_that_keeps_another_share_of_the_rows_has_a_plan_of_its_own()
             assert _variants(connection) == variants
 
 
+def test_a_constant_that_many_rows_hold_has_a_plan_of_its_own() -> None:
+    values = np.where(np.arange(100_000) % 4 == 3, 7, np.arange(100_000))
+    with tqp.connect(threads=1) as connection:
+        connection.register("t", pa.table({"k": values}))
+        for constant, count, variants in ((5, 1, 0), (6, 1, 1), (7, 25_000, 2), (9, 1, 2), (7, 25_000, 2)):
+            query = f"SELECT count(*) FROM t WHERE k = {constant}"
+            assert connection.sql(query).fetchall() == [(count,)]
+            assert _variants(connection) == variants
+
+
 def test_ranges_in_an_or_are_no_range_together() -> None:
     with tqp.connect(threads=1) as connection:
         connection.register("t", pa.table({"k": np.arange(100_000)}))

@@ -1,6 +1,6 @@
 """Estimates: how many rows come out of a plan, and which share of rows satisfies a condition.
 
-Textbook assumptions: values are spread evenly, predicates and columns are independent, every key of the smaller domain
+Textbook assumptions: values are spread evenly, but for the most frequent ones of a table's column; predicates and columns are independent, every key of the smaller domain
 occurs in the larger one. Estimates only steer cost; correctness never depends on them.
 """
 
@@ -18,6 +18,7 @@ from tqp.planner.algebra.expressions import (
     InList,
     Literal,
     Parameter,
+    Value,
     column_ids,
     conjuncts,
 )
@@ -287,11 +288,16 @@ class KeptShare:
         self._fields = schema_by_id
         self._aggregate_ids = aggregate_ids
         self._intervals: dict[Expression, list[float]] = {}
+        self._by_value: list[float] = []
         self._others = 1.0
 
     def add(self, condition: Expression) -> None:
         """Only rows on which this is true, too, are kept."""
         for part in conjuncts(condition):
+            of_values = _share_of_values(part, self._fields)
+            if of_values is not None:
+                self._by_value.append(of_values)
+                continue
             bound = _interval(part, self._fields, self._aggregate_ids)
             if bound is None:
                 self._others *= _part_selectivity(part, self._fields, self._aggregate_ids)
@@ -302,8 +308,8 @@ class KeptShare:
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """Of each expression that is compared with constants, the share of its range that is kept."""
-        return tuple(max(0.0, high - low) for low, high in self._intervals.values())
+        """What depends on constants: of each expression the share of its range that is kept, and shares by frequent values."""
+        return (*(max(0.0, high - low) for low, high in self._intervals.values()), *self._by_value)
 
     @property
     def share(self) -> float:
@@ -312,6 +318,28 @@ class KeptShare:
         for kept in self.shares:
             share *= kept
         return min(1.0, max(0.0, share))
+
+
+def _share_of_values(part: Expression, fields: FieldsById) -> float | None:
+    """The share of rows that a comparison of a column with constants keeps, by its frequent values; None without such."""
+    match part:
+        case InList(ColumnRef(id=id), constants):
+            pass
+        case Call("equal" | "not_equal", (ColumnRef(id=id), Literal() | Parameter() as constant)) | Call(
+            "equal" | "not_equal", (Literal() | Parameter() as constant, ColumnRef(id=id))
+        ):
+            constants = (constant,)
+        case _:
+            return None
+    field = fields.get(id)
+    if field is None or not field.estimates.frequent or field.facts.is_unique:
+        return None
+    frequent: dict[Value, float] = {**dict(field.estimates.frequent)}
+    others = max(1.0, (field_distinct(field) or 1.0) - len(frequent))
+    other = min(max(0.0, 1.0 - sum(frequent.values())) / others, *frequent.values())
+    values = [each.value if isinstance(each, Literal) else each.example for each in constants]
+    share = min(1.0, sum([0.0 if value is None else frequent.get(value, other) for value in values]))
+    return 1.0 - share if isinstance(part, Call) and part.function == "not_equal" else share
 
 
 def _interval(

@@ -23,17 +23,20 @@ def facts(values: object, arrow_type: pa.DataType | None = None) -> ColumnFacts:
 
 def test_sorted_unique():
     assert statistics([1, 5, 9]) == (ColumnFacts(1, 9, is_unique=True, is_sorted=True), ColumnEstimates(3.0))
-    assert statistics([1, 5, 5]) == (ColumnFacts(1, 5, is_unique=False, is_sorted=True), ColumnEstimates(2.0))
+    frequent = ((5, 2 / 3),)
+    assert statistics([1, 5, 5]) == (ColumnFacts(1, 5, is_sorted=True), ColumnEstimates(2.0, frequent))
 
 
 def test_unsorted_unique_over_a_dense_range():
     assert statistics([5, 1, 9]) == (ColumnFacts(1, 9, is_unique=True), ColumnEstimates(3.0))
-    assert statistics([5, 1, 5]) == (ColumnFacts(1, 5), ColumnEstimates(2.0))
+    assert statistics([5, 1, 5]) == (ColumnFacts(1, 5), ColumnEstimates(2.0, ((5, 2 / 3),)))
 
 
 def test_nulls_do_not_count():
     assert statistics([5, None, 1, None]) == (ColumnFacts(1, 5, is_unique=True), ColumnEstimates(2.0))
-    assert statistics([1, None, 5, 5]) == (ColumnFacts(1, 5), ColumnEstimates(2.0))
+    found, estimates = statistics([1, None, 5, 5])
+    assert found == ColumnFacts(1, 5) and estimates.distinct_count == 2.0
+    assert estimates.frequent == ((5, pytest.approx(0.5)),)
     assert not facts([None, 1, 2]).is_sorted
 
 
@@ -91,3 +94,38 @@ def test_strings():
     assert facts([f"{i}" for i in range(3000)]).is_unique
     assert not facts([f"{i // 2}" for i in range(3000)]).is_unique
     assert not facts([f"{i}" for i in range(30_000)]).is_unique  # more than is looked at: not known
+
+
+@pytest.mark.parametrize("with_nulls", [False, True])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "sorted", "day", "word", "text"])
+def test_values_that_many_rows_hold(kind: str, with_nulls: bool):
+    """A tenth of the rows holds 7, a twentieth 8, and each of the others a value of few rows."""
+    random = np.random.default_rng(3)
+    few = 1_000 if kind in ("dense", "word", "day") else 30_000
+    numbers = np.where(np.arange(60_000) % 10 == 0, 7, random.integers(10, few, 60_000))
+    numbers[np.arange(60_000) % 20 == 1] = 8
+    if kind == "sorted":
+        numbers.sort()
+    values = {
+        "sparse": numbers * 10**12,
+        "day": numbers.astype("datetime64[D]"),
+        "word": numbers.astype(str),
+        "text": np.char.add("text ", numbers.astype(str)),
+    }.get(kind, numbers)
+    keys = {"sparse": (7 * 10**12, 8 * 10**12), "word": ("7", "8"), "text": ("text 7", "text 8")}.get(
+        kind, (7, 8)
+    )
+    nulls = random.random(60_000) < 0.5 if with_nulls else None
+    _, estimates = statistics(pa.array(values, mask=nulls))
+    shares = (0.05, 0.025) if with_nulls else (0.1, 0.05)
+    assert [key for key, _ in estimates.frequent] == list(keys)
+    assert [share for _, share in estimates.frequent] == [pytest.approx(share, rel=0.15) for share in shares]
+
+
+def test_values_are_not_frequent_that_are_as_many_as_others():
+    for values in (
+        np.arange(60_000) % 5,
+        np.arange(60_000) % 5 * 10**12,
+        (np.arange(60_000) % 5).astype(str),
+    ):
+        assert statistics(pa.array(values))[1].frequent == ()

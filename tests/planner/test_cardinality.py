@@ -9,7 +9,15 @@ import pytest
 from tqp.core.datatypes import BIGINT, BOOLEAN, VARCHAR, DataType
 from tqp.core.schema import ColumnEstimates, ColumnFacts, Field
 from tqp.planner.algebra.cardinality import Estimator, selectivity
-from tqp.planner.algebra.expressions import AggregateCall, Call, ColumnRef, Expression, InList, Literal
+from tqp.planner.algebra.expressions import (
+    AggregateCall,
+    Call,
+    ColumnRef,
+    Expression,
+    InList,
+    Literal,
+    Parameter,
+)
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
@@ -116,6 +124,29 @@ DATE, TEXT, KEY = column(orders(), 1), column(orders(), 2), column(orders(), 0)
 )
 def test_selectivity(condition: Expression, share: float) -> None:
     assert selectivity(condition, FIELDS) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    "condition, share",
+    [
+        ("equal", 0.5), ("not_equal", 0.5), ("other", 0.3 / 8), ("list", 0.5 + 0.3 / 8), ("parameter", 0.2),
+        ("null", 0.0), ("or", 0.6),
+    ],
+)  # fmt: skip
+def test_values_that_many_rows_hold(condition: str, share: float) -> None:
+    estimates = ColumnEstimates(10.0, ((7, 0.5), (8, 0.2)))
+    fields = {1: Field(1, "k", BIGINT, True, ColumnFacts(0, 99), estimates)}
+    k = ColumnRef(1, BIGINT)
+    found = {
+        "equal": call("equal", number(7), k),
+        "not_equal": call("not_equal", k, number(7)),
+        "other": call("equal", k, number(9)),
+        "list": InList(k, (number(7), number(9))),
+        "parameter": call("equal", k, Parameter(0, BIGINT, 8)),
+        "null": call("equal", k, Literal(None, BIGINT)),
+        "or": call("or", call("equal", k, number(7)), call("equal", k, number(8))),
+    }[condition]
+    assert selectivity(found, fields) == pytest.approx(share)
 
 
 def test_unknown_conditions_are_neither_all_nor_nothing() -> None:

@@ -40,6 +40,8 @@ class ColumnEstimates:
     """What is probable of a column's values; may only steer cost. `None` means unknown."""
 
     distinct_count: float | None = None
+    #: Values that clearly more rows hold than the mean value's, as literals have them, each with its share of all rows.
+    frequent: tuple[tuple[int | str | bytes, float], ...] = ()
 
 
 NO_FACTS = ColumnFacts()

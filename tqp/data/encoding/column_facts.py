@@ -1,9 +1,10 @@
-"""What is true of a column's encoded values: sorted, unique, how many are distinct."""
+"""What is true of a column's encoded values: sorted, unique, how many are distinct; and which are frequent."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,6 +15,23 @@ from tqp.data.arrow_buffers import AnyArray, BoolArray
 BLOCK = 65_536
 #: Rows sampled to estimate how many values are distinct.
 SAMPLE = 20_000
+#: Values are frequent that so large a share of the rows holds, and so many times as many rows as hold a value in the mean.
+_FREQUENT_SHARE, _FREQUENT_FACTOR = 0.01, 1.25
+#: Of those, the most frequent ones are kept.
+_MOST_FREQUENT = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Some rows of integers: how many values they have, how many of these once, and how many rows there are.
+
+    `frequent`: as `ColumnEstimates` has them.
+    """
+
+    distinct: int
+    singletons: int
+    size: int
+    frequent: tuple[tuple[int, float], ...] = ()
 
 
 def integer_statistics(
@@ -31,13 +49,15 @@ def integer_statistics(
         runs = _ascending_runs(values)
         if runs is not None:
             facts = ColumnFacts(minimum, maximum, is_unique=runs == num_valid, is_sorted=True)
-            return facts, ColumnEstimates(float(runs))
-    sample = _sample(values, validity)
-    distinct, singletons = _count_distinct(sample, minimum, maximum)
+            if facts.is_unique:
+                return facts, ColumnEstimates(float(runs))
+            sample = _counted(_sample(values, None), minimum, maximum, 1.0)
+            return facts, ColumnEstimates(float(runs), sample.frequent)
     # Values under NULL lie within the bounds, but must not count.
+    sample = _counted(_sample(values, validity), minimum, maximum, num_valid / len(values))
     return statistics_of_sample(
         (minimum, maximum),
-        (distinct, singletons, len(sample)),
+        sample,
         num_valid,
         len(values),
         lambda span: _count_dense(values, validity, minimum, span),
@@ -46,24 +66,24 @@ def integer_statistics(
 
 def statistics_of_sample(
     bounds: tuple[int, int],
-    sample: tuple[int, int, int],
+    sample: Sample,
     num_valid: int,
     num_rows: int,
     count_dense: Callable[[int], int],
 ) -> Statistics:
-    """Facts and estimates of integers that do not ascend. `sample`: how many of its values differ, come once, and are there.
+    """Facts and estimates of integers that do not ascend.
 
     `count_dense` counts the distinct ones of all rows, in a range of that length.
     """
-    (minimum, maximum), (distinct, singletons, size) = bounds, sample
-    is_unique, span = distinct == size, maximum - minimum + 1
-    if is_unique and size < num_valid:
+    minimum, maximum = bounds
+    is_unique, span = sample.distinct == sample.size, maximum - minimum + 1
+    if is_unique and sample.size < num_valid:
         if num_valid <= span <= 4 * num_rows + 1024:
             dense = count_dense(span)
             return ColumnFacts(minimum, maximum, dense == num_valid), ColumnEstimates(float(dense))
         is_unique = False  # not known
-    estimate = scale_distinct(distinct, singletons, size, num_valid)
-    return ColumnFacts(minimum, maximum, is_unique), ColumnEstimates(estimate)
+    estimate = scale_distinct(sample.distinct, sample.singletons, sample.size, num_valid)
+    return ColumnFacts(minimum, maximum, is_unique), ColumnEstimates(estimate, sample.frequent)
 
 
 def estimate_distinct(values: AnyArray, validity: BoolArray | None) -> float:
@@ -82,15 +102,30 @@ def _sample(values: AnyArray, validity: BoolArray | None) -> AnyArray:
     return values[rows] if validity is None else values[rows[validity[rows]]]
 
 
-def _count_distinct(sample: AnyArray, minimum: int, maximum: int) -> tuple[int, int]:
-    """How many values the integers hold, and how many of those once."""
+def _counted(sample: AnyArray, minimum: int, maximum: int, valid_share: float) -> Sample:
+    """What integers of some valid rows tell; of all rows, that share is valid."""
     if maximum - minimum < BLOCK:
         counts = np.bincount(sample.astype(np.int64) - minimum)
-        return int(np.count_nonzero(counts)), int(np.count_nonzero(counts == 1))
-    in_order = np.sort(sample)
-    starts = np.ones(len(sample) + 1, np.bool_)
-    np.not_equal(in_order[1:], in_order[:-1], out=starts[1:-1])
-    return int(np.count_nonzero(starts[:-1])), int(np.count_nonzero(starts[1:] & starts[:-1]))
+        held = np.flatnonzero(counts)
+        values, counts = held + minimum, counts[held]
+    else:
+        in_order = np.sort(sample)
+        starts = np.ones(len(sample) + 1, np.bool_)
+        np.not_equal(in_order[1:], in_order[:-1], out=starts[1:-1])
+        places = np.flatnonzero(starts)
+        values, counts = in_order[places[:-1]], np.diff(places)
+    chosen = frequent_places(counts)
+    scale = valid_share / max(len(sample), 1)
+    frequent = zip(values[chosen].tolist(), (counts[chosen] * scale).tolist(), strict=True)
+    return Sample(len(counts), int(np.count_nonzero(counts == 1)), len(sample), tuple(frequent))
+
+
+def frequent_places(counts: AnyArray) -> AnyArray:
+    """Which values are frequent, the most frequent one first. `counts`: of rows, by value."""
+    num_rows = int(counts.sum())
+    least = max(_FREQUENT_SHARE * num_rows, _FREQUENT_FACTOR * num_rows / max(len(counts), 1))
+    places = np.flatnonzero(counts >= least)
+    return places[np.argsort(-counts[places], kind="stable")[:_MOST_FREQUENT]]
 
 
 def scale_distinct(distinct: int, singletons: int, sample_size: int, num_rows: float) -> float:

@@ -11,7 +11,7 @@ from torch import Tensor
 from tqp.core.datatypes import DataType
 from tqp.core.schema import ColumnEstimates, ColumnFacts, Statistics
 from tqp.data.column import Column
-from tqp.data.encoding.column_facts import SAMPLE, scale_distinct, statistics_of_sample
+from tqp.data.encoding.column_facts import SAMPLE, Sample, scale_distinct, statistics_of_sample
 
 #: Kinds of values for which torch has few operations; int64 holds them all.
 _WIDENED = (torch.uint16, torch.uint32)
@@ -30,7 +30,8 @@ def encode_on_device(values: Tensor, data_type: DataType) -> Column:
     if values.dtype is torch.bool:
         return Column(data_type, num_rows, values, estimates=ColumnEstimates(2.0))
     if values.dtype.is_floating_point:
-        distinct = scale_distinct(*_sampled(values), num_rows) if num_rows else 0.0
+        sample = _sampled(values) if num_rows else Sample(0, 0, 0)
+        distinct = scale_distinct(sample.distinct, sample.singletons, sample.size, num_rows)
         return Column(data_type, num_rows, values, estimates=ColumnEstimates(distinct))
     if values.dtype in _WIDENED:
         values = values.to(torch.int64)
@@ -63,11 +64,11 @@ def _integer_statistics(values: Tensor) -> Statistics:
     return statistics_of_sample((minimum, maximum), _sampled(values), num_rows, num_rows, count_dense)
 
 
-def _sampled(values: Tensor) -> tuple[int, int, int]:
-    """Of a sample of rows in regular steps: how many values differ, how many of these come once, and the rows."""
+def _sampled(values: Tensor) -> Sample:
+    """What rows in regular steps tell, but for the frequent values."""
     sample = values[:: -(-values.shape[0] // SAMPLE)].sort().values
     is_first = torch.ones(sample.shape[0] + 1, dtype=torch.bool, device=values.device)
     is_first[1:-1] = sample[1:] != sample[:-1]
     counts = torch.stack([is_first[:-1].sum(), (is_first[:-1] & is_first[1:]).sum()])
     distinct, singletons = counts.tolist()
-    return distinct, singletons, sample.shape[0]
+    return Sample(distinct, singletons, sample.shape[0])

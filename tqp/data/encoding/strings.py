@@ -15,7 +15,7 @@ from tqp.core.errors import ExecutionError
 from tqp.core.schema import ColumnEstimates, ColumnFacts
 from tqp.data.arrow_buffers import AnyArray, BoolArray, tensor_of, validity_of, values_view
 from tqp.data.column import Column
-from tqp.data.encoding.column_facts import BLOCK, ascends, scale_distinct, spread
+from tqp.data.encoding.column_facts import BLOCK, SAMPLE, ascends, frequent_places, scale_distinct, spread
 from tqp.data.encoding.integers import joined_parts, joined_validity, narrowest
 from tqp.data.encoding.string_views import as_binary, encode_few, strings_of_views, take_rows
 from tqp.data.sharing import share
@@ -50,7 +50,8 @@ def _encoded(name: str, chunks: Sequence[pa.Array], data_type: DataType) -> Colu
         if column is not None:
             return column
         chunks = [as_binary(chunk.dictionary).take(chunk.indices) for chunk in chunks]
-    distinct, is_unique, sample = _estimate_distinct(chunks, num_rows)
+    estimates, is_unique, sample = _estimate(chunks, num_rows, data_type)
+    distinct = estimates.distinct_count or 0.0
     limit = num_rows if num_rows <= _SMALL_TABLE else min(num_rows // 8, _MAX_ENTRIES)
     if num_rows and distinct <= limit:
         encoded = encode_few(chunks, sample, limit) if num_rows > _SMALL_TABLE else None
@@ -66,7 +67,7 @@ def _encoded(name: str, chunks: Sequence[pa.Array], data_type: DataType) -> Colu
     pool = strings_of_views(chunks)
     if pool is None:
         pool = strings_of(name, [as_binary(chunk) for chunk in chunks], validity)
-    facts, estimates = ColumnFacts(is_unique=is_unique), ColumnEstimates(distinct)
+    facts = ColumnFacts(is_unique=is_unique)
     return Column(data_type, num_rows, None, tensor_of(validity), pool, facts=facts, estimates=estimates)
 
 
@@ -222,12 +223,18 @@ def _column_of_codes(
         is_sorted=validity is None and ascends(codes),
         dictionary_size=len(entries),
     )
-    pool, estimates = strings_of(name, [entries], None), ColumnEstimates(float(num_entries))
+    pool = strings_of(name, [entries], None)
+    rows = spread(len(codes), SAMPLE)
+    counts = np.bincount(codes[rows] if validity is None else codes[rows[validity[rows]]])
+    frequent = _frequent(entries, counts, len(rows), data_type) if num_entries < num_valid else ()
+    estimates = ColumnEstimates(float(num_entries), frequent)
     return Column(data_type, len(codes), tensor_of(codes), tensor_of(validity), pool, True, facts, estimates)
 
 
-def _estimate_distinct(chunks: Sequence[pa.Array], num_rows: int) -> tuple[float, bool, pa.Array]:
-    """(distinct values estimated from a sample, whether they are all known to be distinct, those of the sample)."""
+def _estimate(
+    chunks: Sequence[pa.Array], num_rows: int, data_type: DataType
+) -> tuple[ColumnEstimates, bool, pa.Array]:
+    """(estimates by a sample, whether all values are known to be distinct, those of the sample)."""
     rows = spread(num_rows, _ALL if num_rows <= _ALL else _SAMPLE)
     samples, start = [], 0
     for chunk in chunks:
@@ -240,4 +247,17 @@ def _estimate_distinct(chunks: Sequence[pa.Array], num_rows: int) -> tuple[float
     counts = found.field("counts").to_numpy()
     scaled_rows = num_rows * len(sample) / max(len(rows), 1)
     estimate = scale_distinct(len(counts), int(np.count_nonzero(counts == 1)), len(sample), scaled_rows)
-    return estimate, len(rows) == num_rows and len(counts) == len(sample), found.field("values")
+    values, is_unique = found.field("values"), len(rows) == num_rows and len(counts) == len(sample)
+    frequent = () if is_unique else _frequent(values, counts, len(rows), data_type)
+    return ColumnEstimates(estimate, frequent), is_unique, values
+
+
+def _frequent(
+    values: pa.Array, counts: AnyArray, num_rows: int, data_type: DataType
+) -> tuple[tuple[str | bytes, float], ...]:
+    """The frequent ones of the values, which so many of `num_rows` hold, and the share of each."""
+    places = frequent_places(counts)
+    texts = [
+        text.decode() if data_type.is_string else text for text in values.take(pa.array(places)).to_pylist()
+    ]
+    return tuple(zip(texts, (counts[places] / num_rows).tolist(), strict=True))
