@@ -89,6 +89,7 @@ class Estimator:
     def __init__(self) -> None:
         self._rows: dict[int, tuple[LogicalPlan, float]] = {}
         self._values: dict[tuple[int, int], tuple[LogicalPlan, float | None]] = {}
+        self._keys: dict[tuple[int, Expression], tuple[LogicalPlan, KeyValues]] = {}
         self._aggregate_ids: set[int] = set()
 
     def rows(self, plan: LogicalPlan) -> float:
@@ -106,9 +107,13 @@ class Estimator:
 
     def key_values(self, plan: LogicalPlan, key: Expression) -> KeyValues:
         """What is expected of the values that a key of a join takes in the plan's output."""
-        fields, distinct = plan.field_facts, self.distinct(plan, (key,))
-        stored = expression_distinct(key, fields)
-        return KeyValues(distinct, distinct if stored is None else stored, value_range(key, fields))
+        known = self._keys.get((id(plan), key))
+        if known is None:
+            fields, distinct = plan.field_facts, self.distinct(plan, (key,))
+            stored = expression_distinct(key, fields)
+            values = KeyValues(distinct, distinct if stored is None else stored, value_range(key, fields))
+            known = self._keys[id(plan), key] = plan, values
+        return known[1]
 
     def found_share(
         self,

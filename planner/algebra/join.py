@@ -181,7 +181,8 @@ def _split(condition: Expression, left_plan: LogicalPlan, right_plan: LogicalPla
     raise are asked for last, those of both sides after those of one, whatever the order in which they are written.
     """
     left_ids, right_ids = left_plan.output_ids, right_plan.output_ids
-    raising = raising_in(conjuncts(condition), left_plan, right_plan)
+    parts = conjuncts(condition)
+    raising = raising_in(parts, left_plan, right_plan)
     left: list[Expression] = []
     right: list[Expression] = []
     null_equal: list[bool] = []
@@ -191,7 +192,7 @@ def _split(condition: Expression, left_plan: LogicalPlan, right_plan: LogicalPla
         reads = column_ids(part)
         return (part in raising) + (part in raising and not (reads <= left_ids or reads <= right_ids))
 
-    for part in sorted(conjuncts(condition), key=turn):
+    for part in sorted(parts, key=turn) if raising else parts:
         if isinstance(part, Call) and part.function in EQUALITIES:
             first, second = part.arguments
             first_ids, second_ids = column_ids(first), column_ids(second)

@@ -9,7 +9,7 @@ from tqp.core.schema import Field, Schema
 from tqp.planner.algebra.expression_text import Names
 from tqp.planner.algebra.expressions import ColumnRef, Expression, Predict, Scoring
 from tqp.planner.algebra.known_fields import Fields
-from tqp.planner.algebra.node import Node, derived
+from tqp.planner.algebra.node import Node, derived, derived_of_own
 from tqp.planner.algebra.unique_sets import UniqueSets, matches_at_most_once
 
 Ids = AbstractSet[int]
@@ -66,7 +66,7 @@ class LogicalPlan(Node["LogicalPlan"]):
         """Ids of the columns that come out."""
         return frozenset([field.id for field in self.schema])
 
-    @derived
+    @derived_of_own
     def reads(self) -> frozenset[int]:
         """Ids of the columns that the node's own expressions read."""
         own = frozenset([part.id for part in self.parts if isinstance(part, ColumnRef)])
@@ -78,7 +78,7 @@ class LogicalPlan(Node["LogicalPlan"]):
         below = [child.output_ids for child in self.inputs]
         return self.reads.difference(*below).union(*(child.free_ids for child in self.inputs))
 
-    @derived
+    @derived_of_own
     def scorings(self) -> dict[Scoring, list[Predict]]:
         """The different calls of models in the node's own expressions, by what they score, in order."""
         found: dict[Scoring, list[Predict]] = {}

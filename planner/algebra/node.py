@@ -43,6 +43,16 @@ class derived(Generic[Answer]):
         return answer
 
 
+class derived_of_own(derived[Answer]):
+    """Derived of what a node holds besides its inputs: a node that differs from another in its inputs only has it already."""
+
+    names: ClassVar[list[str]] = []
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        super().__set_name__(owner, name)
+        self.names.append(name)
+
+
 class Node(Generic[Plan]):
     """Base of the nodes whose inputs are of the kind `Plan`. Immutable, so what is derived from a node stays true.
 
@@ -68,7 +78,7 @@ class Node(Generic[Plan]):
         """The plans whose rows the node reads."""
         return _listed(self, self.INPUTS)
 
-    @derived
+    @derived_of_own
     def expressions(self) -> tuple[Expression, ...]:
         """Every expression the node evaluates over its inputs."""
         found: list[Expression] = []
@@ -76,17 +86,17 @@ class Node(Generic[Plan]):
             _collect(self.__dict__[name], found)
         return tuple(found)
 
-    @derived
+    @derived_of_own
     def parts(self) -> list[Expression]:
         """The node's expressions and everything below them, parents first; nothing of the plans of subqueries."""
         return [*chain.from_iterable(map(walk, self.expressions))]
 
-    @derived
+    @derived_of_own
     def subqueries(self) -> tuple[Plan, ...]:
         """The plans of the subqueries in the node's expressions, not those inside them."""
         return tuple([part.plan for part in self.parts if isinstance(part, Subquery)])  # type: ignore[misc]
 
-    @derived
+    @derived_of_own
     def created_fields(self) -> tuple[Field, ...]:
         """The fields that the node itself lists; some may be those of an input, passed on."""
         return _listed(self, self.FIELDS)
@@ -123,7 +133,10 @@ class Node(Generic[Plan]):
         if all(map(is_, replacements, self.inputs)):
             return self
         following = iter(replacements)
-        return _mapped(self, self.INPUTS, lambda _: next(following))
+        copy = _mapped(self, self.INPUTS, lambda _: next(following))
+        own = self.__dict__
+        copy.__dict__.update({name: own[name] for name in derived_of_own.names if name in own})
+        return copy
 
 
 def grow(node: Node[Any], **values: object) -> None:

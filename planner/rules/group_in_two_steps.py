@@ -34,7 +34,7 @@ def group_in_two_steps(plan: LogicalPlan, context: OptimizerContext) -> LogicalP
 def _split(plan: Aggregate, context: OptimizerContext) -> LogicalPlan:
     fields, max_rows = plan.input.field_facts, plan.input.max_rows
     wide = {key.id for key in plan.keys if isinstance(key, ColumnRef) and _is_wide(fields[key.id])}
-    if not wide:
+    if not wide or context.estimator.rows(plan.input) * len(wide) < _FEWEST_SAVED:
         return plan
     if not all(is_mergeable(call, fields, max_rows) for call in plan.aggregates):
         return plan
