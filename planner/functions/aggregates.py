@@ -111,7 +111,7 @@ AGGREGATE_FUNCTIONS = (
     aggregate("bit_or", "INTEGERS -> same", ignores_duplicates=True, range=_bits),
     aggregate("bit_xor", "INTEGERS -> same", range=_bits),
     aggregate("product", "DOUBLE -> DOUBLE"),
-    aggregate("list array_agg", "ANY -> list", minds_order=True),
+    aggregate("list array_agg", "ANY -> list", fewest_values=0, minds_order=True),
     aggregate(
         "string_agg group_concat listagg",
         "ANY -> text",

@@ -139,7 +139,7 @@ class AggregateFunction:
     name: str
     forms: Mapping[str, tuple[str, ...]]
     of_nothing: Value = None  # its value for no rows
-    fewest_values: int = 1  # it is NULL of fewer values
+    fewest_values: int = 1  # it is NULL of fewer values; 0: values that are NULL count, too
     range: AggregateRangeRule | None = None
     raises: AggregateRaiseRule | None = None
     counts: bool = False  # rows or values

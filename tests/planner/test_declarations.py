@@ -37,7 +37,7 @@ _SAMPLES = {
     TypeKind.TIME: "TIME '12:34:56'",
     TypeKind.INTERVAL: "INTERVAL '1 month 2 days'",
     TypeKind.ARRAY: "[1, 2]::FLOAT[2]",
-    TypeKind.LIST: "[1, 2]",
+    TypeKind.LIST: "[[1, 2], [3]]",
 }
 #: Constants that functions ask for, by name and place.
 _CONSTANTS = {
@@ -51,6 +51,9 @@ _CONSTANTS = {
     ("regexp_extract", 2): "0",
     ("like", 2): "'!'",
     ("ilike", 2): "'!'",
+    ("list_sort", 1): "'DESC'",
+    ("list_sort", 2): "'NULLS FIRST'",
+    ("list_reverse_sort", 1): "'NULLS FIRST'",
 }
 #: Of the integer types, and the timestamps, one will do; what takes NULL alone is NULL without a kernel.
 _OTHERS = frozenset(
@@ -93,7 +96,7 @@ def _constant_places(overload: Overload) -> frozenset[int]:
     concrete = {
         ANY_ARRAY: DataType(TypeKind.ARRAY, size=2),
         ANY_DECIMAL: DataType(TypeKind.DECIMAL, 4, 1),
-        ANY_LIST: list_of(DataType(TypeKind.INTEGER)),
+        ANY_LIST: list_of(list_of(DataType(TypeKind.INTEGER))),
     }
     types = [concrete.get(each, each) for each in overload.parameters if isinstance(each, DataType)]
     resolution = resolve_call([overload], [ColumnRef(0, each) for each in types])
@@ -179,7 +182,8 @@ def test_aggregates_need_as_many_values_as_they_say(backend: str) -> None:
             ).fetchall()
             nothing = connection.sql(f"SELECT {name}({argument}) FROM (VALUES {rows}) t(k, x, b) WHERE k > 3")
             assert nothing.fetchall() == [(function.of_nothing,)], name
-            assert by_key[0] == (function.of_nothing,), name
+            if function.fewest_values:
+                assert by_key[0] == (function.of_nothing,), name
             assert (by_key[1][0] is None) == (function.fewest_values > 1) and by_key[2][0] is not None, name
             if function.ignores_duplicates:
                 both = (

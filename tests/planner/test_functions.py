@@ -5,7 +5,19 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from tqp.core.datatypes import BIGINT, DATE, DOUBLE, INTEGER, NULL, TINYINT, VARCHAR, DataType, decimal
+from tqp.core.datatypes import (
+    BIGINT,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    NULL,
+    TINYINT,
+    VARCHAR,
+    DataType,
+    TypeKind,
+    decimal,
+    list_of,
+)
 from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal
 from tqp.planner.binder.expressions.lambdas import ELEMENT_FORMS
 from tqp.planner.binder.expressions.nested import NESTED_FORMS
@@ -33,6 +45,7 @@ BOUND_BY_HAND = {
     *("coalesce", "ifnull", "greatest", "least", "concat", "concat_ws", "array_value", "enum_code"),
     *NESTED_FORMS,
     *ELEMENT_FORMS,
+    *("list_cat", "array_concat", "array_cat"),
 }
 
 
@@ -139,6 +152,8 @@ def _has_kernel(kernels: object, overload: Overload) -> bool:
 
     def concrete(data_type: DataType | str) -> DataType:
         assert isinstance(data_type, DataType)
+        if data_type.kind is TypeKind.LIST and not data_type.children:
+            return list_of(list_of(INTEGER))
         return decimal(9, 2) if data_type.is_decimal else data_type
 
     types = tuple(concrete(each) for each in overload.parameters)

@@ -35,7 +35,7 @@ def _argument(parameter: DataType | str, id: int) -> ColumnRef | None:
     if parameter == ANY_ARRAY:
         return ColumnRef(id, DataType(TypeKind.ARRAY, size=3))
     if parameter == ANY_LIST:
-        return ColumnRef(id, list_of(INTEGER))
+        return ColumnRef(id, list_of(list_of(INTEGER)))
     if parameter == ANY_DECIMAL:
         return ColumnRef(id, _DECIMAL)
     return ColumnRef(id, parameter) if isinstance(parameter, DataType) else None

@@ -59,7 +59,10 @@ def _pushed(plan: Aggregate, join: Join, context: OptimizerContext) -> LogicalPl
             return plan
         if aggregate_may_raise(call, right_fields, right_rows):  # for a group that finds no partner
             return plan
-        of_nothing = AGGREGATES[call.function].of_nothing
+        function = AGGREGATES[call.function]
+        if not function.fewest_values:  # a row without partner counts
+            return plan
+        of_nothing = function.of_nothing
         if of_nothing is not None:
             grouped_field = context.new_field(field.name, field.data_type)
             either = (reference(grouped_field), Literal(of_nothing, field.data_type))
