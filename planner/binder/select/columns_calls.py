@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from sqlglot import exp
 
@@ -81,7 +82,7 @@ def filtered_star(scope: Scope, node: exp.Expr) -> list[Item] | None:
         if found is None:
             return None
         star, predicate = found, node
-    items = [item for item in star_items(scope, star) if _matches(predicate, item.name or "")]
+    items = [item for item in star_items(scope, star) if _matches(predicate, item.name or "", _written)]
     if not items:
         raise BindError("no column has a name that the pattern after * matches", span_of(predicate))
     return items
@@ -241,7 +242,7 @@ def _by_lambda(context: BindContext, node: exp.Lambda) -> Callable[[str], Sequen
             decisive = isinstance(part, exp.Or)
             return decisive if decisive in sides else None if None in sides else not decisive
         if isinstance(part, (*_PATTERNS, exp.Escape)) and is_parameter(_subject(part)):
-            return _matches(part, name)
+            return _matches(part, name, partial(_computed, context))
         written = part.transform(
             lambda each: exp.Literal.string(name) if is_parameter(each) else each, copy=True
         )
@@ -259,14 +260,17 @@ def _subject(node: exp.Expr) -> exp.Expr:
     return subject
 
 
-def _matches(node: exp.Expr, name: str) -> bool:
-    """Whether a name has the pattern that stands in the predicate, which may be negated."""
+def _matches(node: exp.Expr, name: str, text_of: Callable[[exp.Expr], str | None]) -> bool | None:
+    """Whether a name has the pattern that stands in the predicate, which may be negated; None for a NULL there."""
     if isinstance(node, exp.Not):
-        return not _matches(node.this, name)
-    escape = ""
+        inner = _matches(node.this, name, text_of)
+        return None if inner is None else not inner
+    escape: str | None = ""
     if isinstance(node, exp.Escape):
-        escape, node = _constant(node.expression), node.this
-    pattern = _constant(node.expression)
+        escape, node = text_of(node.expression), node.this
+    pattern = text_of(node.expression)
+    if pattern is None or escape is None:
+        return None
     if isinstance(node, exp.Glob):
         raise UnsupportedError("GLOB patterns are not supported; use LIKE", span_of(node))
     expression = pattern if isinstance(node, exp.SimilarTo) else like_expression(pattern, escape)
@@ -274,8 +278,19 @@ def _matches(node: exp.Expr, name: str) -> bool:
     return found != bool(node.args.get("negate"))
 
 
-def _constant(node: exp.Expr) -> str:
+def _written(node: exp.Expr) -> str | None:
+    """The text of a literal: behind a star nothing else may stand."""
     inner = node.unnest()
+    if isinstance(inner, exp.Null):
+        return None
     if not inner.is_string:
         raise BindError("the pattern for names of columns must be a constant text", span_of(node))
     return str(inner.name)
+
+
+def _computed(context: BindContext, node: exp.Expr) -> str | None:
+    """The text that a constant expression comes to."""
+    value = fold(settle(ExpressionBinder(context, Scope(), "COLUMNS").bind_flexible(node)))
+    if not isinstance(value, Literal):
+        raise UnsupportedError("this pattern for names of columns is not supported", span_of(node))
+    return None if value.value is None else str(value.value)
