@@ -24,7 +24,6 @@ import pyarrow as pa
 import pytest
 
 import tqp
-from tests.function_overloads import report
 from tests.type_table import type_rows
 from tqp.core.errors import UnsupportedError
 from tqp.ml.onnx.operators import OPERATORS
@@ -427,7 +426,6 @@ BLOCKS: dict[str, Callable[[str], str]] = {
     "unsupported": _unsupported,
     "errors": _errors,
     "functions": _functions,
-    "overloads": lambda _: report() + "\n",
     "supported": _supported,
     "onnx": _onnx,
 }
