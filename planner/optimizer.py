@@ -21,6 +21,7 @@ from tqp.planner.rules.group_by_days import group_by_days
 from tqp.planner.rules.group_by_order_keys import group_by_order_keys
 from tqp.planner.rules.group_in_two_steps import group_in_two_steps
 from tqp.planner.rules.inline_ctes import inline_ctes
+from tqp.planner.rules.joins.expand_asof_joins import expand_asof_joins
 from tqp.planner.rules.joins.group_before_join import group_before_join
 from tqp.planner.rules.joins.match_once import match_once
 from tqp.planner.rules.joins.remove_joins import remove_joins
@@ -43,6 +44,7 @@ Rule = Callable[[LogicalPlan, OptimizerContext], LogicalPlan]
 
 #: In the order in which they run.
 RULES: tuple[tuple[str, Rule], ...] = (
+    ("expand_asof_joins", expand_asof_joins),
     ("coarser_from_finer", coarser_from_finer),
     ("inline_ctes", inline_ctes),
     ("unnest_subqueries", unnest_subqueries),
@@ -70,10 +72,12 @@ RULES: tuple[tuple[str, Rule], ...] = (
 )
 
 #: So many of them leave joins in place of subqueries.
-_FIRST_RULES = 3
+_FIRST_RULES = 4
 
 #: Rules without which a plan cannot be executed; these cannot be switched off.
-REQUIRED = frozenset({"inline_ctes", "unnest_subqueries", "group_by_order_keys", "prune_columns"})
+REQUIRED = frozenset(
+    {"expand_asof_joins", "inline_ctes", "unnest_subqueries", "group_by_order_keys", "prune_columns"}
+)
 
 #: Rules for plans with calls of models, which others need not wait for.
 _OF_MODELS = frozenset(

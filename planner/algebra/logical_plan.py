@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tqp.core.schema import Field, Schema
+from tqp.planner.algebra.asof import AsofJoin
 from tqp.planner.algebra.expression_text import Names, sort_keys_text
 from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression, SortKey, conjuncts
 from tqp.planner.algebra.field_facts import (
@@ -42,6 +43,7 @@ from tqp.planner.functions.registry import AGGREGATES
 
 __all__ = [
     "Aggregate",
+    "AsofJoin",
     "Filter",
     "Join",
     "JoinType",

@@ -17,6 +17,7 @@ from tqp.planner.algebra.expressions import (
 )
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
+    AsofJoin,
     Filter,
     Join,
     JoinType,
@@ -121,6 +122,9 @@ class PlanVerifier:
             case Recursive():
                 _same_types(plan.fields, plan.first.schema, "the first rows of a recursion")
                 _same_types(plan.fields, plan.step.schema, "the step of a recursion")
+            case AsofJoin():
+                for one, other in zip(plan.left_keys, plan.right_keys, strict=True):
+                    _require(one.data_type == other.data_type, "the keys of an ASOF join differ in type")
             case Sort() | Limit() | Series() | WorkingRows():
                 pass
             case _:

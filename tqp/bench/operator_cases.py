@@ -106,6 +106,17 @@ def _ranges() -> Iterator[Case]:
         yield Case(f"quantified: {name}", "points", f"{_POINTS} WHERE {condition}")
 
 
+def _asof() -> Iterator[Case]:
+    """The last of some events before each event, of all or of those with one key of 50."""
+    for name, key, keys in (("no key", "", ""), ("50 keys", "value % 50 AS k, ", "e.k = q.k AND ")):
+        events = f"(SELECT {key}moment FROM events) AS e"
+        quotes = (
+            f"(SELECT {key}moment, max(value) AS price FROM events WHERE value % 3 = 0 GROUP BY ALL) AS q"
+        )
+        text = f"SELECT count(*) AS n, sum(q.price) AS total FROM {events} ASOF JOIN {quotes} ON {keys}e.moment >= q.moment"
+        yield Case(f"asof join: {name}", "events", text)
+
+
 def _range(name: str, text: str) -> Case:
     return Case(f"range join: {name}", "points", text)
 
@@ -404,7 +415,7 @@ def _texts() -> Iterator[Case]:
 #: The data sets with the cases that run on each.
 SUITES: tuple[tuple[MakeTables, tuple[Case, ...]], ...] = (
     (data.join_tables, tuple(_joins())),
-    (data.range_tables, tuple(_ranges())),
+    (data.range_tables, (*_ranges(), *_asof())),
     (data.group_tables, (*_groups(), *_collected(), *_windows())),
     (data.sort_tables, tuple(_sorts())),
     (data.text_tables, tuple(_likes())),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from sqlglot import exp
@@ -20,6 +20,7 @@ from tqp.planner.algebra.expressions import (
     Literal,
     SortKey,
     conjunction,
+    conjuncts,
     walk,
 )
 from tqp.planner.algebra.logical_plan import (
@@ -36,6 +37,7 @@ from tqp.planner.algebra.node import grow
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import cast_to, common_type_of, compare, of_type
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
+from tqp.planner.binder.from_clause.asof import asof_join
 from tqp.planner.binder.from_clause.ctes import bind_reference
 from tqp.planner.binder.from_clause.files import (
     FILE_FUNCTIONS,
@@ -146,7 +148,7 @@ def _bind_join(
     side = str(join.args.get("side") or "").upper()
     kind = str(join.args.get("kind") or "").upper()
     span = head_span(join)
-    if method not in ("", "NATURAL", "POSITIONAL") or kind not in (
+    if method not in ("", "NATURAL", "POSITIONAL", "ASOF") or kind not in (
         "",
         "INNER",
         "OUTER",
@@ -158,7 +160,11 @@ def _bind_join(
     join_type = _KINDS.get(kind) or _SIDES[side]
     siblings = _siblings(outer, before, left)
     right = _bind_table(context, join.this, outer, siblings)
-    if join_type not in (JoinType.INNER, JoinType.LEFT) or side == "RIGHT" or method == "POSITIONAL":
+    if (
+        join_type not in (JoinType.INNER, JoinType.LEFT)
+        or side == "RIGHT"
+        or method in ("POSITIONAL", "ASOF")
+    ):
         _check_independent(left, siblings, f"{side or kind or method} JOIN")
     names: list[tuple[str, Span | None]] = []  # of USING, in lower case
     both = FromTree(
@@ -190,8 +196,18 @@ def _bind_join(
         )
         condition, merged = _merge(context, left, right, names, join_type, side)
         both.merged = {**both.merged, **merged}
-    elif kind != "CROSS" and (side or kind in _KINDS):
+    elif kind != "CROSS" and (side or kind in _KINDS or method == "ASOF"):
         raise BindError("this join needs ON or USING", span)
+    if method == "ASOF":
+        if names:  # the last column of USING is the one by which the nearest row is found
+            *equal, last = conjuncts(condition)
+            assert isinstance(last, Call)
+            condition = conjunction((*equal, replace(last, function="greater_equal")))
+        asof_type = JoinType.FULL if side == "RIGHT" else join_type
+        both.plan = asof_join(left.plan, right.plan, condition, asof_type, span)
+        for relation in right.relations if side == "LEFT" else ():
+            relation.is_padded = True
+        return both
     if join_type in (JoinType.SEMI, JoinType.ANTI):
         kept = {**left.merged, **{name: both.merged[name] for name, _ in names}}
         plan = Join(left.plan, right.plan, join_type, condition)

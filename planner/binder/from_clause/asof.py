@@ -1,0 +1,53 @@
+"""ASOF JOIN: which parts of its condition are keys, and which inequality tells the nearest row."""
+
+from __future__ import annotations
+
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.planner.algebra.expressions import Call, Expression, conjunction, conjuncts, read_ids
+from tqp.planner.algebra.logical_plan import AsofJoin, Filter, JoinType, LogicalPlan
+from tqp.planner.functions.conditions import LOWER, MIRRORED, ORDERINGS
+from tqp.planner.parse import Span
+
+
+def asof_join(
+    left: LogicalPlan, right: LogicalPlan, condition: Expression, join_type: JoinType, span: Span | None
+) -> AsofJoin:
+    """The join of rows with their nearest. Raises BindError for a condition without one inequality, UnsupportedError."""
+    if join_type not in (JoinType.INNER, JoinType.LEFT):
+        raise UnsupportedError("an ASOF JOIN other than ASOF JOIN and ASOF LEFT JOIN is not supported", span)
+    own, others = ({field.id for field in side.schema} for side in (left, right))
+    keys: list[tuple[Expression, Expression]] = []
+    nearest: list[tuple[str, Expression, Expression]] = []
+    of_right: list[Expression] = []
+    for part in conjuncts(condition):
+        reads = read_ids(part)
+        match part:
+            case _ if reads and reads <= others:
+                of_right.append(part)
+            case Call(function, (one, other)) if function == "equal" or function in ORDERINGS:
+                if read_ids(one) <= others and read_ids(other) <= own:
+                    function, one, other = MIRRORED[function], other, one
+                if not (read_ids(one) <= own and read_ids(other) <= others):
+                    raise UnsupportedError(
+                        "this condition of an ASOF JOIN is not supported", part.span or span
+                    )
+                if function == "equal":
+                    keys.append((one, other))
+                else:
+                    nearest.append((function, one, other))
+            case _:
+                raise UnsupportedError("this condition of an ASOF JOIN is not supported", span)
+    if len(nearest) != 1:
+        raise BindError("ASOF JOIN needs one inequality, by which the nearest row is found", span)
+    ((function, value, other_value),) = nearest
+    return AsofJoin(
+        left,
+        Filter(right, conjunction(tuple(of_right))) if of_right else right,
+        tuple(one for one, _ in keys),
+        tuple(other for _, other in keys),
+        value,
+        other_value,
+        from_above=function not in LOWER,
+        is_strict=function in ("less", "greater"),
+        keeps_left=join_type is JoinType.LEFT,
+    )
