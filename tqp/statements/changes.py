@@ -16,6 +16,7 @@ from tqp.planner.syntax.clauses import Delete, Insert, Name, Part, Update
 from tqp.result import Result
 from tqp.statements.constraints import check_constraints
 from tqp.statements.execution import Execution, counted
+from tqp.statements.plain_rows import plain_rows
 
 #: A piece of a query; see `Command.query`.
 Piece = str | Part
@@ -119,10 +120,14 @@ def _new_rows(execution: Execution, clauses: Insert, table: StoredTable) -> Tabl
         places = list(range(len(definition.columns)))
     else:
         places = _places(table, clauses.columns)
+    for row in clauses.rows or ():
+        if len(row) != len(places):
+            raise _wrong_count(table, clauses.columns, len(places), len(row))
+    plain = plain_rows(execution, table, places, clauses.rows or ())
+    if plain is not None:
+        return plain._table
     pieces: list[Piece] = ["VALUES"]
     for number, row in enumerate(clauses.rows if clauses.rows is not None else ((),)):
-        if clauses.rows is not None and len(row) != len(places):
-            raise _wrong_count(table, clauses.columns, len(places), len(row))
         given = dict(zip(places, row))
         pieces.append(", (" if number else "(")
         for place, column in enumerate(definition.columns):

@@ -213,6 +213,7 @@ _WRITERS: dict[TypeKind, Callable[[Any], str]] = {
 def _one_line(text: str | None) -> str:
     if text is None:
         return "NULL"
+    text = text[: 2 * _MAX_HTML_CELL]  # no more is shown, however long it is
     return text.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
 
 

@@ -1,0 +1,14 @@
+CREATE TABLE m(i INTEGER, s VARCHAR, d DOUBLE, c DECIMAL(8, 2), b BOOLEAN, dt DATE, k INTEGER DEFAULT 9);
+INSERT INTO m VALUES (1, 'a', 1.5, 2.345, true, '2024-01-01', 0), (-2, 'it''s', -0.25, 7, false, NULL, 1), (3, NULL, 4, NULL, NULL, '2024-02-29', 2), (4, '', 1, 0, true, '2000-01-01', 3), (5, 'é', 2, 1, true, '2000-01-01', 4), (6, '1', 2, 1, true, '2000-01-01', 5), (7, ' x ', 2, 1, true, '2000-01-01', 6), (8, 'y', 2, 99999.994, true, '2000-01-01', 7), (NULL, 'z', NULL, 1, NULL, NULL, NULL);
+FROM m;
+INSERT INTO m (s, i) VALUES ('1', 1), ('2', 2), ('3', 3), ('4', 4), ('5', 5), ('6', 6), ('7', 7), ('8', 8), ('9', 9);
+SELECT count(*), sum(i), sum(k), max(s) FROM m;
+INSERT INTO m (i) VALUES (1), (2), (3), (4), (5), (6), (7), (8), (3000000000);
+INSERT INTO m (dt) VALUES ('2024-01-01'), ('x'), ('2024-01-01'), ('2024-01-01'), ('2024-01-01'), ('2024-01-01'), ('2024-01-01'), ('2024-01-01'), ('2024-01-01');
+INSERT INTO m (s) VALUES (1.50), (2), (3), (4), (5), (6), (7), (8), (9), ('ten');
+INSERT INTO m (i) VALUES (1.5), (2), (3), (4), (5), (6), (7), (8), (9), ('10'), (1e1), (2 + 3);
+SELECT s, i FROM m WHERE dt IS NULL ORDER BY ALL;
+INSERT INTO m (d, c) VALUES (1.5, 1.005), (2, 2.5), (3, 3), (4, 4), (5, 5), (6, 6), (7, 7), (8, 8), (9, 9) RETURNING d, c, k;
+INSERT INTO m (b) VALUES ('t'), ('yes'), (true), (false), (1), (0), (NULL), ('f'), ('no');
+INSERT INTO m (i, s) VALUES (1, 'a'), (2), (3, 'c');
+SELECT count(*), count(b) FROM m;
