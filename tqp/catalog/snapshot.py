@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tqp.catalog.state import CatalogState
+from tqp.catalog.system_tables import system_table
 from tqp.catalog.variables import Variables
 from tqp.core.errors import BindError
 from tqp.core.file_kinds import FileKind, kind_of_name
@@ -33,6 +34,7 @@ class Snapshot:
     def __init__(self, state: CatalogState, files: OpenFiles, variables: Variables | None = None) -> None:
         self.state = state
         self._files, self._open_files, self._variables = files.tables(), files, variables
+        self._system: dict[str, Source] = {}
         self.read: Meanings = {}
 
     def lookup(self, name: str) -> TableSource | None:
@@ -75,7 +77,11 @@ class Snapshot:
         return [model.name for model in self.state.models.values()]
 
     def _table(self, name: str) -> Source | None:
-        table = self.state.tables.get(name)
+        table = self.state.tables.get(name) or self._system.get(name)
+        if table is None and name.startswith(("information_schema.", "duckdb_")):
+            table = system_table(name, self.state, self, self._open_files.device)
+            if table is not None:
+                self._system[name] = table
         if table is None and name not in self.state.views and self._variables is not None:
             return self._variables.table(name)
         return table

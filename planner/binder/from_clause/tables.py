@@ -331,6 +331,9 @@ def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope, sibli
     elif node.this.name.lower() in SERIES:
         bound = bind_series(context, node.this, head_span(node))
         result = _under_alias(node, bound.plan, bound.columns, node.this.name)
+    elif node.this.name.lower().startswith("duckdb_") and not node.this.expressions:
+        name = node.this.name.lower()
+        result = _bind_system_table(context, node, f"{name}()", name)
     elif node.this.name.lower() in FILE_FUNCTIONS:
         table, wanted = bind_file_function(context, node.this, head_span(node))
         plan, columns = with_types(context, *_scan(context, table, table.name), wanted)
@@ -344,6 +347,8 @@ def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope, sibli
 def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Scope) -> FromTree:
     span = head_span(node)
     schema = node.args.get("db")
+    if schema is not None and schema.name.lower() == "information_schema":
+        return _bind_system_table(context, node, f"information_schema.{name.lower()}", name)
     if schema is not None:
         check_schema(schema)
     definition = None if schema is not None else outer.ctes.get(name.lower())
@@ -363,6 +368,14 @@ def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Sc
         hint = nearest(name, known) or (f" (tables: {', '.join(list(known)[:12])})" if known else "")
         raise BindError(f'there is no table "{name}"{hint}', span)
     return _under_alias(node, *_scan(context, table, name), relation)
+
+
+def _bind_system_table(context: BindContext, node: exp.Table, key: str, name: str) -> FromTree:
+    """What tells about the catalog itself."""
+    table = context.catalog.lookup(key)
+    if table is None:
+        raise UnsupportedError(f"{key} is not supported", head_span(node))
+    return _under_alias(node, *_scan(context, table, name), name)
 
 
 def _scan(context: BindContext, table: TableSource, name: str) -> tuple[LogicalPlan, list[ScopeColumn]]:

@@ -58,6 +58,11 @@ class OpenFiles:
             self._sources = dict([*kept[1 - _MOST :], (named, source)])
         return source
 
+    @property
+    def device(self) -> torch.device:
+        """Where columns are kept."""
+        return self._device
+
     def tables(self) -> Mapping[NamedFiles, Source]:
         """All that are open."""
         return self._sources

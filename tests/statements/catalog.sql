@@ -1,0 +1,14 @@
+CREATE TABLE k(a INT PRIMARY KEY, b VARCHAR DEFAULT 'x', c DECIMAL(5,2) NOT NULL, d FLOAT, h HUGEINT, CHECK (a > 0));
+CREATE VIEW v AS SELECT a + 1 AS q, b FROM k;
+CREATE TEMP TABLE tt(z DOUBLE);
+SELECT * FROM information_schema.tables ORDER BY table_name;
+SELECT table_name, column_name, ordinal_position, column_default, is_nullable, data_type, numeric_precision, numeric_precision_radix, numeric_scale FROM information_schema.columns WHERE column_name <> 'h' ORDER BY table_name, ordinal_position;
+SELECT column_name FROM information_schema.columns WHERE table_name = 'k' AND is_nullable = 'NO' ORDER BY ALL;
+SELECT table_name, temporary, has_primary_key, column_count, check_constraint_count FROM duckdb_tables() ORDER BY table_name;
+SELECT table_name, column_name, column_index, column_default, is_nullable, data_type FROM duckdb_columns() WHERE NOT internal ORDER BY ALL;
+SELECT view_name, temporary, column_count FROM duckdb_views() WHERE NOT internal;
+SELECT t.table_name, count(*) FROM information_schema.tables t JOIN information_schema.columns c USING (table_name) GROUP BY ALL ORDER BY ALL;
+DROP VIEW v;
+SELECT count(*) FROM information_schema.tables;
+ALTER TABLE k RENAME TO kk;
+SELECT table_name FROM information_schema.tables ORDER BY ALL;

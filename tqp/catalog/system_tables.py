@@ -1,0 +1,204 @@
+"""information_schema and duckdb_tables(): what the catalog holds, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import torch
+
+from tqp.catalog.state import CatalogState
+from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.definitions import ColumnDefinition
+from tqp.core.errors import Error
+from tqp.data.sources.arrow_tables import ArrowSource
+from tqp.data.sources.base import Source
+from tqp.data.sources.stored_tables import StoredTable
+from tqp.planner.bind import bind
+from tqp.planner.catalog_protocol import Catalog, View
+
+_TEXT, _INT, _LONG, _BOOL = pa.string(), pa.int32(), pa.int64(), pa.bool_()
+
+
+class _Object(NamedTuple):
+    """A table or view. What was registered is a temporary view, as in DuckDB."""
+
+    name: str
+    is_view: bool
+    temporary: bool
+    what: Source | View
+
+    @property
+    def database(self) -> str:
+        return "temp" if self.temporary else "memory"
+
+
+def system_table(name: str, state: CatalogState, catalog: Catalog, device: torch.device) -> Source | None:
+    """The table of that name, such as "information_schema.tables"; None if there is none. `catalog`: where views look."""
+    found = _TABLES.get(name)
+    if found is None:
+        return None
+    schema, rows = found
+    values = list(rows(_objects(state), catalog))
+    arrays = [pa.array([row[place] for row in values], kind) for place, (_, kind) in enumerate(schema)]
+    return ArrowSource(name, pa.table(arrays, [column for column, _ in schema]), device)
+
+
+def _objects(state: CatalogState) -> list[_Object]:
+    found = []
+    for table in state.tables.values():
+        is_stored = isinstance(table, StoredTable)
+        temporary = not isinstance(table, StoredTable) or table.definition.temporary
+        found.append(_Object(table.name, not is_stored, temporary, table))
+    found += [_Object(view.name, True, view.temporary, view) for view in state.views.values()]
+    return found
+
+
+def _columns(each: _Object, catalog: Catalog) -> Sequence[ColumnDefinition]:
+    """The columns of a table or view; none of a view whose query fails."""
+    if isinstance(each.what, StoredTable):
+        return each.what.definition.columns
+    try:
+        if isinstance(each.what, View):
+            statement = bind(each.what.query, catalog)
+            names = [*each.what.columns, *statement.names[len(each.what.columns) :]]
+            types = [field.data_type for field in statement.plan.schema]
+        else:
+            names = list(each.what.column_names)
+            types = [each.what.column_type(name) for name in names]
+    except Error:
+        return ()
+    return tuple(map(ColumnDefinition, names, types))
+
+
+def _table_rows(objects: Sequence[_Object], catalog: Catalog) -> Iterator[tuple[Any, ...]]:
+    for each in objects:
+        kind = "VIEW" if each.is_view else "LOCAL TEMPORARY" if each.temporary else "BASE TABLE"
+        action = "PRESERVE" if kind == "LOCAL TEMPORARY" else None
+        insertable = "NO" if each.is_view else "YES"
+        yield (each.database, "main", each.name, kind, *[None] * 5, insertable, "NO", action, None)
+
+
+def _column_rows(objects: Sequence[_Object], catalog: Catalog) -> Iterator[tuple[Any, ...]]:
+    for each in objects:
+        for number, column in enumerate(_columns(each, catalog), 1):
+            null = "YES" if column.nullable else "NO"
+            yield (
+                each.database,
+                "main",
+                each.name,
+                column.name,
+                number,
+                column.default,
+                null,
+                str(column.data_type),
+                None,
+                None,
+                *_precision(column.data_type),
+            )
+
+
+def _precision(data_type: DataType) -> tuple[int | None, int | None, int | None]:
+    """Digits, what they count in, and how many stand after the point."""
+    if data_type.is_decimal:
+        return data_type.precision, 10, data_type.scale
+    if data_type.is_float:
+        return (24 if data_type.kind is TypeKind.FLOAT else 53), 2, 0
+    if data_type.is_integer:
+        low, high = data_type.bounds
+        return (high - low).bit_length(), 2, 0
+    return None, None, None
+
+
+def _duckdb_tables(objects: Sequence[_Object], catalog: Catalog) -> Iterator[tuple[Any, ...]]:
+    for each in objects:
+        if isinstance(each.what, StoredTable):
+            definition = each.what.definition
+            has_key = any(key.is_primary for key in definition.keys)
+            counts = (each.what.num_rows, len(definition.columns), len(definition.checks))
+            yield (each.database, "main", each.name, False, each.temporary, has_key, *counts)
+
+
+def _duckdb_columns(objects: Sequence[_Object], catalog: Catalog) -> Iterator[tuple[Any, ...]]:
+    for each in objects:
+        for number, column in enumerate(_columns(each, catalog), 1):
+            yield (
+                each.database,
+                "main",
+                each.name,
+                column.name,
+                number,
+                False,
+                column.default,
+                column.nullable,
+                str(column.data_type),
+            )
+
+
+def _duckdb_views(objects: Sequence[_Object], catalog: Catalog) -> Iterator[tuple[Any, ...]]:
+    for each in objects:
+        if each.is_view:
+            yield each.database, "main", each.name, False, each.temporary, len(_columns(each, catalog))
+
+
+def _schema(names: str, **others: pa.DataType) -> list[tuple[str, pa.DataType]]:
+    """Columns of text, but for the others."""
+    return [(name, others.get(name, _TEXT)) for name in names.split()]
+
+
+_Rows = Callable[[Sequence[_Object], Catalog], Iterator[tuple[Any, ...]]]
+_TABLES: Mapping[str, tuple[list[tuple[str, pa.DataType]], _Rows]] = {
+    "information_schema.tables": (
+        _schema(
+            "table_catalog table_schema table_name table_type self_referencing_column_name reference_generation"
+            " user_defined_type_catalog user_defined_type_schema user_defined_type_name is_insertable_into is_typed"
+            " commit_action TABLE_COMMENT"
+        ),
+        _table_rows,
+    ),
+    "information_schema.columns": (
+        _schema(
+            "table_catalog table_schema table_name column_name ordinal_position column_default is_nullable data_type"
+            " character_maximum_length character_octet_length numeric_precision numeric_precision_radix numeric_scale",
+            ordinal_position=_INT,
+            character_maximum_length=_INT,
+            character_octet_length=_INT,
+            numeric_precision=_INT,
+            numeric_precision_radix=_INT,
+            numeric_scale=_INT,
+        ),
+        _column_rows,
+    ),
+    "duckdb_tables()": (
+        _schema(
+            "database_name schema_name table_name internal temporary has_primary_key estimated_size column_count"
+            " check_constraint_count",
+            internal=_BOOL,
+            temporary=_BOOL,
+            has_primary_key=_BOOL,
+            estimated_size=_LONG,
+            column_count=_LONG,
+            check_constraint_count=_LONG,
+        ),
+        _duckdb_tables,
+    ),
+    "duckdb_columns()": (
+        _schema(
+            "database_name schema_name table_name column_name column_index internal column_default is_nullable data_type",
+            column_index=_INT,
+            internal=_BOOL,
+            is_nullable=_BOOL,
+        ),
+        _duckdb_columns,
+    ),
+    "duckdb_views()": (
+        _schema(
+            "database_name schema_name view_name internal temporary column_count",
+            internal=_BOOL,
+            temporary=_BOOL,
+            column_count=_LONG,
+        ),
+        _duckdb_views,
+    ),
+}
