@@ -15,6 +15,7 @@ from tqp.planner.algebra.node import walk_plan
 from tqp.planner.binder.context import BindContext, Parameters
 from tqp.planner.binder.expressions.coercion import cast_to
 from tqp.planner.binder.expressions.literals import check_unread_placeholders
+from tqp.planner.binder.macros import expanded
 from tqp.planner.binder.query import QueryBinder
 from tqp.planner.binder.select.output import BoundQuery
 from tqp.planner.binder.text_constants import Place, mark_text_constants
@@ -93,10 +94,11 @@ def _bind(
     if with_text_constants:
         statement = replace(statement, tree=statement.tree.copy())
         varying = mark_text_constants(statement)
+    tree = expanded(statement.tree, catalog, statement.text)
     context = BindContext(catalog, parameters, statement.text, statement.parameter_keys)
     context.bind_query = QueryBinder(context)
-    bound = context.bind_query.bind_exact(statement.tree, None)
-    check_unread_placeholders(context, statement.tree)
+    bound = context.bind_query.bind_exact(tree, None)
+    check_unread_placeholders(context, tree)
     if not statement.is_part:
         _check_parameters(context)
     plan = bound.plan if arranged is None else _arrange(context, bound, arranged(bound.names))

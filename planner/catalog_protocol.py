@@ -29,6 +29,18 @@ class View:
     is_relation: bool = False
 
 
+@dataclass(frozen=True, eq=False)
+class Macro:
+    """An expression, `SELECT expression`, or with `is_table` a query, whose `parameters` (in lower case) stand for arguments."""
+
+    name: str
+    parameters: tuple[str, ...]
+    #: By parameter, `SELECT default`.
+    defaults: Mapping[str, ParsedStatement]
+    body: ParsedStatement
+    is_table: bool = False
+
+
 class Catalog(Protocol):
     """The tables, views and models a query may name; names match without regard to case."""
 
@@ -38,6 +50,14 @@ class Catalog(Protocol):
 
     def lookup_view(self, name: str) -> View | None:
         """The view of that name, or None."""
+        ...
+
+    def lookup_macro(self, name: str) -> Macro | None:
+        """The macro of that name, or None."""
+        ...
+
+    def macro_names(self) -> Sequence[str]:
+        """Every macro's name."""
         ...
 
     def lookup_files(

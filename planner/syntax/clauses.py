@@ -66,6 +66,18 @@ class CreateView:
     if_not_exists: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class CreateMacro:
+    """CREATE MACRO name(parameters) AS expression, or AS TABLE query. A parameter may have a default."""
+
+    name: Name
+    parameters: tuple[tuple[Name, Part | None], ...]
+    body: Part
+    is_table: bool
+    or_replace: bool = False
+    if_not_exists: bool = False
+
+
 ObjectKind = OneOf["table", "view", "macro", "type"]
 
 
@@ -292,6 +304,7 @@ class CopyFrom:
 Clauses = (
     CreateTable
     | CreateView
+    | CreateMacro
     | Drop
     | Insert
     | Update

@@ -13,6 +13,7 @@ from tqp.planner.syntax.clauses import (
     ChangeNullable,
     ChangeType,
     ColumnClause,
+    CreateMacro,
     CreateTable,
     CreateView,
     Drop,
@@ -25,7 +26,7 @@ from tqp.planner.syntax.clauses import (
     RenameTable,
 )
 from tqp.planner.syntax.query_grammar import QueryGrammar
-from tqp.planner.syntax.words import COLUMN_NAMES, LABELS
+from tqp.planner.syntax.words import COLUMN_NAMES, FUNCTION_NAMES, LABELS
 
 Item = TypeVar("Item")
 
@@ -100,7 +101,7 @@ class DefinitionGrammar(QueryGrammar):
 
     # CREATE
 
-    def create(self) -> CreateTable | CreateView:
+    def create(self) -> CreateTable | CreateView | CreateMacro:
         """CREATE, behind which stands what is made."""
         self.expect("CREATE")
         or_replace = self.skip("OR", "REPLACE")
@@ -109,7 +110,30 @@ class DefinitionGrammar(QueryGrammar):
             return self._create_table(temporary, or_replace)
         if self.skip("VIEW"):
             return self._create_view(temporary, or_replace)
+        if self.skip_any(("MACRO", "FUNCTION")):
+            return self._create_macro(or_replace)
         self.lacks(f"CREATE {self.tokens.source(self.index).upper()}".strip())
+
+    def _create_macro(self, or_replace: bool) -> CreateMacro:
+        if_not_exists = self._if_not_exists(or_replace)
+        index = self.index
+        self.expect_any(FUNCTION_NAMES | COLUMN_NAMES, "the name of a macro")
+        name = self.name_at(index)
+        parameters = () if self.skip("(", ")") else self.collected(self._parameter_of_macro)
+        self.expect("AS")
+        is_table = self.skip("TABLE")
+        body = self.part(self.query if is_table else self.expression)
+        if self.kind == ",":
+            self.lacks("a macro with several forms")
+        return CreateMacro(name, parameters, body, is_table, or_replace, if_not_exists)
+
+    def _parameter_of_macro(self) -> tuple[Name, Part | None]:
+        name = self.name("a parameter")
+        if self.skip_any((":=", "=>")):
+            return name, self.part(self.expression)
+        if self.kind not in (",", ")"):
+            self.lacks("a type of a parameter")
+        return name, None
 
     def _create_view(self, temporary: bool, or_replace: bool) -> CreateView:
         if_not_exists = self._if_not_exists(or_replace)
@@ -221,7 +245,11 @@ class DefinitionGrammar(QueryGrammar):
     def drop(self) -> Drop:
         """DROP TABLE, VIEW, ..."""
         self.expect("DROP")
-        kind = self._object_kind("DROP")
+        if self.skip_any(("MACRO", "FUNCTION")):
+            self.skip("TABLE")
+            kind: ObjectKind = "macro"
+        else:
+            kind = self._object_kind("DROP")
         if_exists = self.if_exists()
         name = self.qualified_name(f"the name of a {kind}")
         if self.kind == ",":

@@ -26,6 +26,12 @@ class Catalog:
     def lookup_view(self, name: str) -> None:
         return None
 
+    def lookup_macro(self, name: str) -> None:
+        return None
+
+    def macro_names(self) -> Sequence[str]:
+        return ()
+
     def lookup_files(self, paths: Sequence[str], kind: str | None = None, options: object = None) -> None:
         return None
 

@@ -15,10 +15,10 @@ from tqp.core.schema import TableSource
 from tqp.data.sources.base import Source
 from tqp.data.sources.open_files import NamedFiles, OpenFiles
 from tqp.ml.model import Model
-from tqp.planner.catalog_protocol import View
+from tqp.planner.catalog_protocol import Macro, View
 
-#: What names meant when they were looked up: the version of a table or of files, a view, a model, or None for nothing.
-Meanings = dict[tuple[str, str | NamedFiles], int | View | Model | None]
+#: What names meant when they were looked up: the version of a table or of files, a view, a macro, a model, or None for nothing.
+Meanings = dict[tuple[str, str | NamedFiles], int | View | Macro | Model | None]
 
 
 #: No version of anything.
@@ -50,6 +50,17 @@ class Snapshot:
         view = self._view(name.lower())
         self.read["view", name.lower()] = view
         return view
+
+    def lookup_macro(self, name: str) -> Macro | None:
+        """The macro of that name, or None."""
+        macro = self.state.macros.get(name.lower())
+        if macro is not None:
+            self.read["macro", name.lower()] = macro
+        return macro
+
+    def macro_names(self) -> Sequence[str]:
+        """Every macro's name."""
+        return [macro.name for macro in self.state.macros.values()]
 
     def lookup_files(
         self, paths: Sequence[str], kind: FileKind | None = None, options: ReadOptions = NO_OPTIONS
@@ -92,14 +103,16 @@ class Snapshot:
             return self._variables.view(name)
         return view
 
-    def meaning(self, kind: str, name: str | NamedFiles) -> int | View | Model | None:
-        """What a name (of a "table", "view" or "model", in lower case, or of "file"s) stands for: see `Meanings`."""
+    def meaning(self, kind: str, name: str | NamedFiles) -> int | View | Macro | Model | None:
+        """What a name (of a "table", "view", "macro" or "model", in lower case, or of "file"s) stands for: see `Meanings`."""
         table: Source | None
         try:
             if isinstance(name, NamedFiles):
                 table = self._files.get(name)
             elif kind == "view":
                 return self._view(name)
+            elif kind == "macro":
+                return self.state.macros.get(name)
             elif kind == "model":
                 return self.state.models.get(name)
             else:
@@ -128,6 +141,14 @@ class RestrictedSnapshot:
     def lookup_view(self, name: str) -> View | None:
         """The view of that name, or None."""
         return self.snapshot.lookup_view(name)
+
+    def lookup_macro(self, name: str) -> Macro | None:
+        """The macro of that name, or None."""
+        return self.snapshot.lookup_macro(name)
+
+    def macro_names(self) -> Sequence[str]:
+        """Every macro's name."""
+        return self.snapshot.macro_names()
 
     def lookup_files(
         self, paths: Sequence[str], kind: FileKind | None = None, options: ReadOptions = NO_OPTIONS

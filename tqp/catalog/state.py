@@ -10,7 +10,7 @@ from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.data.sources.base import Source
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.ml.model import Model
-from tqp.planner.catalog_protocol import View
+from tqp.planner.catalog_protocol import Macro, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,7 @@ class CatalogState:
 
     tables: Mapping[str, Source] = field(default_factory=dict)
     views: Mapping[str, View] = field(default_factory=dict)
+    macros: Mapping[str, Macro] = field(default_factory=dict)
     models: Mapping[str, Model] = field(default_factory=dict)
 
     def with_table(self, table: Source) -> CatalogState:
@@ -35,6 +36,14 @@ class CatalogState:
     def without(self, name: str) -> CatalogState:
         """Without the table or view of that name, if there is one."""
         return self._replaced(tables=_without(self.tables, name), views=_without(self.views, name))
+
+    def with_macro(self, macro: Macro) -> CatalogState:
+        """With the macro in place of one of its name."""
+        return self._replaced(macros={**self.macros, macro.name.lower(): macro})
+
+    def without_macro(self, name: str) -> CatalogState:
+        """Without the macro of that name, if there is one."""
+        return self._replaced(macros=_without(self.macros, name))
 
     def with_model(self, model: Model) -> CatalogState:
         """With the model in place of one of its name."""

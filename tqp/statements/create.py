@@ -147,6 +147,11 @@ def drop(execution: Execution) -> Result:
     (name,) = clauses.names
 
     def next_state(state: CatalogState) -> CatalogState:
+        if clauses.kind == "macro":
+            if name.text.lower() in state.macros or clauses.if_exists:
+                return state.without_macro(name.text)
+            known = [macro.name for macro in state.macros.values()]
+            raise BindError(f'there is no macro "{name.text}"{nearest(name.text, known)}', name.span)
         found = state.kind_of(name.text)
         if found is None and clauses.if_exists:
             return state

@@ -13,6 +13,7 @@ from tqp.statements.copy import copy_from, copy_to
 from tqp.statements.create import create_table, create_view, drop
 from tqp.statements.describe import describe, show_tables
 from tqp.statements.execution import Execution
+from tqp.statements.macros import create_macro
 from tqp.statements.prepared import deallocate, execute_prepared, prepare
 from tqp.statements.settings import reset_setting, set_setting
 from tqp.statements.transactions import transaction
@@ -20,6 +21,7 @@ from tqp.statements.transactions import transaction
 EXECUTORS: Mapping[type[Any], Callable[[Execution], Result]] = {
     clauses.CreateTable: create_table,
     clauses.CreateView: create_view,
+    clauses.CreateMacro: create_macro,
     clauses.Drop: drop,
     clauses.Alter: alter,
     clauses.Insert: insert,

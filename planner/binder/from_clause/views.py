@@ -13,9 +13,10 @@ from tqp.core.models import ModelSignature
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.core.schema import Field, TableSource
 from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.macros import expanded
 from tqp.planner.binder.scope import ScopeColumn
 from tqp.planner.binder.select.output import BoundQuery
-from tqp.planner.catalog_protocol import Catalog, View
+from tqp.planner.catalog_protocol import Catalog, Macro, View
 from tqp.planner.parse import Span
 
 
@@ -34,7 +35,8 @@ def bind_view(context: BindContext, view: View, span: Span | None) -> BoundQuery
     )
     inner.bind_query = type(context.bind_query)(inner)
     with _pointing_at(view, span):
-        bound = inner.bind_query.bind_lazy(view.query.tree, None)
+        tree = expanded(view.query.tree, context.catalog, view.query.text)
+        bound = inner.bind_query.bind_lazy(tree, None)
     if len(view.columns) > len(bound.columns):
         raise BindError(
             f'view "{view.name}" has {len(view.columns)} names for the {len(bound.columns)} columns of its query',
@@ -73,6 +75,12 @@ class _Inputs:
     def lookup_view(self, name: str) -> View | None:
         found = self.inputs.get(name.lower())
         return found if isinstance(found, View) else self.around.lookup_view(name)
+
+    def lookup_macro(self, name: str) -> Macro | None:
+        return self.around.lookup_macro(name)
+
+    def macro_names(self) -> Sequence[str]:
+        return self.around.macro_names()
 
     def lookup_files(
         self, paths: Sequence[str], kind: FileKind | None = None, options: ReadOptions = NO_OPTIONS

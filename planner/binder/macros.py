@@ -1,0 +1,98 @@
+"""Macros: calls are replaced in the tree before it is bound, each by the macro's expression or query with the arguments in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.planner.binder.select.names import expression_name
+from tqp.planner.catalog_protocol import Catalog, Macro
+from tqp.planner.parse import head_span
+
+#: Macros within macros, at most.
+_DEEPEST = 50
+_PLACES = ("start", "end", "line", "col")
+
+
+def expanded(tree: exp.Expr, catalog: Catalog, text: str) -> exp.Expr:
+    """The tree without calls of macros; itself if there are no macros. `text`: of which it is the tree.
+
+    What is shown without an alias keeps the name that the call gives it.
+    """
+    if not catalog.macro_names():
+        return tree
+    calls = [node for node in tree.find_all(exp.Anonymous) if catalog.lookup_macro(node.name) is not None]
+    if not calls:
+        return tree
+    root = exp.Paren(this=tree.copy())
+    for select in list(root.find_all(exp.Select)):
+        for item in select.expressions:
+            if not isinstance(item, exp.Alias | exp.Star) and item.find(exp.Anonymous) is not None:
+                name = exp.to_identifier(expression_name(text, item), quoted=True)
+                item.replace(exp.Alias(this=item.copy(), alias=name))
+    for _ in range(_DEEPEST):
+        calls = [node for node in root.find_all(exp.Anonymous) if catalog.lookup_macro(node.name) is not None]
+        if not calls:
+            found: exp.Expr = root.this
+            return found
+        for call in reversed(calls):  # arguments before the calls that they stand in
+            macro = catalog.lookup_macro(call.name)
+            assert macro is not None
+            _replace(call, macro)
+    raise BindError("macros call each other without end")
+
+
+def _replace(call: exp.Anonymous, macro: Macro) -> None:
+    body = macro.body.tree.copy()
+    table = call.parent if isinstance(call.parent, exp.Table) else None
+    if macro.is_table != (table is not None):
+        where = "stands in FROM" if macro.is_table else "gives a value, and stands in no FROM"
+        raise BindError(f'the macro "{macro.name}" {where}', head_span(call))
+    for node in body.walk():
+        for key in _PLACES:
+            node.meta.pop(key, None)
+    filled = _filled(body, _arguments(call, macro))
+    if table is not None:
+        alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(macro.name, quoted=True))
+        table.replace(exp.Subquery(this=filled, alias=alias, joins=table.args.get("joins")))
+    else:
+        call.replace(exp.Paren(this=filled.expressions[0].unalias()))
+
+
+def _arguments(call: exp.Anonymous, macro: Macro) -> Mapping[str, exp.Expr]:
+    """What stands for each parameter."""
+    values: dict[str, exp.Expr] = {}
+    for number, argument in enumerate(call.expressions):
+        if isinstance(argument, exp.PropertyEQ | exp.Kwarg):
+            key = argument.this.name.lower()
+            if key not in macro.parameters or key in values:
+                raise BindError(
+                    f'the macro "{macro.name}" has no other parameter "{key}"', head_span(argument)
+                )
+            values[key] = argument.expression
+        elif number < len(macro.parameters):
+            values[macro.parameters[number]] = argument
+        else:
+            raise BindError(
+                f'the macro "{macro.name}" takes {len(macro.parameters)} arguments at most', head_span(call)
+            )
+    for parameter in macro.parameters:
+        default = macro.defaults.get(parameter)
+        if parameter not in values and default is not None:
+            values[parameter] = default.tree.expressions[0].unalias()
+        elif parameter not in values:
+            raise BindError(f'the macro "{macro.name}" needs a value for "{parameter}"', head_span(call))
+    return values
+
+
+def _filled(body: exp.Expr, values: Mapping[str, exp.Expr]) -> exp.Expr:
+    """The body with a value in the place of each parameter."""
+    for column in list(body.find_all(exp.Column)):
+        name = column.name.lower()
+        if name in values and not column.args.get("table"):
+            column.replace(exp.Paren(this=values[name].copy()))
+        elif column.args.get("table") and column.table.lower() in values:
+            raise UnsupportedError(f'fields of the parameter "{column.table}" of a macro are not supported')
+    return body
