@@ -147,15 +147,15 @@ def _tree(body: str) -> str:
 
 
 def _bound(body: str) -> str:
-    return _fenced(explain_logical(bind(QUERY, _architecture()).plan))
+    return _fenced(explain_logical(bind(QUERY, _architecture()._snapshot()).plan))
 
 
 def _optimized(body: str) -> str:
-    return _fenced(explain_logical(optimize(bind(QUERY, _architecture()).plan)))
+    return _fenced(explain_logical(optimize(bind(QUERY, _architecture()._snapshot()).plan)))
 
 
 def _physical(body: str) -> str:
-    return _fenced(explain_physical(plan_physical(optimize(bind(QUERY, _architecture()).plan))))
+    return _fenced(explain_physical(plan_physical(optimize(bind(QUERY, _architecture()._snapshot()).plan))))
 
 
 def _program() -> TensorProgram:
