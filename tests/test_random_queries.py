@@ -293,6 +293,9 @@ def test_an_error_of_what_is_shielded_is_wrong(sql: str, monkeypatch: pytest.Mon
             "SELECT k | extract(doy FROM TRY_CAST(strftime(DATE '2000-01-01', '%A') AS TIMESTAMP_S)) FROM t0",
             "intended",
         ),
+        ("SELECT k, c0, k AS z FROM t0 GROUP BY 1, ROLLUP (z, 2)", "intended"),
+        ("SELECT k + 1, k + 1 FROM t0 GROUP BY GROUPING SETS ((1), (k + 1))", "intended"),
+        ("SELECT k, c0 FROM t0 GROUP BY GROUPING SETS ((1), (2))", "equal"),
     ],
 )
 def test_what_duckdb_answers_otherwise(sql: str, outcome: str) -> None:
@@ -386,6 +389,13 @@ def test_variants_keep_what_calls_say_of_nulls() -> None:
     sql = "SELECT LAG(x, 1 IGNORE NULLS) OVER (ORDER BY y), FIRST_VALUE(x RESPECT NULLS) OVER (ORDER BY y) FROM t"
     tree = parsed(sql)
     assert tree is not None and text_of_tree(tree) == sql
+
+
+def test_a_parameter_is_its_value() -> None:
+    sql = (
+        "SELECT isfinite(CAST($p0 AS DOUBLE)) AS o FROM t0 GROUP BY ROLLUP (isfinite(CAST('1.5' AS DOUBLE)))"
+    )
+    assert judge({"t0": _TABLE}, RandomQuery(sql, {"p0": "1.5"}), {}, False).outcome == "intended"
 
 
 def test_parameters_are_written_in_every_style() -> None:

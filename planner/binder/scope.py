@@ -7,6 +7,7 @@ uses, `SELECT *` in a derived table notwithstanding.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -146,14 +147,28 @@ class Scope:
     uses: list[ColumnUse] | None = None
     open_aggregates: AggregateCollector | None = None  # set while a clause is bound that may hold aggregates
     aliases: Iterable[str] = ()  # of SELECT, in lower case
+    alias_of: Callable[[str, Span | None], Expression] | None = (
+        None  # while a subquery is bound: what an alias is in it
+    )
 
     def outside(self) -> Scope | None:
         """The enclosing query, if there is one, and the CTEs that are defined here: what a query in place of this one sees."""
         return Scope(parent=self.parent, ctes=self.ctes) if self.ctes else self.parent
 
+    @contextmanager
+    def with_aliases(self, alias_of: Callable[[str, Span | None], Expression]) -> Iterator[Scope]:
+        """This scope, in which `alias_of` tells what an alias stands for in a subquery; it may raise BindError."""
+        before, self.alias_of = self.alias_of, alias_of
+        try:
+            yield self
+        finally:
+            self.alias_of = before
+
     def resolve(self, name: str, qualifier: str | None, span: Span | None) -> Expression | None:
-        """The column, here or in an enclosing query (nearest first); None if there is no such column."""
+        """What the name means in a subquery: a column or an alias here, or in an enclosing query; None if there is no such."""
         found = self.resolve_here(name, qualifier, span)
+        if found is None and qualifier is None and self.alias_of is not None and name.lower() in self.aliases:
+            return self.alias_of(name.lower(), span)
         if found is None and self.parent is not None:
             return self.parent.resolve(name, qualifier, span)
         if found is not None:
@@ -257,15 +272,6 @@ class Scope:
         self, name: str, qualifier: str | None, span: Span | None
     ) -> BindError | UnsupportedError:
         """The error for a column that is nowhere, with the nearest names."""
-        around = self.parent if qualifier is None else None
-        while around is not None:
-            if name.lower() in around.aliases:
-                return UnsupportedError(
-                    f'an alias of the query around a subquery ("{name}") is not supported in it; '
-                    "write the expression that it stands for",
-                    span,
-                )
-            around = around.parent
         if qualifier is not None and not self.has_relation(qualifier):
             if any(qualifier.lower() in relation.by_name for relation in self._all_relations()):
                 return UnsupportedError(f'fields of columns ("{qualifier}.{name}") are not supported', span)

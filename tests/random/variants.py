@@ -90,6 +90,36 @@ def with_constant_keys_apart(sql: str) -> str:
     return _transformed(sql, change)
 
 
+def with_equal_keys_as_one(sql: str) -> str:
+    """The query with all keys of grouping sets that stand for the same items of SELECT written in the same way: DuckDB keeps them apart."""
+
+    def change(node: exp.Expr) -> exp.Expr:
+        group = node.args.get("group")
+        if not isinstance(node, exp.Select) or not isinstance(group, exp.Group):
+            return node
+        first: dict[str, exp.Expr] = {}
+        for key in list(_keys_of(group)):
+            plain = key.unnest()
+            place = int(plain.name) - 1 if isinstance(plain, exp.Literal) and not plain.is_string else None
+            named = [each for each in node.expressions if each.alias and each.alias == plain.name]
+            item = node.expressions[place : place + 1] if place is not None else named[:1]
+            text = text_of_tree((item[0].unalias() if item else plain).unnest())
+            same = first.setdefault(text, key)
+            if same is not key:
+                key.replace(same.copy())
+        return node.copy()
+
+    return _transformed(sql, change)
+
+
+def _keys_of(node: exp.Expr) -> Iterator[exp.Expr]:
+    for part in node.expressions:
+        if isinstance(part, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
+            yield from _keys_of(part)
+        else:
+            yield part
+
+
 def with_other_floats(sql: str) -> Iterator[str]:
     """The query with what inexact functions give a bit larger, a bit smaller, with sums in other orders, and other signs of NaNs.
 

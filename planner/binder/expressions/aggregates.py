@@ -97,8 +97,8 @@ class AggregateCollector:
 
     def bind_grouping(self, binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
         """GROUPING(keys), or of all keys without any: a reference to its column."""
-        if self.keys is None or binder.inside_aggregate:
-            where = "an aggregate" if binder.inside_aggregate else "a query without GROUP BY"
+        if not self.keys or binder.inside_aggregate:
+            where = "an aggregate" if binder.inside_aggregate else "a query without keys in GROUP BY"
             raise BindError(f"GROUPING() is not allowed in {where}", span_of(node))
         keys = tuple(map(binder.bind, node.expressions)) if node.expressions else tuple(self.keys)
         for key, written in zip(keys, node.expressions):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +18,7 @@ from tqp.core.datatypes import BLOB, BOOLEAN, NULL, VARCHAR, TypeKind
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.units import UNIT_NAMES
 from tqp.planner.algebra.element_expressions import ElementRef
-from tqp.planner.algebra.expressions import FALSE, TRUE, Call, Expression, Literal
+from tqp.planner.algebra.expressions import FALSE, TRUE, Call, Expression, Literal, Subquery, walk
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import (
     calls,
@@ -155,6 +156,8 @@ class ExpressionBinder:
             return self._alias(name.lower(), span)
         if found is not None:
             self.scope.record_use(found, name, span)
+        elif qualifier is None and self.clause == "SELECT" and name.lower() in self.scope.aliases:
+            raise _not_yet_defined(name, span)
         elif self.scope.parent is not None:
             found = self.scope.parent.resolve(name, qualifier, span)
         return found
@@ -174,12 +177,29 @@ class ExpressionBinder:
                 raise BindError(f'the alias "{name}" may be a key of GROUP BY, and no part of one', span)
             names = list(self.aliases)
             if names.index(name) >= names.index(self._open_aliases[-1]):
-                raise BindError(f'the alias "{name}" is used before it is defined', span)
+                raise _not_yet_defined(name, span)
         self._open_aliases.append(name)
         try:
             return self.bind_item(self.aliases[name], span)
         finally:
             self._open_aliases.pop()
+
+    def around_subquery(self) -> AbstractContextManager[Scope]:
+        """The scope for a subquery of the clause, which may use the aliases that the clause may use."""
+        return self.scope.with_aliases(self._alias_in_subquery)
+
+    def _alias_in_subquery(self, name: str, span: Span | None) -> Expression:
+        if name not in self.aliases:
+            raise _not_yet_defined(name, span)
+        bound = self._alias(name, span)
+        keys = self.keys_before_aliases
+        if keys is not None and bound not in keys:
+            raise BindError(f'a subquery of HAVING cannot use "{name}", which is no group key', span)
+        if any(isinstance(part, Subquery) for part in walk(bound)):
+            raise BindError(f'a subquery cannot use "{name}", which stands for a subquery', span)
+        if self.windows is not None and self.windows.is_in(bound):
+            raise BindError(f'a subquery cannot use "{name}", which stands for a window function', span)
+        return bound
 
     def bind_item(self, item: Item, span: Span | None) -> Expression:
         """What an alias or a star stands for."""
@@ -386,6 +406,11 @@ _FEATURES: dict[type, str] = {
 }
 
 Handler = Callable[[ExpressionBinder, Any], Expression]  # each takes the class of node it stands under
+
+
+def _not_yet_defined(alias: str, span: Span | None) -> BindError:
+    return BindError(f'the alias "{alias}" is used before it is defined', span)
+
 
 _HANDLERS: dict[type, Handler] = {
     exp.Column: ExpressionBinder._column,

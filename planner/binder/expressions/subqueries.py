@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 def bind_scalar(binder: ExpressionBinder, node: exp.Expr) -> Expression:
     """(SELECT one column)."""
     span = span_of(node)
-    bound = binder.context.bind_query.bind_exact(node, binder.scope)
+    with binder.around_subquery() as scope:
+        bound = binder.context.bind_query.bind_exact(node, scope)
     if len(bound.plan.schema) != 1:
         raise BindError(
             f"a subquery used as a value must have one column, and this has {len(bound.plan.schema)}", span
@@ -46,7 +47,8 @@ def bind_exists(binder: ExpressionBinder, node: exp.Exists | exp.Anonymous) -> E
     query = node.this if isinstance(node, exp.Exists) else node.expressions[0]
     if not isinstance(query, (exp.Query, exp.Values)):
         raise UnsupportedError("EXISTS over a list is not supported", span_of(node))
-    return Exists(binder.context.bind_query.bind_any_columns(query, binder.scope))
+    with binder.around_subquery() as scope:
+        return Exists(binder.context.bind_query.bind_any_columns(query, scope))
 
 
 def bind_in(binder: ExpressionBinder, operand: exp.Expr, query: exp.Expr, span: Span | None) -> Expression:
@@ -85,7 +87,8 @@ def _quantified(
     span: Span | None,
 ) -> Expression:
     operands = [binder.bind_flexible(node) for node in nodes]
-    plan = binder.context.bind_query.bind_exact(query, binder.scope).plan
+    with binder.around_subquery() as scope:
+        plan = binder.context.bind_query.bind_exact(query, scope).plan
     return quantified_over(binder.context, function, is_all, operands, plan, span)
 
 

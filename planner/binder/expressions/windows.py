@@ -11,7 +11,7 @@ from sqlglot import exp
 from tqp.core.datatypes import BIGINT, DataType
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression, Literal, SortKey
+from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression, Literal, SortKey, read_ids
 from tqp.planner.algebra.logical_plan import LogicalPlan, Window
 from tqp.planner.algebra.window_calls import WHOLE_PARTITION, WindowCall
 from tqp.planner.binder.context import BindContext
@@ -72,6 +72,11 @@ class WindowCollector:
         if made is None:
             made = calls[call] = self.context.new_field(call.function, call.data_type)
         return ColumnRef.of(made)
+
+    def is_in(self, expression: Expression) -> bool:
+        """Does it hold the values of a call?"""
+        made = {field.id for calls in self.calls.values() for field in calls.values()}
+        return not made.isdisjoint(read_ids(expression))
 
     def rewritten(self, rewriter: GroupedRewriter) -> None:
         """Make the calls some over the groups of the block."""

@@ -58,6 +58,8 @@ def expanded_condition(context: BindContext, scope: Scope, node: exp.Expr) -> ex
     if not calls:
         return node
     copies = [tree for tree, _ in _copies(context, scope, node, calls)]
+    if not copies:
+        raise BindError("COLUMNS(...) means none of the columns of FROM", span_of(node))
     condition = copies[0]
     for each in copies[1:]:
         condition = exp.And(this=condition, expression=each)
@@ -118,9 +120,9 @@ def _unpacked(
     for call in _calls(node):
         if is_unpacked(call):
             columns = [column.node for column in _chosen(context, scope, call)]
-            if len(columns) > 1 and call.arg_key != "expressions":
+            if len(columns) != 1 and call.arg_key != "expressions":
                 raise BindError(
-                    "*COLUMNS(...) of several columns stands among arguments only", head_span(call)
+                    "*COLUMNS(...) of any but one column stands among arguments only", head_span(call)
                 )
             call.replace(columns if call.arg_key == "expressions" else columns[0])
         else:
@@ -179,7 +181,7 @@ def _chosen(context: BindContext, scope: Scope, call: exp.Anonymous) -> list[_Ch
         groups = meant(item.name)
         if groups is not None:
             chosen.append(_Chosen(item.name, _node_of(scope, item, call), groups))
-    if not chosen:
+    if not chosen and star is None:
         raise BindError("COLUMNS(...) means none of the columns of FROM", span)
     return chosen
 
@@ -242,14 +244,22 @@ def _by_lambda(context: BindContext, node: exp.Lambda) -> Callable[[str], Sequen
             decisive = isinstance(part, exp.Or)
             return decisive if decisive in sides else None if None in sides else not decisive
         if isinstance(part, (*_PATTERNS, exp.Escape)) and is_parameter(_subject(part)):
+<<<<<<< HEAD
             return _matches(part, name, partial(_computed, context))
+=======
+            return _matches(part, name, lambda constant: _constant_text(value_of(constant, name), constant))
+        value = value_of(part, name)
+        return None if value is None else bool(value)
+
+    def value_of(part: exp.Expr, name: str) -> object:
+>>>>>>> 6700464 (A subquery may use the aliases of the query around it, which go before columns further out)
         written = part.transform(
             lambda each: exp.Literal.string(name) if is_parameter(each) else each, copy=True
         )
         value = fold(settle(ExpressionBinder(context, Scope(), "COLUMNS").bind_flexible(written)))
         if not isinstance(value, Literal):
             raise UnsupportedError("this lambda in COLUMNS is not supported", span_of(node))
-        return None if value.value is None else bool(value.value)
+        return value.value
 
     return lambda name: (name,) if holds(node.this, name) else None
 
@@ -260,6 +270,7 @@ def _subject(node: exp.Expr) -> exp.Expr:
     return subject
 
 
+<<<<<<< HEAD
 def _matches(node: exp.Expr, name: str, text_of: Callable[[exp.Expr], str | None]) -> bool | None:
     """Whether a name has the pattern that stands in the predicate, which may be negated; None for a NULL there."""
     if isinstance(node, exp.Not):
@@ -271,6 +282,17 @@ def _matches(node: exp.Expr, name: str, text_of: Callable[[exp.Expr], str | None
     pattern = text_of(node.expression)
     if pattern is None or escape is None:
         return None
+=======
+def _matches(node: exp.Expr, name: str, constant: Callable[[exp.Expr], str] | None = None) -> bool:
+    """Whether a name has the pattern that stands in the predicate, which may be negated; `constant` computes what a lambda says."""
+    constant = constant or _written_text
+    if isinstance(node, exp.Not):
+        return not _matches(node.this, name, constant)
+    escape = ""
+    if isinstance(node, exp.Escape):
+        escape, node = constant(node.expression), node.this
+    pattern = constant(node.expression)
+>>>>>>> 6700464 (A subquery may use the aliases of the query around it, which go before columns further out)
     if isinstance(node, exp.Glob):
         raise UnsupportedError("GLOB patterns are not supported; use LIKE", span_of(node))
     expression = pattern if isinstance(node, exp.SimilarTo) else like_expression(pattern, escape)
@@ -278,6 +300,7 @@ def _matches(node: exp.Expr, name: str, text_of: Callable[[exp.Expr], str | None
     return found != bool(node.args.get("negate"))
 
 
+<<<<<<< HEAD
 def _written(node: exp.Expr) -> str | None:
     """The text of a literal: behind a star nothing else may stand."""
     inner = node.unnest()
@@ -294,3 +317,14 @@ def _computed(context: BindContext, node: exp.Expr) -> str | None:
     if not isinstance(value, Literal):
         raise UnsupportedError("this pattern for names of columns is not supported", span_of(node))
     return None if value.value is None else str(value.value)
+=======
+def _written_text(node: exp.Expr) -> str:
+    inner = node.unnest()
+    return _constant_text(inner.name if inner.is_string else None, node)
+
+
+def _constant_text(value: object, node: exp.Expr) -> str:
+    if not isinstance(value, str):
+        raise BindError("the pattern for names of columns must be a constant text", span_of(node))
+    return value
+>>>>>>> 6700464 (A subquery may use the aliases of the query around it, which go before columns further out)

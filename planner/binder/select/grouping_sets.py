@@ -119,7 +119,10 @@ def _with_subqueries(calls: Mapping[AggregateCall, Field]) -> list[Expression]:
 def _source(
     context: BindContext, plan: LogicalPlan, values: Sequence[Expression]
 ) -> tuple[LogicalPlan, dict[Expression, ColumnRef]]:
-    """The plan with a column for each of the values, and these columns."""
+    """The plan with a column for each of the values, and these columns.
+
+    The projection also where it adds none: a CTE below may yet get columns, which these rows do not have.
+    """
     own = {field.id for field in plan.schema}
     columns: dict[Expression, ColumnRef] = {}
     made: dict[Expression, Field] = {}
@@ -129,8 +132,6 @@ def _source(
         elif value not in made:
             made[value] = context.new_field("key", value.data_type)
             columns[value] = ColumnRef.of(made[value])
-    if not made:
-        return plan, columns
     outputs = (*map(ColumnRef.of, plan.schema), *made)
     return Project(plan, (*plan.schema, *made.values()), outputs), columns
 

@@ -37,5 +37,5 @@ def expand_items(context: BindContext, scope: Scope, nodes: Sequence[exp.Expr]) 
             name = node.name if is_path(written) else alias
             items.append(Item(node, alias, name, is_aliased=alias is not None))
     if not items:
-        raise BindError("SELECT without anything to select")
+        raise BindError("SELECT without anything to select: EXCLUDE leaves no column", span_of(nodes[0]))
     return items

@@ -45,10 +45,7 @@ def star_items(scope: Scope, node: exp.Expr) -> Iterator[Item]:
     for name, written in renamed.items():
         _check_known(scope, name, written.this.table or qualifier, written)
     _check_apart(("EXCLUDE", {name for _, name in excluded}), ("REPLACE", replaced), ("RENAME", renamed))
-    kept = list(scope.star(qualifier, span, excluded))
-    if not kept:
-        raise BindError("* EXCLUDE leaves no column", span)
-    for name, column in kept:
+    for name, column in scope.star(qualifier, span, excluded):
         replacement = replaced.get(name.lower())
         label = _label(scope, renamed.get(name.lower()), column)
         is_renamed = label is not None
