@@ -28,6 +28,7 @@ from tests.random.medians import medians_through_doubles
 from tests.random.possible_answers import Effect, effect_of_failures, may_raise
 from tests.random.queries import RandomQuery
 from tests.random.tables import RandomTable
+from tests.random.templates import INEXACT_AGGREGATES
 from tests.random.tokens import order_of, shape_of, text_of, tokens_of
 from tests.random.variants import (
     with_constant_keys_apart,
@@ -52,7 +53,9 @@ _STATIC_MESSAGES = (
 _ABSOLUTE_TOLERANCE = 1e-9
 #: Sums, whose last digits come of the order of rows where they are of DOUBLEs.
 _EXTREMES = frozenset("min max least greatest".split())
-_SUMS = frozenset("sum avg mean variance var_pop var_samp stddev stddev_pop stddev_samp".split())
+_SUMS = INEXACT_AGGREGATES.union(
+    "sum avg mean variance var_pop var_samp stddev stddev_pop stddev_samp".split()
+)
 _DIFFERENCES_OF_INSTANTS = frozenset(("date_diff", "datediff", "date_sub", "datesub"))
 #: Windows may hold these, and then depend on which of the rows that tie comes first.
 _PLACES_OF_ROWS = frozenset(

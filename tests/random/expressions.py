@@ -257,5 +257,6 @@ _CONSTANTS: dict[str, Sequence[object]] = {
     "decimal_type": DECIMALS,
     "float_type": ("FLOAT", "DOUBLE", "DOUBLE"),
     "timestamp_type": TIMESTAMPS,
+    "fraction": (0, 0.25, 0.5, 0.9, 1),
     "array": ("[1, 2]::FLOAT[2]", "[0.5, -1]::FLOAT[2]", "NULL::FLOAT[2]"),
 }

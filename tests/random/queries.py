@@ -14,6 +14,7 @@ from random import Random
 from tests.random.expressions import Column, Expressions, Scope
 from tests.random.relations import Relations
 from tests.random.tables import RandomTable
+from tests.random.templates import TAKES_ONE_VALUE
 from tests.random.tokens import text_of, tokens_of
 
 #: Of windows that order rows by all their columns.
@@ -271,14 +272,16 @@ class Queries:
             group = ", ".join(f"o{index}" for index, item in enumerate(items) if item in keys) or hidden
         else:
             group = ", ".join((*keys, hidden) if not windows and random.random() < 0.15 else keys) or hidden
-        if not windows and form >= 0.2 and random.random() < 0.25:
+        in_sets = form >= 0.2 and random.random() < 0.25
+        if in_sets and not windows and not any(map(TAKES_ONE_VALUE.search, items)):
             group = self._sets(group.split(", ") if form < 0.45 else [*keys] or [hidden])
             numbers = [place for place, family in enumerate(families) if family == "int"]
             places = [place for place in numbers if items[place] not in keys]
             if places and keys:
                 bits = random.sample(keys, random.randint(1, len(keys)))
                 items[random.choice(places)] = f"grouping({', '.join(bits)})"
-        return f"SELECT {_named(items)}{relations} GROUP BY {group}{self._having(inner, keys, computed, 0.3)}"
+        having = self._having(inner, () if in_sets else keys, computed, 0.3)
+        return f"SELECT {_named(items)}{relations} GROUP BY {group}{having}"
 
     def _sets(self, keys: Sequence[str]) -> str:
         """GROUPING SETS, ROLLUP or CUBE of the keys, or of some beside the others."""

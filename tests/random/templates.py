@@ -6,6 +6,7 @@ whose last digits differ between engines are rounded.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 
 from tests.random.values import FAMILY_OF
@@ -46,6 +47,22 @@ INEXACT = frozenset(
 )
 #: LIKE and ILIKE, of which there are templates.
 _LIKES = frozenset(("~~", "~~*"))
+#: Aggregates that take one of several rows, which are of one value here, and those whose text or list depends on the order of rows.
+_OF_ONE_VALUE = frozenset(
+    "any_value first last mode arg_min arg_max arg_min_null arg_max_null string_agg".split()
+)
+#: How those are written that a group of several values would leave open.
+TAKES_ONE_VALUE = re.compile(
+    r"\b(any_value|arbitrary|first|last|mode|arg_?\w*|\w+_by|\w+_agg|group_concat|listagg)\("
+)
+_LEFT_OUT = frozenset(
+    "count_star list approx_count_distinct approx_quantile sum_no_overflow arg_min_nulls_last arg_max_nulls_last mad".split()
+)
+#: Aggregates whose last digits come of the order of rows; of one, or of two arguments.
+INEXACT_AGGREGATES = frozenset(
+    "fsum favg kahan_sum sumkahan sem skewness kurtosis kurtosis_pop entropy corr covar_pop covar_samp regr_avgx regr_avgy "
+    "regr_sxx regr_syy regr_sxy regr_slope regr_intercept regr_r2".split()
+)
 _FAMILY_OF_PARAMETER = {"INTEGERS": "int", "ANY": "any"}
 
 TEMPLATES: dict[str, tuple[str, ...]] = {
@@ -157,6 +174,8 @@ def _function_templates() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[s
                 for each in overload.parameters
             ):
                 continue  # in DuckDB they come with an extension
+            if any(isinstance(each, DataType) and each.is_nested for each in overload.parameters):
+                continue
             parameters = _parameters(overload, main_spelling(name))
             call = f"{name}({', '.join(parameters)})"
             if not name.isidentifier():
@@ -171,16 +190,22 @@ def _function_templates() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[s
             scalars[family].append(rounded)
     for name in aggregate_names():
         main = main_spelling(name)
-        for overload in aggregate_overloads(name) or ():
-            family = _result_family(overload)
-            parameter = _parameters(overload, main)[0]
-            if main == "any_value":
-                parameter = "{key}"
-            elif parameter == "{float}" and main not in ("min", "max", "count", "median"):
-                parameter = "{exact}"
-            aggregates[family].append(
-                f"{name}({{distinct}}{parameter})" if main != "any_value" else f"{name}({parameter})"
-            )
+        for overload in aggregate_overloads(name) or () if main not in _LEFT_OUT else ():
+            first, *others = _parameters(overload, main)
+            if main in _OF_ONE_VALUE:
+                first = "{key}"
+            elif first == "{float}" and main not in ("min", "max", "count", "median"):
+                first = "{exact}"
+            others = ["{exact}" if each == "{float}" else each for each in others]
+            if main.startswith("quantile"):
+                others = ["{fraction}"]
+            elif main == "string_agg":
+                others = ["', '" for _ in others]
+            if main == "quantile_cont" and first != "{exact}":
+                continue  # DuckDB computes these through DOUBLEs
+            family = "str" if main == "string_agg" else _result_family(overload)
+            distinct = "" if main in _OF_ONE_VALUE or others else "{distinct}"
+            aggregates[family].append(f"{name}({distinct}{', '.join((first, *others))})")
     aggregates["int"] += ["count(*)", "count_if({bool})", "count(DISTINCT {any})"]
     return {key: tuple(value) for key, value in scalars.items()}, {
         key: tuple(value) for key, value in aggregates.items()

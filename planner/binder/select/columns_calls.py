@@ -244,22 +244,14 @@ def _by_lambda(context: BindContext, node: exp.Lambda) -> Callable[[str], Sequen
             decisive = isinstance(part, exp.Or)
             return decisive if decisive in sides else None if None in sides else not decisive
         if isinstance(part, (*_PATTERNS, exp.Escape)) and is_parameter(_subject(part)):
-<<<<<<< HEAD
             return _matches(part, name, partial(_computed, context))
-=======
-            return _matches(part, name, lambda constant: _constant_text(value_of(constant, name), constant))
-        value = value_of(part, name)
-        return None if value is None else bool(value)
-
-    def value_of(part: exp.Expr, name: str) -> object:
->>>>>>> 6700464 (A subquery may use the aliases of the query around it, which go before columns further out)
         written = part.transform(
             lambda each: exp.Literal.string(name) if is_parameter(each) else each, copy=True
         )
         value = fold(settle(ExpressionBinder(context, Scope(), "COLUMNS").bind_flexible(written)))
         if not isinstance(value, Literal):
             raise UnsupportedError("this lambda in COLUMNS is not supported", span_of(node))
-        return value.value
+        return None if value.value is None else bool(value.value)
 
     return lambda name: (name,) if holds(node.this, name) else None
 
@@ -270,7 +262,6 @@ def _subject(node: exp.Expr) -> exp.Expr:
     return subject
 
 
-<<<<<<< HEAD
 def _matches(node: exp.Expr, name: str, text_of: Callable[[exp.Expr], str | None]) -> bool | None:
     """Whether a name has the pattern that stands in the predicate, which may be negated; None for a NULL there."""
     if isinstance(node, exp.Not):
@@ -282,17 +273,6 @@ def _matches(node: exp.Expr, name: str, text_of: Callable[[exp.Expr], str | None
     pattern = text_of(node.expression)
     if pattern is None or escape is None:
         return None
-=======
-def _matches(node: exp.Expr, name: str, constant: Callable[[exp.Expr], str] | None = None) -> bool:
-    """Whether a name has the pattern that stands in the predicate, which may be negated; `constant` computes what a lambda says."""
-    constant = constant or _written_text
-    if isinstance(node, exp.Not):
-        return not _matches(node.this, name, constant)
-    escape = ""
-    if isinstance(node, exp.Escape):
-        escape, node = constant(node.expression), node.this
-    pattern = constant(node.expression)
->>>>>>> 6700464 (A subquery may use the aliases of the query around it, which go before columns further out)
     if isinstance(node, exp.Glob):
         raise UnsupportedError("GLOB patterns are not supported; use LIKE", span_of(node))
     expression = pattern if isinstance(node, exp.SimilarTo) else like_expression(pattern, escape)
@@ -300,7 +280,6 @@ def _matches(node: exp.Expr, name: str, constant: Callable[[exp.Expr], str] | No
     return found != bool(node.args.get("negate"))
 
 
-<<<<<<< HEAD
 def _written(node: exp.Expr) -> str | None:
     """The text of a literal: behind a star nothing else may stand."""
     inner = node.unnest()
@@ -317,14 +296,3 @@ def _computed(context: BindContext, node: exp.Expr) -> str | None:
     if not isinstance(value, Literal):
         raise UnsupportedError("this pattern for names of columns is not supported", span_of(node))
     return None if value.value is None else str(value.value)
-=======
-def _written_text(node: exp.Expr) -> str:
-    inner = node.unnest()
-    return _constant_text(inner.name if inner.is_string else None, node)
-
-
-def _constant_text(value: object, node: exp.Expr) -> str:
-    if not isinstance(value, str):
-        raise BindError("the pattern for names of columns must be a constant text", span_of(node))
-    return value
->>>>>>> 6700464 (A subquery may use the aliases of the query around it, which go before columns further out)
