@@ -243,11 +243,12 @@ def _by_lambda(context: BindContext, node: exp.Lambda) -> Callable[[str], Sequen
             sides = (holds(part.this, name), holds(part.expression, name))
             decisive = isinstance(part, exp.Or)
             return decisive if decisive in sides else None if None in sides else not decisive
-        if isinstance(part, (*_PATTERNS, exp.Escape)) and is_parameter(_subject(part)):
-            return _matches(part, name, partial(_computed, context))
+        is_pattern = isinstance(part, (*_PATTERNS, exp.Escape)) and is_parameter(_subject(part))
         written = part.transform(
             lambda each: exp.Literal.string(name) if is_parameter(each) else each, copy=True
         )
+        if is_pattern:
+            return _matches(written, name, partial(_computed, context))
         value = fold(settle(ExpressionBinder(context, Scope(), "COLUMNS").bind_flexible(written)))
         if not isinstance(value, Literal):
             raise UnsupportedError("this lambda in COLUMNS is not supported", span_of(node))
