@@ -80,6 +80,24 @@ def test_parameters_of_statements() -> None:
             con.sql("CREATE VIEW v AS SELECT ?", [1])
 
 
+def test_summarize() -> None:
+    """As DuckDB's but for what is estimated there."""
+    rows = "SELECT i, i % 7 AS g, 's' || (i % 5) AS s, DATE '2024-01-01' + (i % 30)::INTEGER AS dt, i % 2 = 0 AS b, CASE WHEN i % 3 > 0 THEN i END AS n FROM range(1000) r(i)"
+    exact = ("column_name", "column_type", "min", "max", "avg", "count", "null_percentage")
+    with duckdb.connect() as oracle, tqp.connect() as con:
+        for engine in (oracle, con):
+            engine.execute(f"CREATE TABLE t AS {rows}; CREATE TABLE e(a INT, s VARCHAR)")
+        for statement in ("SUMMARIZE t", "SUMMARIZE e", f"SUMMARIZE {rows}"):
+            expected, found = oracle.execute(statement), con.sql(statement)
+            assert [column[0] for column in expected.description] == list(found.columns)
+            assert [str(column[1]) for column in expected.description] == [str(each) for each in found.types]
+            places = [found.columns.index(name) for name in exact]
+            pick = [[row[place] for place in places] for row in found.fetchall()]
+            assert pick == [[row[place] for place in places] for row in expected.fetchall()]
+        row = dict(zip(found.columns, con.sql("SUMMARIZE t").fetchall()[1], strict=True))
+        assert (row["approx_unique"], row["q25"], row["q50"], row["q75"]) == (7, "1", "3", "5")
+
+
 def test_errors_point_at_the_statement() -> None:
     with tqp.connect() as con:
         con.sql("CREATE TABLE orders(a INT)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from tqp.core.datatypes import DataType, TypeKind
-from tqp.core.definitions import ColumnDefinition, TableDefinition
+from tqp.core.definitions import ColumnDefinition, TableDefinition, quoted
 from tqp.core.errors import UnsupportedError
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.syntax.clauses import Describe, Part, ShowTables
@@ -14,6 +14,8 @@ from tqp.statements.execution import Execution, listed
 
 _TEXT = pa.string()
 _DESCRIPTION = [(name, _TEXT) for name in ("column_name", "column_type", "null", "key", "default", "extra")]
+#: What SUMMARIZE calls the rows that it reads.
+_ALL = '"%all"'
 _NAMES = [("name", _TEXT)]
 
 
@@ -27,7 +29,14 @@ def describe(execution: Execution) -> Result:
     query = command.query(clauses.query) if is_query else command.query("FROM", clauses.query)
     found = execution.session.queries.describe(query, execution.state, execution.variables, execution.params)
     if clauses.summarize:
-        raise UnsupportedError("SUMMARIZE is not supported")
+        selects = " UNION ALL ".join(map(_summary, found.names, found.types))
+        pieces: list[str | Part] = [
+            f"WITH {_ALL} AS (",
+            *([] if is_query else ["FROM"]),
+            clauses.query,
+            f") {selects}",
+        ]
+        return execution.rows(command.query(*pieces), execution.state)
     definition = None if is_query else _definition(execution, clauses.query)
     rows = []
     for place, (name, data_type) in enumerate(zip(found.names, found.types, strict=True)):
@@ -35,6 +44,38 @@ def describe(execution: Execution) -> Result:
         null = "YES" if column.nullable else "NO"
         rows.append((name, type_name(data_type), null, _key(definition, name), column.default, None))
     return listed(_DESCRIPTION, rows)
+
+
+def _summary(name: str, data_type: DataType) -> str:
+    """The query for the row that SUMMARIZE gives of a column. Quantiles are exact, as is the number of distinct values."""
+    column = quoted(name)
+    is_date = data_type.is_timestamp or data_type.kind is TypeKind.DATE
+    values = {
+        "min": f"CAST(min({column}) AS VARCHAR)",
+        "max": f"CAST(max({column}) AS VARCHAR)",
+        "approx_unique": f"count(DISTINCT {column})",
+        "avg": _text(f"avg({column})", data_type.is_numeric or is_date),
+        "std": _text(f"stddev({column})", data_type.is_numeric),
+    }
+    for percent in (25, 50, 75):
+        quantile = f"quantile_cont({column}, {percent / 100})"
+        if is_date:
+            quantile = f"quantile_disc({column}, {percent / 100})"
+        values[f"q{percent}"] = _text(f"CAST({quantile} AS {data_type})", data_type.is_numeric or is_date)
+    values["count"] = "count(*)"
+    missing = f"100.0 * (count(*) - count({column})) / nullif(count(*), 0)"
+    values["null_percentage"] = f"CAST({missing} AS DECIMAL(9, 2))"
+    described = {"column_name": _literal(name), "column_type": _literal(type_name(data_type))}
+    items = (f"{value} AS {quoted(key)}" for key, value in {**described, **values}.items())
+    return f"SELECT {', '.join(items)} FROM {_ALL}"
+
+
+def _text(expression: str, there_is: bool) -> str:
+    return f"CAST({expression if there_is else 'NULL'} AS VARCHAR)"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def type_name(data_type: DataType) -> str:
