@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tqp.core.datatypes import BIGINT
-from tqp.core.errors import BindError
+from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.functions.declaration import NullRule, scalar
 from tqp.planner.functions.ranges import Range, Ranges
@@ -30,6 +30,8 @@ def _check_order(arguments: Sequence[Expression]) -> None:
     """The words behind a list that is sorted."""
     for argument in arguments[1:]:
         word = argument.value if isinstance(argument, Literal) else None
+        if isinstance(argument, Literal) and word is None:
+            raise UnsupportedError("NULL as the order of list_sort() is not supported")
         if not isinstance(word, str) or word.upper() not in _ORDERS:
             raise BindError(
                 "the order of list_sort() is a constant: 'ASC' or 'DESC', then 'NULLS FIRST' or 'NULLS LAST'"

@@ -11,6 +11,7 @@ from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.data.column import Column
 from tqp.data.encoding.columns import encode_column
 from tqp.data.results.to_arrow import column_to_arrow
+from tqp.data.results.to_python import python_values
 
 CPU = torch.device("cpu")
 UTC = datetime.UTC
@@ -277,3 +278,19 @@ def test_dictionaries_of_many_chunks() -> None:
     column = encode(pa.chunked_array(chunks))
     assert column_to_arrow("x", column).to_pylist() == expected
     assert column.facts.dictionary_size == len({word for word in expected if word})
+
+
+def test_bytes_that_are_no_text_may_be_frequent() -> None:
+    column = encode(pa.array([b"\xff\x00", b"\xff\x00", b"ab", None]))
+    assert python_values(column) == [b"\xff\x00", b"\xff\x00", b"ab", None]
+
+
+def test_lists_and_structs_keep_their_values_in_any_slicing() -> None:
+    values = [[{"a": 1, "b": ["x", None]}], [], None, [None, {"a": None, "b": []}], [{"a": 3, "b": None}]]
+    array = pa.array(values)
+    for start in range(len(values) + 1):
+        assert python_values(encode(array.slice(start))) == values[start:]
+        chunks = pa.chunked_array([array.slice(0, start), array.slice(start)])
+        column = encode(chunks)
+        assert python_values(column) == values
+        assert column_to_arrow("x", column).to_pylist() == values

@@ -104,6 +104,8 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 #: Any family can look like this; {same} is an expression of the same family.
+_NESTED = (TypeKind.LIST, TypeKind.STRUCT)
+
 GENERAL = (
     *("CASE WHEN {bool} THEN {same} END", "CASE WHEN {bool} THEN {same} ELSE {same} END"),
     "CASE WHEN {bool} THEN {literal} WHEN {bool} THEN {same} END",
@@ -120,6 +122,16 @@ GENERAL = (
         "({subquery})",
     ),
     *("CASE WHEN {bool} THEN {guarded} END", "({same})", "CASE WHEN NULL THEN {same} ELSE {same} END"),
+    # nested values
+    *("[{same}, {same}][{small}]", "([{same}, NULL] || [{same}])[{small}]", "({'a': {same}, 'b': {any}}).a"),
+    *("list_sort([{same}, {same}, {same}])[2]", "list_reverse_sort([{same}, {same}], 'NULLS FIRST')[1]"),
+    *(
+        "list_filter([{same}, {same}], lambda e: e IS NOT NULL)[1]",
+        "[[{same}], [{same}, {same}]][2][{small}]",
+    ),
+    "list_transform([{same}, {same}], lambda e, place: {'e': e, 'p': place})[{small}].e",
+    *("list_reverse([{same}, {same}])[1:2][{small}]", "flatten([[{same}], NULL, [{same}]])[{small}]"),
+    *("list_min([{same}, {same}])", "list_max([{same}, {same}])"),
 )
 
 PREDICATES = (
@@ -157,6 +169,13 @@ PREDICATES = (
     *("({str} {not}ILIKE {pattern})", "({str} SIMILAR TO {regex})", "({str} LIKE {pattern} ESCAPE {escape})"),
     *("(({x}, {int}) = ({x}, {small}))", "(({x}, {int}) {not}IN (({x}, {small}), ({x_literal}, {int})))"),
     *("({not}EXISTS ({exists}))", "({x} {not}IN ({x_rows}))", "({x} {compare} ({x_subquery}))"),
+    *("([{x}, {x}] {compare} [{x}, {x}])", "({'a': {x}, 'b': {int}} {compare} {'a': {x}, 'b': {int}})"),
+    *(
+        "list_contains([{x}, {x}], {x})",
+        "([{x}] IS {not}DISTINCT FROM [{x}])",
+        "({x} {order} {quantifier} ([{x}, {x}]))",
+    ),
+    *("(list_position([{x}, {x}], {x}) = {small})", "(len(list_distinct([{x}, {x}])) = {small})"),
     *("({x} {order} {quantifier} ({x_rows}))", "({str} {compare} {any})", "({any} {compare} {any})"),
 )
 
@@ -174,8 +193,11 @@ def _function_templates() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[s
                 for each in overload.parameters
             ):
                 continue  # in DuckDB they come with an extension
-            if any(isinstance(each, DataType) and each.is_nested for each in overload.parameters):
-                continue
+            if any(
+                isinstance(each, DataType) and each.kind in _NESTED
+                for each in (*overload.parameters, overload.result)
+            ):
+                continue  # see the templates of nested values
             parameters = _parameters(overload, main_spelling(name))
             call = f"{name}({', '.join(parameters)})"
             if not name.isidentifier():
@@ -206,6 +228,7 @@ def _function_templates() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[s
             family = "str" if main == "string_agg" else _result_family(overload)
             distinct = "" if main in _OF_ONE_VALUE or others else "{distinct}"
             aggregates[family].append(f"{name}({distinct}{', '.join((first, *others))})")
+    aggregates["int"] += ["len(list({any}))", "list_unique(list({any}))", "list_sum(list({int}))"]
     aggregates["int"] += ["count(*)", "count_if({bool})", "count(DISTINCT {any})"]
     return {key: tuple(value) for key, value in scalars.items()}, {
         key: tuple(value) for key, value in aggregates.items()

@@ -258,6 +258,6 @@ def _frequent(
     """The frequent ones of the values, which so many of `num_rows` hold, and the share of each."""
     places = frequent_places(counts)
     texts = [
-        text.decode() if data_type.is_string else text for text in values.take(pa.array(places)).to_pylist()
+        text.decode() if data_type == VARCHAR else text for text in values.take(pa.array(places)).to_pylist()
     ]
     return tuple(zip(texts, (counts[places] / num_rows).tolist(), strict=True))
