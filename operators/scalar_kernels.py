@@ -13,6 +13,7 @@ from tqp.operators.numbers.integers import INTEGER_KERNELS
 from tqp.operators.numbers.math import MATH_KERNELS
 from tqp.operators.numbers.random_numbers import RANDOM_KERNELS
 from tqp.operators.numbers.wide_forms import fix_form
+from tqp.operators.strings.digits import DIGIT_KERNELS
 from tqp.operators.strings.functions import STRING_KERNELS
 from tqp.operators.temporal.date_parts import DATE_PART_KERNELS
 from tqp.operators.temporal.date_spans import SPAN_KERNELS
@@ -31,6 +32,7 @@ _KERNELS: dict[str, Overload] = {
     **FORMAT_KERNELS,
     **INTERVAL_KERNELS,
     **STRING_KERNELS,
+    **DIGIT_KERNELS,
     **VECTOR_KERNELS,
     **LIST_KERNELS,
     **FUNCTION_KERNELS,

@@ -277,6 +277,8 @@ def cases() -> Iterator[Case]:
 
 def _of_overload(name: str, overload: Overload) -> Iterator[Case]:
     written = tuple(reversed(overload.parameters)) if overload.swapped else overload.parameters
+    if any(_is(each, TypeKind.LIST) or _is(each, TypeKind.STRUCT) for each in written):
+        return  # there are no edges of nested types
     for types in _concrete(written):
         places = [f"{{{place}}}" for place in range(len(types))]
         if name in _INFIX and len(types) > 1:

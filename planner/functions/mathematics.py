@@ -11,11 +11,12 @@ MATHEMATICS = (
     *(
         scalar(name, "DOUBLE -> DOUBLE")
         for name in (
-            "sqrt cbrt exp ln log2 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh degrees radians even"
+            "sqrt cbrt exp ln log2 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh degrees radians even cot gamma lgamma"
         ).split()
     ),
     scalar("log10", "DOUBLE -> DOUBLE", "log: DOUBLE -> DOUBLE"),
     *(scalar(names, "DOUBLE DOUBLE -> DOUBLE") for names in ("log", "power pow", "atan2")),
+    scalar("nextafter", "DOUBLE DOUBLE -> DOUBLE", "FLOAT FLOAT -> FLOAT"),
     scalar("signbit", "FLOAT -> BOOLEAN", "DOUBLE -> BOOLEAN"),
     scalar("is_nan", "isnan: FLOAT -> BOOLEAN", "isnan: DOUBLE -> BOOLEAN"),
     scalar("is_inf", "isinf: FLOAT -> BOOLEAN", "isinf: DOUBLE -> BOOLEAN"),

@@ -139,4 +139,14 @@ TEXT = (
     scalar("translate", "VARCHAR VARCHAR VARCHAR -> VARCHAR"),
     scalar("concat", is_call=True, null=NullRule.NEVER),
     scalar("concat_ws", is_call=True, null=NullRule.FIRST),
+    *(
+        scalar(
+            names,
+            *(f"{each} -> VARCHAR" for each in ("VARCHAR", "BLOB", "BIGINT", "UBIGINT", "HUGEINT")),
+            bends=False,
+        )
+        for names in ("hex to_hex", "bin to_binary")
+    ),
+    scalar("base64 to_base64", "BLOB -> VARCHAR", bends=False),
+    scalar("encode", "VARCHAR -> BLOB", bends=False),
 )

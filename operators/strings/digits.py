@@ -1,0 +1,107 @@
+"""Bytes and numbers as digits: hex, bin and base64."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.errors import ExecutionError
+from tqp.core.memory_budget import reserve
+from tqp.data.strings import Strings
+from tqp.operators.kernel import Kernel, Overload
+from tqp.operators.numbers import wide
+from tqp.operators.strings.layout import compact, total_length
+
+_INT32_MAX = 2**31 - 1
+_HEX = b"0123456789ABCDEF"
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
+
+
+@lru_cache
+def _characters(text: bytes, device: torch.device) -> Tensor:
+    """uint8: the bytes of a text."""
+    return torch.frombuffer(bytearray(text), dtype=torch.uint8).to(device)
+
+
+def digits_of_bytes(strings: Strings, bits: int) -> Strings:
+    """Each byte as digits of so many bits (1 or 4), the first digit being the highest."""
+    per_byte = 8 // bits
+    _check_length(strings, per_byte)
+    reserve(9 * per_byte * total_length(strings))
+    written = compact(strings)
+    shifts = torch.arange(8 - bits, -1, -bits, device=written.data.device)
+    digits = (written.data.to(torch.int64).unsqueeze(1) >> shifts) & ((1 << bits) - 1)
+    data = torch.index_select(_characters(_HEX, digits.device), 0, digits.reshape(-1))
+    return Strings(written.starts * per_byte, written.lengths * per_byte, data)
+
+
+def digits_of_integers(values: Tensor, bits: int, is_wide: bool) -> Strings:
+    """Integers [n] or [n, 2] in two's complement, as digits of so many bits (1 or 4), without zeros before.
+
+    `is_wide`: negative numbers have 128 bits, not 64.
+    """
+    if wide.is_wide(values) or is_wide:
+        words = wide.widen(values)
+    else:
+        words = values.reshape(-1, 1).to(torch.int64)
+    shifts = torch.arange(64 - bits, -1, -bits, device=words.device)
+    digits = ((words.unsqueeze(2) >> shifts) & ((1 << bits) - 1)).reshape(words.shape[0], -1)
+    width = digits.shape[1]
+    zeros_before = (
+        ((digits != 0).cumsum(1) == 0).sum(1).clamp(max=width - 1)
+    )  # the last digit is always shown
+    data = torch.index_select(_characters(_HEX, digits.device), 0, digits.reshape(-1))
+    starts = torch.arange(words.shape[0], device=words.device) * width + zeros_before
+    return Strings(starts, (width - zeros_before).to(torch.int32), data)
+
+
+def base64(strings: Strings) -> Strings:
+    """Each three bytes as four characters; `=` for what is missing at the end of a row."""
+    _check_length(strings, 2)
+    lengths = strings.lengths.to(torch.int64)
+    sizes = torch.div(lengths + 2, 3, rounding_mode="floor") * 4
+    starts, total = sizes.cumsum(0) - sizes, int(sizes.sum())
+    reserve(8 * 8 * total)
+    rows = torch.repeat_interleave(
+        torch.arange(strings.num_rows, device=sizes.device), sizes, output_size=total
+    )
+    place = torch.arange(total, device=sizes.device) - torch.index_select(starts, 0, rows)
+    first, within = torch.div(place, 4, rounding_mode="floor") * 3, place % 4
+    source, length = torch.index_select(strings.starts, 0, rows), torch.index_select(lengths, 0, rows)
+    word = torch.zeros_like(place)
+    for offset in range(3):
+        at = first + offset
+        is_there = at < length
+        byte = torch.index_select(strings.data, 0, (source + at) * is_there) if strings.data.shape[0] else at
+        word = (word << 8) | byte.to(torch.int64) * is_there
+    code = (word >> (18 - 6 * within)) & 63
+    code = torch.where(first + within <= length, code, 64)
+    data = torch.index_select(_characters(_BASE64, code.device), 0, code)
+    return Strings(starts, sizes.to(torch.int32), data)
+
+
+def _check_length(strings: Strings, factor: int) -> None:
+    if strings.num_rows and int(strings.lengths.max()) * factor > _INT32_MAX:
+        raise ExecutionError("the digits of a string are longer than 2 GiB, the limit of one string")
+
+
+def _digits(bits: int) -> Overload:
+    def resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
+        (source,) = argument_types
+        if source.is_integer:
+            is_wide = source.kind is TypeKind.HUGEINT
+            return Kernel(lambda values: digits_of_integers(values, bits, is_wide), accepts_wide=True)
+        return Kernel(lambda strings: digits_of_bytes(strings, bits))
+
+    return resolve
+
+
+DIGIT_KERNELS: dict[str, Overload] = {
+    "hex": _digits(4),
+    "bin": _digits(1),
+    "base64": lambda *_: Kernel(base64),
+    "encode": lambda *_: Kernel(lambda strings: strings),
+}
