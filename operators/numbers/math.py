@@ -419,7 +419,7 @@ def _round_integers(
 
 
 def _cotangent(angles: Tensor) -> Tensor:
-    return torch.where(angles == 0, torch.inf, torch.tan(angles).reciprocal())
+    return torch.tan(angles).reciprocal()
 
 
 def _log_gamma(values: Tensor) -> Tensor:
