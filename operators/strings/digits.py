@@ -43,10 +43,12 @@ def digits_of_integers(values: Tensor, bits: int, is_wide: bool) -> Strings:
 
     `is_wide`: negative numbers have 128 bits, not 64.
     """
+    if values.dim() == 0:  # a constant
+        values = values.reshape(1)
     if wide.is_wide(values) or is_wide:
         words = wide.widen(values)
     else:
-        words = values.reshape(-1, 1).to(torch.int64)
+        words = values.unsqueeze(1).to(torch.int64)
     shifts = torch.arange(64 - bits, -1, -bits, device=words.device)
     digits = ((words.unsqueeze(2) >> shifts) & ((1 << bits) - 1)).reshape(words.shape[0], -1)
     width = digits.shape[1]

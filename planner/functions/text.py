@@ -65,6 +65,8 @@ def _pattern(name: str, operator: str) -> ScalarFunction:
     return scalar(name, *lines, raises=_escaped, work=Work.SEARCH, selectivity=0.07, infix=infix)
 
 
+_WITH_DIGITS = ("VARCHAR", "BIGINT", "UBIGINT", "HUGEINT")
+
 TEXT = (
     _pattern("like", "~~"),
     _pattern("ilike", "~~*"),
@@ -139,14 +141,8 @@ TEXT = (
     scalar("translate", "VARCHAR VARCHAR VARCHAR -> VARCHAR"),
     scalar("concat", is_call=True, null=NullRule.NEVER),
     scalar("concat_ws", is_call=True, null=NullRule.FIRST),
-    *(
-        scalar(
-            names,
-            *(f"{each} -> VARCHAR" for each in ("VARCHAR", "BLOB", "BIGINT", "UBIGINT", "HUGEINT")),
-            bends=False,
-        )
-        for names in ("hex to_hex", "bin to_binary")
-    ),
+    scalar("hex to_hex", *(f"{each} -> VARCHAR" for each in (*_WITH_DIGITS, "BLOB")), bends=False),
+    scalar("bin to_binary", *(f"{each} -> VARCHAR" for each in _WITH_DIGITS), bends=False),
     scalar("base64 to_base64", "BLOB -> VARCHAR", bends=False),
     scalar("encode", "VARCHAR -> BLOB", bends=False),
 )

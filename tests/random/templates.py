@@ -43,7 +43,7 @@ _CONSTANTS: dict[str, dict[int, str]] = {
 }
 #: Functions of DOUBLEs whose last digits differ between engines.
 INEXACT = frozenset(
-    "sqrt cbrt exp ln log log10 log2 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh degrees radians power atan2".split()
+    "sqrt cbrt exp ln log log10 log2 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh degrees radians power atan2 cot gamma lgamma".split()
 )
 #: LIKE and ILIKE, of which there are templates.
 _LIKES = frozenset(("~~", "~~*"))
