@@ -229,6 +229,8 @@ class PossibleAnswers(Interpreter):
         return super()._call(call, rows, outer)
 
     def aggregate(self, call: AggregateCall, values: list[Any]) -> Any:
+        if len(call.arguments) > 1 or call.order:
+            raise TooLongError("aggregates of several arguments are not interpreted")
         try:
             return self._kernels.aggregate(call, values)
         except ExecutionError:
