@@ -11,7 +11,7 @@ import pytest
 
 import tqp
 import tqp.compiler as compiler_module
-import tqp.connection as connection_module
+import tqp.queries as queries_module
 from tests.oracle import assert_same_rows
 from tqp.data.encoding import value_dictionary
 from tqp.data.sources.base import Source
@@ -169,7 +169,7 @@ def test_planning_reads_no_values(monkeypatch: pytest.MonkeyPatch) -> None:
         return planned
 
     for module, step in (
-        (connection_module, connection_module.bind),
+        (queries_module, queries_module.bind),
         (compiler_module, compiler_module.optimize),
         (compiler_module, compiler_module.plan_physical),
     ):
