@@ -50,7 +50,7 @@ def digits_of_integers(values: Tensor, bits: int, is_wide: bool) -> Strings:
     else:
         words = values.unsqueeze(1).to(torch.int64)
     shifts = torch.arange(64 - bits, -1, -bits, device=words.device)
-    digits = ((words.unsqueeze(2) >> shifts) & ((1 << bits) - 1)).reshape(words.shape[0], -1)
+    digits = ((words.unsqueeze(2) >> shifts) & ((1 << bits) - 1)).flatten(1)
     width = digits.shape[1]
     zeros_before = (
         ((digits != 0).cumsum(1) == 0).sum(1).clamp(max=width - 1)
