@@ -98,7 +98,6 @@ _EMPTY = RandomTable("t1", _TABLE.columns, ())
         ),
         ("FROM t1 WHERE (FROM VALUES (1) WHERE t1.k > 1 AND 'x')", "equal"),
         ("SELECT arg_min(k, c0::INTEGER) FROM t0 WHERE k = 1 AND c0 IS NULL", "equal"),
-        ("SELECT arg_min(a.k, a.k // 2) FROM t0 a FULL JOIN t1 b ON a.c0 = b.k GROUP BY a.k", "not judged"),
         ("SELECT []::FLOAT[2] FROM t1", "intended"),
         ("SELECT strftime('%d', DATE '2000-01-01') FROM t0 GROUP BY ('%d', k)", "intended"),
         (
