@@ -257,7 +257,9 @@ def _frequent(
 ) -> tuple[tuple[str | bytes, float], ...]:
     """The frequent ones of the values, which so many of `num_rows` hold, and the share of each."""
     places = frequent_places(counts)
+    # whether it is UTF-8 is asked of the whole column, later
     texts = [
-        text.decode() if data_type == VARCHAR else text for text in values.take(pa.array(places)).to_pylist()
+        text.decode(errors="replace") if data_type == VARCHAR else text
+        for text in values.take(pa.array(places)).to_pylist()
     ]
     return tuple(zip(texts, (counts[places] / num_rows).tolist(), strict=True))

@@ -54,7 +54,9 @@ class PandasSource(Source):
         return self._frame.iloc[:, position] if copy is None else copy
 
     def _type_at(self, position: int) -> DataType:
-        known = _type_of_dtype(self._dtypes[position])
+        dtype = self._dtypes[position]
+        # a categorical is looked at itself: its dtype holds the categories, which are to be hashed only if they are text
+        known = None if hasattr(dtype, "categories") else _type_of_dtype(dtype)
         return known or type_of_values(self._convert(position), self.column_names[position])
 
     def _encode(self, position: int) -> Column:
