@@ -70,6 +70,10 @@ class Catalog(Protocol):
         """
         ...
 
+    def query_time(self) -> int:
+        """When the query, or the transaction around it, began: microseconds since 1970 at UTC."""
+        ...
+
     def table_names(self) -> Sequence[str]:
         """Every table's and view's name, for the "did you mean" of an error."""
         ...

@@ -41,6 +41,8 @@ SPECIAL_FORMS = (
     "pi",
     "enum_first",
     "enum_last",
+    *"now today current_date get_current_timestamp transaction_timestamp".split(),
+    *"current_localtime current_localtimestamp".split(),
     "ml_predict",
     "ml_predict_proba",
     *" ".join(ELEMENT_FUNCTIONS.values()).split(),

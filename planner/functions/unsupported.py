@@ -7,7 +7,6 @@ from tqp.core.errors import UnsupportedError
 _NESTED = ("list_", "array_", "struct_", "map_", "json", "union_", "variant_")
 _KINDS = {
     "try": "TRY",
-    **dict.fromkeys(("now", "today", "current_date", "get_current_timestamp"), "the time of the query"),
     **dict.fromkeys(("random", "setseed", "uuid", "gen_random_uuid"), "randomness"),
     "fill": "a window function",
     **dict.fromkeys(("grouping", "grouping_id"), "GROUPING SETS"),
@@ -33,7 +32,7 @@ regexp_split_to_array regexp_split_to_table remap_struct replace_type reservoir_
 round_even roundbankers row_to_json session_user set_bit setval sha1 sha256 shobj_description sleep_ms
 stats str_split_regex string_split_regex strip_accents substring_grapheme switch time_bucket
 timetz_byte_comparable timezone timezone_hour timezone_minute to_aggregate_state to_base to_json
-to_timestamp transaction_timestamp try_strptime txid_current unbin unhex unpivot_list url_decode
+to_timestamp try_strptime txid_current unbin unhex unpivot_list url_decode
 url_encode user uuid_extract_timestamp uuid_extract_version uuidv4 uuidv7 vector_type version
 vertex_extract write_log
 """.split()

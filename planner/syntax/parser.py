@@ -37,6 +37,25 @@ def _parse_named_placeholder(parser: DuckDBParser) -> exp.Expr | None:
     return node
 
 
+#: What is a function without parentheses.
+_CLOCK_WORDS: dict[str, type[exp.Expr]] = {
+    "CURRENT_DATE": exp.CurrentDate,
+    "CURRENT_TIME": exp.CurrentTime,
+    "CURRENT_TIMESTAMP": exp.CurrentTimestamp,
+    "LOCALTIME": exp.Localtime,
+    "LOCALTIMESTAMP": exp.Localtimestamp,
+}
+
+
+def _parse_clock_word(parser: DuckDBParser) -> exp.Expr | None:
+    """The word with its position, as its name is what was written; current_date() is a call."""
+    word = parser._prev
+    if parser._curr.token_type is TokenType.L_PAREN:
+        parser._retreat(parser._index - 1)
+        return parser._parse_function_call(optional_parens=False)
+    return parser.expression(_CLOCK_WORDS[word.text.upper()]()).update_positions(word)
+
+
 #: Key in the meta of a DataType: the place of its first character. It is no part of what the tree around covers.
 TYPE_START = "type_start"
 #: Key in the meta of an Array: it is written `ARRAY[1]`, not `[1]`.
@@ -81,6 +100,10 @@ class Parser(OperatorParser):
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         name: DuckDBParser.FUNCTION_PARSERS[name] for name in _FUNCTIONS_WITH_GRAMMAR
+    }
+    NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+        **DuckDBParser.NO_PAREN_FUNCTION_PARSERS,
+        **dict.fromkeys(_CLOCK_WORDS, _parse_clock_word),
     }
     PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = {
         **DuckDBParser.PLACEHOLDER_PARSERS,

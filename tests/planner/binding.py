@@ -127,6 +127,9 @@ class FakeCatalog:
     def lookup_files(self, paths: Sequence[str], kind: str | None = None, options: object = None) -> None:
         return None
 
+    def query_time(self) -> int:
+        return 0
+
     def table_names(self) -> Sequence[str]:
         return list(self.tables)
 

@@ -35,6 +35,9 @@ class Catalog:
     def lookup_files(self, paths: Sequence[str], kind: str | None = None, options: object = None) -> None:
         return None
 
+    def query_time(self) -> int:
+        return 0
+
     def table_names(self) -> Sequence[str]:
         return tuple(self.tables)
 

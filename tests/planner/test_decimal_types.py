@@ -54,6 +54,9 @@ class _NoTables:
     def lookup_files(self, paths: Sequence[str], kind: str | None = None, options: object = None) -> None:
         return None
 
+    def query_time(self) -> int:
+        return 0
+
     def table_names(self) -> list[str]:
         return []
 

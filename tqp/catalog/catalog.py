@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import gc
 import threading
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import torch
 
@@ -106,6 +108,7 @@ class Catalog:
             if self._before is not None:
                 raise BindError("a transaction has begun already; COMMIT or ROLLBACK ends it")
             self._before = self.state
+            self.state = replace(self.state, began=time.time_ns() // 1000)
 
     def end(self, keep: bool) -> None:
         """End the transaction, and `keep` its changes or take them back, as where it has failed.
@@ -121,8 +124,7 @@ class Catalog:
                 )
             before, failed = self._before, self._failed
             self._before, self._failed = None, False
-            if failed or not keep:
-                self._set(before)
+            self._set(before if failed or not keep else replace(self.state, began=None))
 
     def close(self) -> None:
         """Forget everything."""

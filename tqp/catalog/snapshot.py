@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +18,8 @@ from tqp.data.sources.open_files import NamedFiles, OpenFiles
 from tqp.ml.model import Model
 from tqp.planner.catalog_protocol import Macro, View
 
-#: What names meant when they were looked up: the version of a table or of files, a view, a macro, a model, or None for nothing.
+#: What names meant when they were looked up: the version of a table or of files, a view, a macro, a model, or None for nothing;
+#: and the time, under "clock".
 Meanings = dict[tuple[str, str | NamedFiles], int | View | Macro | Model | None]
 
 
@@ -35,6 +37,7 @@ class Snapshot:
         self.state = state
         self._files, self._open_files, self._variables = files.tables(), files, variables
         self._system: dict[str, Source] = {}
+        self._time = time.time_ns() // 1000 if state.began is None else state.began
         self.read: Meanings = {}
 
     def lookup(self, name: str) -> TableSource | None:
@@ -73,6 +76,11 @@ class Snapshot:
             self._files = {**self._files, named: self._open_files.open(named)}
         self.read["file", named] = self.meaning("file", named)
         return self._files[named]
+
+    def query_time(self) -> int:
+        """Microseconds since 1970. A program for it is kept no longer than it is the time, within a transaction."""
+        self.read["clock", ""] = self._time
+        return self._time
 
     def table_names(self) -> Sequence[str]:
         """The names of tables and views as they were given."""
@@ -115,6 +123,8 @@ class Snapshot:
                 return self.state.macros.get(name)
             elif kind == "model":
                 return self.state.models.get(name)
+            elif kind == "clock":
+                return self._time
             else:
                 table = self._table(name)
         except BindError:  # a variable that is no table
@@ -156,6 +166,10 @@ class RestrictedSnapshot:
         """The files of these names; see `Catalog`."""
         table = self.snapshot.lookup_files(paths, kind, options)
         return None if table is None else self.restricted.get(table, table)
+
+    def query_time(self) -> int:
+        """Microseconds since 1970; see `Snapshot`."""
+        return self.snapshot.query_time()
 
     def table_names(self) -> Sequence[str]:
         """The names of tables and views as they were given."""

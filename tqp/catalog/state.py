@@ -17,13 +17,15 @@ from tqp.planner.catalog_protocol import Macro, View
 class CatalogState:
     """Everything by its name in lower case. Tables and views share their names.
 
-    `tables`: registered ones, and those that statements made (`StoredTable`).
+    `tables`: registered ones, and those that statements made (`StoredTable`). `began`: when the transaction around it began, in
+    microseconds since 1970; None outside of one.
     """
 
     tables: Mapping[str, Source] = field(default_factory=dict)
     views: Mapping[str, View] = field(default_factory=dict)
     macros: Mapping[str, Macro] = field(default_factory=dict)
     models: Mapping[str, Model] = field(default_factory=dict)
+    began: int | None = None
 
     def with_table(self, table: Source) -> CatalogState:
         """With the table in place of a table or view of its name."""

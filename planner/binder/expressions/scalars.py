@@ -32,6 +32,7 @@ from tqp.planner.binder.expressions import (
 from tqp.planner.binder.expressions.aggregates import AggregateCollector
 from tqp.planner.binder.expressions.arrays import array_of
 from tqp.planner.binder.expressions.cases import make_case
+from tqp.planner.binder.expressions.clock import CLOCK_WORDS, bind_clock_word
 from tqp.planner.binder.expressions.coercion import cast_to, compare, condition_of, folded
 from tqp.planner.binder.expressions.intervals import interval_from, to_interval_cast
 from tqp.planner.binder.expressions.literals import bind_number, bind_placeholder, signed_number
@@ -382,18 +383,13 @@ _ARITHMETIC: dict[type, tuple[str, str]] = {
 }
 _LIKES: dict[type, tuple[str, str]] = {exp.Like: ("~~", "LIKE"), exp.ILike: ("~~*", "ILIKE")}
 
-_CLOCK = "the time of the query ({}) is not supported; pass the value as a parameter"
 _FEATURES: dict[type, str] = {
     exp.Map: "maps are not supported",
     exp.Lambda: "lambda functions are not supported",
     exp.Glob: "GLOB patterns are not supported; use LIKE",
     exp.Collate: "collations are not supported",
     exp.AtTimeZone: "AT TIME ZONE is not supported",
-    exp.CurrentDate: _CLOCK.format("CURRENT_DATE"),
-    exp.CurrentTimestamp: _CLOCK.format("CURRENT_TIMESTAMP"),
-    exp.CurrentTime: _CLOCK.format("CURRENT_TIME"),
-    exp.Localtime: _CLOCK.format("LOCALTIME"),
-    exp.Localtimestamp: _CLOCK.format("LOCALTIMESTAMP"),
+    exp.CurrentTime: "CURRENT_TIME, which has a time zone, is not supported; LOCALTIME has none",
     exp.Star: "* in this place is not supported",
     exp.Kwarg: "named arguments are not supported",
     exp.PropertyEQ: "named arguments are not supported",
@@ -458,4 +454,5 @@ _HANDLERS: dict[type, Handler] = {
     exp.Substring: special_forms.bind_substring,
     exp.StrPosition: special_forms.bind_position,
     exp.Trim: special_forms.bind_trim,
+    **dict.fromkeys(CLOCK_WORDS, bind_clock_word),
 }

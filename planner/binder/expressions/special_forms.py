@@ -15,6 +15,7 @@ from tqp.core.units import PART_NAMES
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.binder.expressions.arrays import bind_array_value
 from tqp.planner.binder.expressions.cases import make_case
+from tqp.planner.binder.expressions.clock import CLOCK_FORMS
 from tqp.planner.binder.expressions.coercion import (
     as_text,
     cast_to,
@@ -227,6 +228,7 @@ _Bind = Callable[["ExpressionBinder", _Nodes, Span | None], Expression]
 _SPECIAL_FORMS: dict[str, tuple[_Bind, int, int | None]] = {
     **NESTED_FORMS,
     **ELEMENT_FORMS,
+    **CLOCK_FORMS,
     "coalesce": (_coalesce, 1, None),
     "ifnull": (_coalesce, 1, None),
     "nullif": (_nullif, 2, 2),

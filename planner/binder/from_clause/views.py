@@ -87,6 +87,9 @@ class _Inputs:
     ) -> TableSource | None:
         return self.around.lookup_files(paths, kind, options)
 
+    def query_time(self) -> int:
+        return self.around.query_time()
+
     def table_names(self) -> Sequence[str]:
         return [*self.inputs, *self.around.table_names()]
 
