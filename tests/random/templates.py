@@ -100,7 +100,13 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     ),
     "tz": ("CAST({ts} AS TIMESTAMPTZ)", "TRY_CAST({str} AS TIMESTAMPTZ)", "CAST({date} AS TIMESTAMPTZ)"),
     "interval": ("({interval} + {interval})", "({interval} * {small})", "({ts} - {ts})", "TRY_CAST({str} AS INTERVAL)", "(- {interval})"),
-    "bool": ("CAST({int} AS BOOLEAN)", "TRY_CAST({any} AS BOOLEAN)", "xor({int}, {int}) = {small}"),
+    "bool": (
+        "CAST({int} AS BOOLEAN)",
+        "TRY_CAST({any} AS BOOLEAN)",
+        "xor({int}, {int}) = {small}",
+        "today() > {date}",
+        "{date} <= current_date",
+    ),
 }  # fmt: skip
 
 #: Any family can look like this; {same} is an expression of the same family.
