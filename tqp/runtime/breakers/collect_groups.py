@@ -158,7 +158,7 @@ class CollectGroups(Breaker):
             words = [word for key, codes in zip(keys, packed, strict=True) for word in _key_words(key, codes)]
             ids, first_rows, count = group_ids.group_ids_of_columns(words)
         else:
-            ids = torch.zeros(frame.num_rows, dtype=torch.int64, device=self.device)
+            ids = torch.zeros(1, dtype=torch.int64, device=self.device).expand(frame.num_rows)
             first_rows, count = ids[:1], 1
         chosen = take_frame(Frame(frame.num_rows, keys), first_rows).columns
         grouped = GroupedRows(frame, ids, count)
