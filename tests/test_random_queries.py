@@ -443,7 +443,7 @@ def test_every_construct_is_made(construct: str, queries: list[str]) -> None:
 @pytest.fixture(scope="module")
 def queries() -> list[str]:
     tables = [random_tables(Random(f"tables {index}")) for index in range(50)]
-    return [random_query(Random(f"query {index}"), tables[index % 50]).sql for index in range(4000)]
+    return [random_query(Random(f"query {index}"), tables[index % 50]).sql for index in range(20_000)]
 
 
 def test_every_kind_of_table_is_made() -> None:

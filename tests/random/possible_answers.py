@@ -20,6 +20,7 @@ from tests.random.constants import Kernels, TooLongError
 from tests.reference_plan import Interpreter, Row, all_of, any_of
 from tqp.core.datatypes import BOOLEAN, VARCHAR, DataType, TypeKind
 from tqp.core.errors import Error, ExecutionError
+from tqp.planner.algebra.asof import AsofJoin
 from tqp.planner.algebra.element_expressions import OverElements
 from tqp.planner.algebra.expressions import (
     AggregateCall,
@@ -37,6 +38,7 @@ from tqp.planner.algebra.expressions import (
     read_ids,
     walk,
 )
+from tqp.planner.algebra.leaves import WorkingRows
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
@@ -47,6 +49,8 @@ from tqp.planner.algebra.logical_plan import (
     Shared,
     Window,
 )
+from tqp.planner.algebra.recursive import Recursive
+from tqp.planner.algebra.unnest import Unnest
 from tqp.planner.bind import bind
 from tqp.planner.binder.query import BoundQuery, QueryBinder
 from tqp.planner.functions.constant_folding import fold
@@ -126,8 +130,8 @@ class PossibleAnswers(Interpreter):
     # plans
 
     def run(self, plan: LogicalPlan, outer: Row) -> list[Row]:
-        if isinstance(plan, Window):
-            raise TooLongError("window functions are not run row by row")
+        if isinstance(plan, (Window, AsofJoin, Recursive, Unnest, WorkingRows)):
+            raise TooLongError(f"{type(plan).__name__} is not run row by row")
         if self._substitutes is None and isinstance(plan, Filter):
             below, filters = plan.input, conjuncts(plan.condition)
             while outputs := _passed_on(below):  # what the condition reads may be of several tables below
