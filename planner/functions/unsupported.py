@@ -9,8 +9,7 @@ _KINDS = {
     "try": "TRY",
     **dict.fromkeys(("random", "setseed", "uuid", "gen_random_uuid"), "randomness"),
     "fill": "a window function",
-    **dict.fromkeys(("grouping", "grouping_id"), "GROUPING SETS"),
-    **dict.fromkeys(("map",), "a nested value"),
+    "map": "a nested value",
 }
 _PREFIXES = ("pg_", "has_", "enum_", "icu_", "collate_", "st_", "inet_", "current_")
 _NAMES = frozenset(

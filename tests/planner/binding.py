@@ -108,12 +108,11 @@ class FakeTable:
     def dictionary_encode(self, name: str) -> None: ...
 
 
-class FakeCatalog:
-    def __init__(self) -> None:
-        self.tables = {name: FakeTable(name, columns) for name, columns in TABLES.items()}
+class NoTables:
+    """A catalog with nothing in it, which others widen."""
 
-    def lookup(self, name: str) -> FakeTable | None:
-        return self.tables.get(name.lower())
+    def lookup(self, name: str) -> Any:
+        return None
 
     def lookup_view(self, name: str) -> None:
         return None
@@ -131,13 +130,24 @@ class FakeCatalog:
         return 0
 
     def table_names(self) -> Sequence[str]:
-        return list(self.tables)
+        return ()
 
     def lookup_model(self, name: str) -> None:
         return None
 
     def model_names(self) -> Sequence[str]:
         return ()
+
+
+class FakeCatalog(NoTables):
+    def __init__(self) -> None:
+        self.tables = {name: FakeTable(name, columns) for name, columns in TABLES.items()}
+
+    def lookup(self, name: str) -> FakeTable | None:
+        return self.tables.get(name.lower())
+
+    def table_names(self) -> Sequence[str]:
+        return list(self.tables)
 
 
 def bound(query: str, parameters: Any = None, catalog: FakeCatalog | None = None) -> BoundStatement:

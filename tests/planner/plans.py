@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 
+from tests.planner.binding import NoTables
 from tests.reference_plan import MemoryTable
 from tqp.planner.algebra.logical_plan import LogicalPlan
 from tqp.planner.algebra.node import walk_plan
@@ -14,7 +15,7 @@ from tqp.planner.optimizer import optimize
 from tqp.planner.rules.context import OptimizerContext
 
 
-class Catalog:
+class Catalog(NoTables):
     """The tables of a test, by name."""
 
     def __init__(self, tables: Sequence[MemoryTable]) -> None:
@@ -23,29 +24,8 @@ class Catalog:
     def lookup(self, name: str) -> MemoryTable | None:
         return self.tables.get(name.lower())
 
-    def lookup_view(self, name: str) -> None:
-        return None
-
-    def lookup_macro(self, name: str) -> None:
-        return None
-
-    def macro_names(self) -> Sequence[str]:
-        return ()
-
-    def lookup_files(self, paths: Sequence[str], kind: str | None = None, options: object = None) -> None:
-        return None
-
-    def query_time(self) -> int:
-        return 0
-
     def table_names(self) -> Sequence[str]:
         return tuple(self.tables)
-
-    def lookup_model(self, name: str) -> None:
-        return None
-
-    def model_names(self) -> Sequence[str]:
-        return ()
 
 
 def example_tables(seed: int) -> list[MemoryTable]:

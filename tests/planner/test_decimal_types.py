@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import duckdb
 import pytest
 
+from tests.planner.binding import NoTables
 from tqp.core.errors import BindError
 from tqp.planner.bind import bind
 
@@ -38,35 +39,6 @@ _EXPRESSIONS = [
 ]
 
 
-class _NoTables:
-    def lookup(self, name: str) -> None:
-        return None
-
-    def lookup_view(self, name: str) -> None:
-        return None
-
-    def lookup_macro(self, name: str) -> None:
-        return None
-
-    def macro_names(self) -> Sequence[str]:
-        return ()
-
-    def lookup_files(self, paths: Sequence[str], kind: str | None = None, options: object = None) -> None:
-        return None
-
-    def query_time(self) -> int:
-        return 0
-
-    def table_names(self) -> list[str]:
-        return []
-
-    def lookup_model(self, name: str) -> None:
-        return None
-
-    def model_names(self) -> list[str]:
-        return []
-
-
 def _query(expression: str, left: str, right: str) -> str:
     return f"SELECT {expression} AS z FROM (SELECT NULL::{left} AS x, NULL::{right} AS y)"
 
@@ -86,7 +58,7 @@ def _oracle(expression: str, pairs: list[tuple[str, str]]) -> Mapping[tuple[str,
 
 def _ours(expression: str, pair: tuple[str, str]) -> str:
     try:
-        return str(bind(_query(expression, *pair), _NoTables()).plan.schema[0].data_type)
+        return str(bind(_query(expression, *pair), NoTables()).plan.schema[0].data_type)
     except BindError:
         return "error"
 
