@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from tqp.core.file_kinds import FileKind
-from tqp.core.models import ModelSignature
+from tqp.core.models import FunctionSignature, ModelSignature
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.core.schema import TableSource
 from tqp.planner.parse import ParsedStatement
@@ -78,10 +78,10 @@ class Catalog(Protocol):
         """Every table's and view's name, for the "did you mean" of an error."""
         ...
 
-    def lookup_model(self, name: str) -> ModelSignature | None:
-        """The model of that name, or None."""
+    def lookup_function(self, name: str) -> ModelSignature | FunctionSignature | None:
+        """The model or Python function of that name, or None."""
         ...
 
-    def model_names(self) -> Sequence[str]:
-        """Every model's name."""
+    def function_names(self) -> Sequence[str]:
+        """Every model's and Python function's name."""
         ...

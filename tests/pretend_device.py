@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import torch
 from torch import Tensor
@@ -237,6 +238,24 @@ def run_registered() -> dict[str, int]:
         )
         assert len(answer.fetchall()) == 1
     return dict(counts)
+
+
+def run_functions() -> list[list[object]]:
+    """What Python functions give for rows of the device, and where they computed."""
+    with tqp.connect(NAME) as connection:
+        connection.sql("CREATE TABLE t AS SELECT i, 'w' || i AS s FROM (VALUES (1), (NULL), (4)) v(i)")
+        connection.create_function("root", torch.sqrt, ["DOUBLE"], "DOUBLE", type="torch")
+        connection.create_function(
+            "device", lambda x: x * 0 + (x.device == _DEVICE), ["INTEGER"], "INTEGER", type="torch"
+        )
+        connection.create_function("upper_s", pc.utf8_upper, ["VARCHAR"], "VARCHAR")
+        connection.create_function(
+            "pair", lambda a, b: [a, b], ["INTEGER", "INTEGER"], "INTEGER[]", type="native"
+        )
+        found = connection.sql(
+            "SELECT root(i), device(i), upper_s(s), pair(i, 2) FROM t WHERE i IS NULL OR i > 1"
+        )
+        return [[*row] for row in found.fetchall()]
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ def test_what_queries_made_of_columns_is_listed_with_its_bytes() -> None:
         connection.sql("SELECT a.s FROM t a JOIN t b USING (k)").fetchall()
         kept = connection.memory().to_arrow().to_pylist()
         assert {(row["column_name"], row["kept"]) for row in kept} >= {("k", "values"), ("s", "values")}
-        assert sum(row["bytes"] for row in kept) == connection.lookup("t").memory_bytes  # type: ignore[union-attr]
+        assert sum(row["bytes"] for row in kept) == connection._snapshot().lookup("t").memory_bytes  # type: ignore[union-attr]
         connection.unregister("T")
         assert connection.memory().fetchall() == []
     with pytest.raises(tqp.BindError, match="closed"):

@@ -54,3 +54,7 @@ def test_tpch(tpch_data: Path, tpch_answers: DuckDBRun, tmp_path: Path) -> None:
 def test_columns_that_are_tensors_of_the_device_stay_there() -> None:
     """What the host reads of them are numbers: bounds, how many differ."""
     assert _run("registered")["longest copy"] <= 8
+
+
+def test_python_functions() -> None:
+    assert _run("functions") == [[None, None, None, None], [2.0, 1, "W4", [4, 2]]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FrameType, TracebackType
 from typing import Self
 
@@ -27,12 +27,12 @@ from tqp.core.arguments import (
 from tqp.core.deep_recursion import call_deep
 from tqp.core.definitions import quoted
 from tqp.core.errors import BindError, nearest
-from tqp.core.schema import TableSource
 from tqp.data.backend import choose_backend, parse_device
 from tqp.data.sources.base import Source
 from tqp.data.sources.make_source import make_source
 from tqp.memory_ledger import ledger
 from tqp.ml.model import Model
+from tqp.ml.python_functions import PythonFunction, make_function
 from tqp.ml.register import Output, make_model
 from tqp.planner.catalog_protocol import View
 from tqp.planner.functions.registry import function_names
@@ -134,10 +134,6 @@ class Connection:
         check_name("a table", name)
         self._catalog.change(lambda state: _without("table", name, state, state.tables))
 
-    def lookup(self, name: str) -> TableSource | None:
-        """The registered table of that name, ignoring case. Raises what keeps it from being read."""
-        return self._catalog.now().lookup(name)
-
     def table_names(self) -> list[str]:
         """Names of the registered tables."""
         return [table.name for table in self._catalog.state.tables.values()]
@@ -169,32 +165,87 @@ class Connection:
         Raises UnsupportedError for a class without converter, BindError for a model whose converted form differs from the
         original, for a name that SQL uses, and for inputs or an output that the model does not have.
         """
-        check_name("a model", name)
         self._catalog.check_open()
-        if name.lower() in function_names():
-            raise BindError(f'"{name}" is a function of SQL; give the model another name')
+        _check_function_name("a model", name)
         made = make_model(
             name, model, inputs, output, sample, self._device, target, bf16=self._ml_precision == "bf16"
         )
-        self._catalog.change(lambda state: state.with_model(made))
+        self._catalog.change(lambda state: state.with_function(made))
         return self
 
     def unregister_model(self, name: str) -> None:
         """Forget the model. Raises BindError if there is none of that name."""
         check_name("a model", name)
-        self._catalog.change(lambda state: _without("model", name, state, state.models))
+        self._catalog.change(lambda state: _without("model", name, state, _models(state)))
 
     def models(self) -> list[Model]:
         """The registered models, each with its inputs, its default output and its proof."""
-        return list(self._catalog.state.models.values())
-
-    def lookup_model(self, name: str) -> Model | None:
-        """The registered model of that name, ignoring case."""
-        return self._catalog.state.models.get(name.lower())
+        return list(_models(self._catalog.state).values())
 
     def model_names(self) -> list[str]:
         """Names of the registered models."""
-        return [model.name for model in self._catalog.state.models.values()]
+        return [model.name for model in self.models()]
+
+    # functions
+
+    def create_function(
+        self,
+        name: str,
+        function: Callable[..., object],
+        parameters: Sequence[object] | None = None,
+        return_type: object = None,
+        *,
+        type: str = "arrow",
+        null_handling: str = "default",
+        exception_handling: str = "default",
+        side_effects: bool = False,
+    ) -> Connection:
+        """Make a Python function callable in SQL as `name(arguments...)`, in place of one of that name; returns the connection.
+
+        `parameters`, `return_type`: types by their names in SQL ("INTEGER", "DECIMAL(9,2)[]"), or Python's or Arrow's; None
+        takes the annotations, and a parameter without one takes any type. `type`: "arrow" calls it with a pyarrow.Array
+        for each argument and takes an array; "torch" with tensors on the connection's device, as `Result.to_torch` has them;
+        "native", DuckDB's default, with the Python values of one row, as `fetchall` has them, and takes one. A batch of rows
+        is a call of the first two. "native" is a call and its objects for each row: 0.16 microseconds of integers, where the
+        others take 0.003 and SQL's own `+` one.
+        `null_handling`: by default a row with a NULL is NULL, and the function neither sees it nor gives NULL; "special"
+        gives it NULL (None), and takes it. `exception_handling`: "return_null" makes NULL of what a "native" one raises.
+
+        Worker threads call it, several at once; the arrays may be the table's memory, the tensors are its own. Equal calls in a query may be one, and what nobody reads is not called: so
+        `side_effects=True` is an UnsupportedError. What it raises is an ExecutionError of the query that names it, as is a
+        value that is not of its type. Raises BindError for a name that SQL uses, and types that are none.
+
+        >>> import pyarrow.compute as pc
+        >>> import tqp
+        >>> def plural(word: str, n: int) -> str:
+        ...     return word if n == 1 else word + "s"
+        >>> with tqp.connect() as con:
+        ...     _ = con.create_function("doubled", lambda x: pc.multiply(x, 2), ["BIGINT"], "BIGINT")
+        ...     _ = con.create_function("plural", plural, type="native")
+        ...     con.sql("SELECT doubled(i), plural('duck', i) FROM range(1, 3) r(i)").fetchall()
+        [(2, 'duck'), (4, 'ducks')]
+        """
+        _check_function_name("a function", name)
+        self._catalog.check_open()
+        made = make_function(
+            name,
+            function,
+            parameters,
+            return_type,
+            type,
+            null_handling,
+            exception_handling,
+            side_effects,
+            lambda texts: self._queries.types_of_names(texts, self._catalog.state),
+        )
+        self._catalog.change(lambda state: state.with_function(made))
+        return self
+
+    def remove_function(self, name: str) -> Connection:
+        """Forget the Python function; returns the connection. Raises BindError if there is none of that name."""
+        check_name("a function", name)
+        self._catalog.change(lambda state: _without("function", name, state, _python_functions(state)))
+        return self
 
     def memory(self) -> Result:
         """What is kept of the registered tables, and the bytes that it takes: a row for each thing that queries have made.
@@ -343,10 +394,24 @@ class Connection:
 
 
 def _without(
-    kind: str, name: str, state: CatalogState, registered: Mapping[str, Source | Model]
+    kind: str, name: str, state: CatalogState, registered: Mapping[str, Source | Model | PythonFunction]
 ) -> CatalogState:
     """Without the one of that name. Raises BindError if there is none."""
     if name.lower() not in registered:
         known = [item.name for item in registered.values()]
         raise BindError(f'there is no {kind} "{name}" to unregister' + nearest(name, known))
-    return state.without(name) if kind == "table" else state.without_model(name)
+    return state.without(name) if kind == "table" else state.without_function(name)
+
+
+def _models(state: CatalogState) -> dict[str, Model]:
+    return {name: each for name, each in state.functions.items() if isinstance(each, Model)}
+
+
+def _python_functions(state: CatalogState) -> dict[str, PythonFunction]:
+    return {name: each for name, each in state.functions.items() if isinstance(each, PythonFunction)}
+
+
+def _check_function_name(what: str, name: object) -> None:
+    check_name(what, name)
+    if str(name).lower() in function_names():
+        raise BindError(f'"{name}" is a function of SQL; give {what.replace("a ", "the ")} another name')

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -17,11 +17,11 @@ from tqp.compiler import Compiler
 from tqp.core.arguments import check_parameters, check_query
 from tqp.core.datatypes import DataType
 from tqp.core.deep_recursion import call_deep
-from tqp.core.errors import Error, ExecutionError, UnsupportedError
+from tqp.core.errors import BindError, Error, ExecutionError, ParseError, UnsupportedError
 from tqp.core.garbage import collected_later
 from tqp.data.sources.file_identity import read_again_if_changed
 from tqp.planner.bind import Arrangement, BoundStatement, bind
-from tqp.planner.parse import ParsedStatement, Query, text_of
+from tqp.planner.parse import ParsedStatement, Query, parse, text_of
 from tqp.planner.shapes import shape_of
 from tqp.planner.templates import SplitText, learn, split
 from tqp.result import Result
@@ -95,6 +95,18 @@ class Queries:
     def types(self, query: Query, state: CatalogState) -> tuple[DataType, ...]:
         """The types of the query's columns, which has no parameters."""
         return self.describe(query, state).types
+
+    def types_of_names(self, names: Sequence[str], state: CatalogState) -> tuple[DataType, ...]:
+        """The types that SQL has by these names. Raises BindError for a text that is none."""
+        types: list[DataType] = []
+        for name in names:
+            try:
+                types += self.types(parse(f"SELECT CAST(NULL AS {name})"), state)
+            except ParseError as error:
+                raise BindError(f'"{name}" is no type: {error.message}') from None
+        if len(types) > len(names):
+            raise BindError(f"{', '.join(names)}: each of these is to be one type")
+        return tuple(types)
 
     def compile(
         self, query: str, params: Parameters | None, variables: Variables | None

@@ -20,6 +20,7 @@ from tqp.planner.algebra.expressions import (
     Literal,
     Parameter,
     Predict,
+    PythonCall,
     QuantifiedComparison,
     ScalarSubquery,
     SortKey,
@@ -77,6 +78,9 @@ def format_operand(expression: Expression, names: Names, binding: int) -> str:
             return f"{expression.function}({operand}, lambda {names_of}: {body})"
         case Predict():
             return _format_predict(expression, names)
+        case PythonCall():
+            arguments = ", ".join(format_operand(argument, names, 0) for argument in expression.arguments)
+            return f"{expression.function.name}({arguments})"
         case AggregateCall():
             arguments = ", ".join(format_operand(argument, names, 0) for argument in expression.arguments)
             function, distinct = expression.function, "DISTINCT " if expression.distinct else ""

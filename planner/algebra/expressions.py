@@ -14,7 +14,7 @@ from operator import is_
 from typing import TYPE_CHECKING, Self, TypeGuard
 
 from tqp.core.datatypes import BOOLEAN, DataType
-from tqp.core.models import ModelOutput, ModelSignature
+from tqp.core.models import FunctionSignature, ModelOutput, ModelSignature
 
 if TYPE_CHECKING:
     from tqp.core.schema import Field
@@ -228,6 +228,26 @@ class Predict(Expression):
     @property
     def scoring(self) -> Scoring:
         return self.model, self.arguments
+
+    @property
+    def inputs(self) -> tuple[Expression, ...]:
+        return self.arguments
+
+    def with_inputs(self, inputs: tuple[Expression, ...]) -> Expression:
+        return replace(self, arguments=inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class PythonCall(Expression):
+    """A call of a Python function. It may raise for any row; equal calls give equal values."""
+
+    function: FunctionSignature
+    arguments: tuple[Expression, ...]
+    span: tuple[int, int] | None = field(default=None, compare=False)
+
+    @property
+    def data_type(self) -> DataType:
+        return self.function.result
 
     @property
     def inputs(self) -> tuple[Expression, ...]:

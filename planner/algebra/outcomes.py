@@ -22,6 +22,7 @@ from tqp.planner.algebra.expressions import (
     Literal,
     Parameter,
     Predict,
+    PythonCall,
     Varying,
     column_ids,
 )
@@ -93,6 +94,8 @@ def _derived(expression: Expression, fields: FieldsById) -> Outcomes:
             return _told_apart(outcomes(expression.input, fields), if_null=NULL, if_value=if_value)
         case InList():
             return _told_apart(outcomes(expression.input, fields), if_null=NULL, if_value=VALUE)
+        case PythonCall(function, arguments) if not function.gives_null:
+            return reduce(int.__or__, [outcomes(each, fields) & NULL for each in arguments], VALUE)
     return ANY
 
 

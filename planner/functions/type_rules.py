@@ -116,6 +116,11 @@ def implicit_cast_cost(argument: Expression, target: DataType) -> int | None:
             return _TARGET_COST.get(target.kind, _DEFAULT_TARGET_COST) - 90
     if source.kind is target.kind and (source == target or target in (ANY_DECIMAL, ANY_ARRAY, ANY_LIST)):
         return 0
+    if source.is_decimal and target.is_decimal:  # of other sizes; a value that does not fit raises
+        return 0
+    if source.kind is target.kind is TypeKind.LIST:
+        cost = implicit_cast_cost(Literal(None, source.element), target.element)
+        return None if cost is None else max(0, cost - 1)
     if source.is_enum and target.kind is TypeKind.VARCHAR:
         return 1  # nearer than any element of a list
     if source.kind is TypeKind.NULL:

@@ -20,6 +20,7 @@ from tqp.planner.algebra.expressions import (
     Literal,
     Parameter,
     Predict,
+    PythonCall,
     column_ids,
 )
 from tqp.planner.algebra.known_fields import FieldsById
@@ -96,6 +97,8 @@ def cost(expression: Expression, fields: FieldsById) -> float:
             return _CALCULATION + sum(cost(child, fields) for child in expression.inputs)
         case Predict():
             return expression.model.cost + sum(cost(part, fields) for part in expression.arguments)
+        case PythonCall():
+            return expression.function.cost + sum(cost(part, fields) for part in expression.arguments)
         case Call():
             return _call_cost(expression, fields) + sum(cost(part, fields) for part in expression.arguments)
     return _UNKNOWN_FUNCTION

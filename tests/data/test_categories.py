@@ -243,5 +243,5 @@ def test_the_texts_are_part_of_what_a_table_takes() -> None:
         taken = []
         for frame in (long, short):
             connection.register("t", frame).sql("SELECT s FROM t")
-            taken.append(connection.lookup("t").memory_bytes)
+            taken.append(connection._snapshot().lookup("t").memory_bytes)
     assert taken[0] - taken[1] == 9_000

@@ -267,7 +267,7 @@ def test_one_array_is_scored_where_it_lies_by_layers_that_write_nothing() -> Non
             con.register("t", {"e": torch.rand(100, SIZE)})
             con.register_model("net", net, inputs={"e": SIZE})
             con.sql("SELECT sum(net(e)) FROM t").fetchall()
-            table = con.lookup("t").column("e").values.data_ptr()
+            table = con._snapshot().lookup("t").column("e").values.data_ptr()
         assert (seen[-1] != table) == is_copied
 
 

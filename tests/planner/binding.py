@@ -132,10 +132,10 @@ class NoTables:
     def table_names(self) -> Sequence[str]:
         return ()
 
-    def lookup_model(self, name: str) -> None:
+    def lookup_function(self, name: str) -> None:
         return None
 
-    def model_names(self) -> Sequence[str]:
+    def function_names(self) -> Sequence[str]:
         return ()
 
 

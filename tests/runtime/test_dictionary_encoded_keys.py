@@ -146,9 +146,9 @@ def test_numbers_count_as_memory_of_the_table_and_are_made_of_wide_keys_only() -
         connection.register("t", table)
         query = "SELECT k, g, sum(x) FROM t GROUP BY k, g"
         connection.sql("SELECT sum(k), sum(g), sum(x) FROM t").fetchall()
-        before = connection.lookup("t").memory_bytes
+        before = connection._snapshot().lookup("t").memory_bytes
         connection.sql(query).fetchall()
-        assert connection.lookup("t").memory_bytes - before == 200 * 8 + _ROWS * 2
+        assert connection._snapshot().lookup("t").memory_bytes - before == 200 * 8 + _ROWS * 2
 
 
 def test_planning_reads_no_values(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,11 +16,12 @@ from tqp.core.schema import TableSource
 from tqp.data.sources.base import Source
 from tqp.data.sources.open_files import NamedFiles, OpenFiles
 from tqp.ml.model import Model
+from tqp.ml.python_functions import PythonFunction
 from tqp.planner.catalog_protocol import Macro, View
 
-#: What names meant when they were looked up: the version of a table or of files, a view, a macro, a model, or None for nothing;
+#: What names meant when they were looked up: the version of a table or of files, a view, a macro, a model or function, or None;
 #: and the time, under "clock".
-Meanings = dict[tuple[str, str | NamedFiles], int | View | Macro | Model | None]
+Meanings = dict[tuple[str, str | NamedFiles], int | View | Macro | Model | PythonFunction | None]
 
 
 #: No version of anything.
@@ -86,14 +87,14 @@ class Snapshot:
         """The names of tables and views as they were given."""
         return list(self.state.names())
 
-    def lookup_model(self, name: str) -> Model | None:
-        """The model of that name, or None."""
-        self.read["model", name.lower()] = self.meaning("model", name.lower())
-        return self.state.models.get(name.lower())
+    def lookup_function(self, name: str) -> Model | PythonFunction | None:
+        """The model or Python function of that name, or None."""
+        self.read["function", name.lower()] = self.meaning("function", name.lower())
+        return self.state.functions.get(name.lower())
 
-    def model_names(self) -> Sequence[str]:
-        """Every model's name as it was registered."""
-        return [model.name for model in self.state.models.values()]
+    def function_names(self) -> Sequence[str]:
+        """Every model's and Python function's name as it was registered."""
+        return [each.name for each in self.state.functions.values()]
 
     def _table(self, name: str) -> Source | None:
         table = self.state.tables.get(name) or self._system.get(name)
@@ -111,8 +112,10 @@ class Snapshot:
             return self._variables.view(name)
         return view
 
-    def meaning(self, kind: str, name: str | NamedFiles) -> int | View | Macro | Model | None:
-        """What a name (of a "table", "view", "macro" or "model", in lower case, or of "file"s) stands for: see `Meanings`."""
+    def meaning(
+        self, kind: str, name: str | NamedFiles
+    ) -> int | View | Macro | Model | PythonFunction | None:
+        """What a name (of a "table", "view", "macro" or "function", in lower case, or of "file"s) stands for: see `Meanings`."""
         table: Source | None
         try:
             if isinstance(name, NamedFiles):
@@ -121,8 +124,8 @@ class Snapshot:
                 return self._view(name)
             elif kind == "macro":
                 return self.state.macros.get(name)
-            elif kind == "model":
-                return self.state.models.get(name)
+            elif kind == "function":
+                return self.state.functions.get(name)
             elif kind == "clock":
                 return self._time
             else:
@@ -175,10 +178,10 @@ class RestrictedSnapshot:
         """The names of tables and views as they were given."""
         return self.snapshot.table_names()
 
-    def lookup_model(self, name: str) -> Model | None:
-        """The model of that name, or None."""
-        return self.snapshot.lookup_model(name)
+    def lookup_function(self, name: str) -> Model | PythonFunction | None:
+        """The model or Python function of that name, or None."""
+        return self.snapshot.lookup_function(name)
 
-    def model_names(self) -> Sequence[str]:
-        """Every model's name as it was registered."""
-        return self.snapshot.model_names()
+    def function_names(self) -> Sequence[str]:
+        """Every model's and Python function's name as it was registered."""
+        return self.snapshot.function_names()

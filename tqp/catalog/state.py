@@ -10,6 +10,7 @@ from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.data.sources.base import Source
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.ml.model import Model
+from tqp.ml.python_functions import PythonFunction
 from tqp.planner.catalog_protocol import Macro, View
 
 
@@ -17,14 +18,15 @@ from tqp.planner.catalog_protocol import Macro, View
 class CatalogState:
     """Everything by its name in lower case. Tables and views share their names.
 
-    `tables`: registered ones, and those that statements made (`StoredTable`). `began`: when the transaction around it began, in
+    `tables`: registered ones, and those that statements made (`StoredTable`). `functions`: models, and functions of Python.
+    `began`: when the transaction around it began, in
     microseconds since 1970; None outside of one.
     """
 
     tables: Mapping[str, Source] = field(default_factory=dict)
     views: Mapping[str, View] = field(default_factory=dict)
     macros: Mapping[str, Macro] = field(default_factory=dict)
-    models: Mapping[str, Model] = field(default_factory=dict)
+    functions: Mapping[str, Model | PythonFunction] = field(default_factory=dict)
     began: int | None = None
 
     def with_table(self, table: Source) -> CatalogState:
@@ -47,13 +49,13 @@ class CatalogState:
         """Without the macro of that name, if there is one."""
         return self._replaced(macros=_without(self.macros, name))
 
-    def with_model(self, model: Model) -> CatalogState:
-        """With the model in place of one of its name."""
-        return self._replaced(models={**self.models, model.name.lower(): model})
+    def with_function(self, function: Model | PythonFunction) -> CatalogState:
+        """With the model or function in place of one of its name."""
+        return self._replaced(functions={**self.functions, function.name.lower(): function})
 
-    def without_model(self, name: str) -> CatalogState:
-        """Without the model of that name, if there is one."""
-        return self._replaced(models=_without(self.models, name))
+    def without_function(self, name: str) -> CatalogState:
+        """Without the model or function of that name, if there is one."""
+        return self._replaced(functions=_without(self.functions, name))
 
     def _replaced(self, **changes: Mapping[str, object]) -> CatalogState:
         return replace(self, **changes)  # type: ignore[arg-type]

@@ -1,10 +1,10 @@
-"""Models as the planner sees them: what a registered model takes, and what a call of it may give."""
+"""Models and Python functions as the planner sees them: what a registered one takes, and what a call of it may give."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from tqp.core.datatypes import DataType
 
@@ -101,4 +101,37 @@ class ModelSignature(Protocol):
 
         The same object for the same ranges.
         """
+        ...
+
+
+@runtime_checkable
+class FunctionSignature(Protocol):
+    """A Python function under a name; implemented by `tqp.ml`. Two are equal only if they are the same object."""
+
+    @property
+    def name(self) -> str:
+        """As in the SQL."""
+        ...
+
+    @property
+    def parameters(self) -> Sequence[DataType | None]:
+        """The types that it takes; None: any."""
+        ...
+
+    @property
+    def result(self) -> DataType: ...
+
+    @property
+    def takes_null(self) -> bool:
+        """Whether it is called for NULL; if not, NULL in is NULL out."""
+        ...
+
+    @property
+    def gives_null(self) -> bool:
+        """Whether it may give NULL for what is none."""
+        ...
+
+    @property
+    def cost(self) -> float:
+        """Estimated nanoseconds to call it for one row."""
         ...

@@ -1,4 +1,4 @@
-"""Trained models as torch modules inside a query: conversion, proof against the original, and scoring.
+"""Trained models as torch modules inside a query: conversion, proof against the original, and scoring; and Python functions.
 
 A converter (`tqp/ml/sklearn/*.py`, found by the class's name in `tqp/ml/supported.py`) reads what training left in an
 estimator and makes torch modules of it; a `Feature` follows each column through the steps, so that an encoder knows which input

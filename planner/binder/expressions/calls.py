@@ -10,7 +10,7 @@ from sqlglot import exp
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.planner.algebra.expressions import Expression
 from tqp.planner.binder.expressions.aggregate_arguments import written
-from tqp.planner.binder.expressions.models import bind_model
+from tqp.planner.binder.expressions.models import bind_registered
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.binder.expressions.special_forms import bind_special_form
 from tqp.planner.binder.expressions.subqueries import bind_exists
@@ -45,7 +45,7 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
     if special is not None:
         return special
     if functions.scalar_overloads(name) is None:
-        prediction = bind_model(binder, name, nodes, span)
+        prediction = bind_registered(binder, name, nodes, span)
         if prediction is not None:
             return prediction
         if functions.window_overloads(name) is not None and name not in ("first", "last"):
@@ -53,7 +53,7 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
         if is_columns_call(node):
             raise BindError("COLUMNS(...) is allowed in SELECT, WHERE and ORDER BY only", head_span(node))
         refuse_missing(name, head_span(node))
-        hint = nearest(name, [*functions.function_names(), *binder.context.catalog.model_names()])
+        hint = nearest(name, [*functions.function_names(), *binder.context.catalog.function_names()])
         raise BindError(f'there is no function "{name}"{hint}', head_span(node))
     arguments = [binder.bind_flexible(argument) for argument in nodes]
     refuse_missing_form(name, len(nodes), head_span(node))

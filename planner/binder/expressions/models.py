@@ -1,4 +1,4 @@
-"""Calls of registered models: `churn(a, b)`, `ML_PREDICT('churn', a, b)` and `ML_PREDICT_PROBA('churn', a, b)`."""
+"""Calls of registered models and Python functions: `churn(a, b)`, `ML_PREDICT('churn', a, b)` and `ML_PREDICT_PROBA('churn', a, b)`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from sqlglot import exp
 
 from tqp.core.datatypes import DOUBLE, INTEGER, VARCHAR, TypeKind
 from tqp.core.errors import BindError, nearest
-from tqp.core.models import ModelInput, ModelOutput, ModelSignature
-from tqp.planner.algebra.expressions import Call, Expression, Literal, Predict
+from tqp.core.models import FunctionSignature, ModelInput, ModelOutput, ModelSignature
+from tqp.planner.algebra.expressions import Call, Expression, Literal, Predict, PythonCall
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import cast_to, folded
+from tqp.planner.binder.expressions.operators import no_overload
+from tqp.planner.functions.overloads import ANY, NoOverloadError, Overload, resolve
 from tqp.planner.functions.type_rules import settle
 from tqp.planner.parse import Span
 
@@ -25,10 +27,10 @@ _GENERIC = {"ml_predict": ("label", "value"), "ml_predict_proba": ("proba",)}
 _CAST = (TypeKind.NULL, TypeKind.HUGEINT, TypeKind.UBIGINT)
 
 
-def bind_model(
+def bind_registered(
     binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr], span: Span | None
 ) -> Expression | None:
-    """A call of a model by its own name or through ML_PREDICT; None if `name` is neither."""
+    """A call of a model or Python function by its own name, or of a model through ML_PREDICT; None if `name` is neither."""
     if name in _GENERIC:
         if not nodes:
             raise BindError(f"{name}() takes the name of a model and what it is to score", span)
@@ -37,20 +39,39 @@ def bind_model(
         model = named_model(binder.context, binder.bind(nodes[0]), name, span)
         arguments = [binder.bind(node) for node in nodes[1:]]
         return predict(model, arguments, generic_output(model, name, span), span)
-    found = binder.context.catalog.lookup_model(name)
+    found = binder.context.catalog.lookup_function(name)
     if found is None:
         return None
+    if isinstance(found, FunctionSignature):
+        return _python_call(found, [binder.bind_flexible(node) for node in nodes], span)
     arguments = [binder.bind(node) for node in nodes]
     return predict(found, arguments, found.default_output, span)
+
+
+def _python_call(
+    function: FunctionSignature, arguments: Sequence[Expression], span: Span | None
+) -> Expression:
+    """The call, its arguments cast as those of any function are. NULL for the constant NULL, if it is not called for it."""
+    overload = Overload(function.name, tuple(each or ANY for each in function.parameters), function.result)
+    try:
+        types = resolve([overload], arguments).argument_types
+    except NoOverloadError as error:
+        raise no_overload(error, arguments, span, f"{function.name}()") from None
+    fitted = tuple(cast_to(each, wanted, span) for each, wanted in zip(arguments, types, strict=True))
+    if not function.takes_null and any(isinstance(each, Literal) and each.value is None for each in fitted):
+        return Literal(None, function.result)
+    return PythonCall(function, fitted, span)
 
 
 def named_model(context: BindContext, name: Expression, function: str, span: Span | None) -> ModelSignature:
     """The model that the first argument of ML_PREDICT names."""
     if not isinstance(name, Literal) or not isinstance(name.value, str):
         raise BindError(f"{function}() takes the name of a model, as a string, before its inputs", span)
-    model = context.catalog.lookup_model(name.value)
+    model = context.catalog.lookup_function(name.value)
+    if isinstance(model, FunctionSignature):
+        raise BindError(f'"{model.name}" is a Python function, which is called as {model.name}(...)', span)
     if model is None:
-        known = context.catalog.model_names()
+        known = context.catalog.function_names()
         hint = nearest(name.value, known) or (f" (models: {', '.join(known)})" if known else "")
         raise BindError(f'there is no model "{name.value}"{hint}; register it first', span)
     return model

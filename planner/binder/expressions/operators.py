@@ -60,7 +60,7 @@ def apply(name: str, arguments: Sequence[Expression], span: Span | None, shown: 
             arguments = (arguments[0], _digits(arguments[1], span, shown))
         resolution = finish(overload, arguments)
     except NoOverloadError as error:
-        raise _no_overload(error, arguments, span, shown) from None
+        raise no_overload(error, arguments, span, shown) from None
     values = tuple(
         cast_to(argument, target, span) for argument, target in zip(arguments, resolution.argument_types)
     )
@@ -92,7 +92,7 @@ def _digits(digits: Expression, span: Span | None, shown: str) -> Literal:
     raise BindError(f"the number of digits of {shown} of a DECIMAL must be a constant, and not NULL", span)
 
 
-def _no_overload(
+def no_overload(
     error: NoOverloadError, arguments: Sequence[Expression], span: Span | None, shown: str
 ) -> BindError:
     """The error of a call that no overload takes, or several: what was given, and what there is."""

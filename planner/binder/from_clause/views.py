@@ -9,7 +9,7 @@ from functools import partial
 
 from tqp.core.errors import BindError, Error
 from tqp.core.file_kinds import FileKind
-from tqp.core.models import ModelSignature
+from tqp.core.models import FunctionSignature, ModelSignature
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.core.schema import Field, TableSource
 from tqp.planner.binder.context import BindContext
@@ -93,11 +93,11 @@ class _Inputs:
     def table_names(self) -> Sequence[str]:
         return [*self.inputs, *self.around.table_names()]
 
-    def lookup_model(self, name: str) -> ModelSignature | None:
-        return self.around.lookup_model(name)
+    def lookup_function(self, name: str) -> ModelSignature | FunctionSignature | None:
+        return self.around.lookup_function(name)
 
-    def model_names(self) -> Sequence[str]:
-        return self.around.model_names()
+    def function_names(self) -> Sequence[str]:
+        return self.around.function_names()
 
 
 @contextmanager

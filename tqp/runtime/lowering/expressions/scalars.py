@@ -25,7 +25,17 @@ from tqp.operators.strings import layout as string_layout
 from tqp.operators.vectors import SIMILARITIES
 from tqp.planner.algebra.element_expressions import ElementRef, OverElements
 from tqp.planner.algebra.explain import format_expression
-from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, InList, Literal, Predict
+from tqp.planner.algebra.expressions import (
+    Call,
+    Case,
+    Cast,
+    ColumnRef,
+    Expression,
+    InList,
+    Literal,
+    Predict,
+    PythonCall,
+)
 from tqp.planner.algebra.known_fields import Answers, KnownFields
 from tqp.planner.algebra.may_raise import is_failing_constant, may_raise
 from tqp.planner.functions.conditions import COMPARISONS
@@ -53,6 +63,7 @@ from tqp.runtime.lowering.expressions.kernel_calls import call_kernel, lower_sim
 from tqp.runtime.lowering.expressions.numbers import lower_arithmetic, lower_numeric_cast, range_of
 from tqp.runtime.lowering.expressions.parameters import lower_parameter_codes, lower_with_parameter
 from tqp.runtime.lowering.expressions.predictions import lower_over_combinations, lower_predict
+from tqp.runtime.lowering.expressions.python_calls import lower_python_call
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout
 from tqp.runtime.lowering.stream import Stream, Value
@@ -117,6 +128,8 @@ class ExpressionLowering(Answers):
             case Predict():
                 by_table = lower_over_combinations(self, expression) if expression.combinations else None
                 return by_table or lower_predict(self, expression)
+            case PythonCall():
+                return lower_python_call(self, expression)
         raise UnsupportedError(f"the expression {format_expression(expression)} is not supported here")
 
     def fields(self) -> Mapping[int, Field]:
