@@ -14,11 +14,14 @@ from tqp.operators.numbers.math import MATH_KERNELS
 from tqp.operators.numbers.random_numbers import RANDOM_KERNELS
 from tqp.operators.numbers.wide_forms import fix_form
 from tqp.operators.strings.digits import DIGIT_KERNELS
+from tqp.operators.strings.distances import DISTANCE_KERNELS
 from tqp.operators.strings.functions import STRING_KERNELS
+from tqp.operators.strings.recoded import RECODED_KERNELS
 from tqp.operators.temporal.date_parts import DATE_PART_KERNELS
 from tqp.operators.temporal.date_spans import SPAN_KERNELS
 from tqp.operators.temporal.functions import FORMAT_KERNELS
 from tqp.operators.temporal.intervals import INTERVAL_KERNELS
+from tqp.operators.text.sizes import SIZE_KERNELS
 from tqp.operators.vectors import VECTOR_KERNELS
 
 _KERNELS: dict[str, Overload] = {
@@ -33,6 +36,9 @@ _KERNELS: dict[str, Overload] = {
     **INTERVAL_KERNELS,
     **STRING_KERNELS,
     **DIGIT_KERNELS,
+    **DISTANCE_KERNELS,
+    **RECODED_KERNELS,
+    **SIZE_KERNELS,
     **VECTOR_KERNELS,
     **LIST_KERNELS,
     **FUNCTION_KERNELS,

@@ -211,6 +211,51 @@ _OF_ARGUMENT: dict[tuple[str, int], tuple[str, ...]] = {
     **{(each, place): _COUNTS for each in ("substring", "left", "right", "split_part") for place in (1, 2)},
     ("split_part", 1): ("", ",", "a", "b", "é", "\\"),
     ("repeat", 1): _FEW,
+    **{("overlay", place): _COUNTS for place in (2, 3)},
+    ("from_hex", 0): ("", "4", "41", "4fE", "zz", "0x41", " 41", "é", "00ff"),
+    ("from_binary", 0): ("", "1", "101", "000000001", "111111111", "2", "-1", "0" * 17, " 1"),
+    ("from_base64", 0): (
+        "",
+        "YQ==",
+        "YWI=",
+        "YWJj",
+        "YR==",
+        "YQ",
+        "Y===",
+        "====",
+        "YQ==YQ==",
+        "Y_==",
+        "YW Jj",
+    ),
+    ("url_decode", 0): (
+        "",
+        "a%20b+c",
+        "%",
+        "%4",
+        "%zz",
+        "%4%41",
+        "%C3%A9",
+        "%c3",
+        "%00",
+        "%f0%9f%a6%86",
+        "é",
+    ),
+    ("to_base", 1): ("2", "10", "16", "36", "1", "37", "-2147483648"),
+    ("to_base", 2): ("0", "1", "5", "64", "65", "-1"),
+    **{
+        (name, 0): ("", "/", "a", "/a", "a/", "//a/b", "a/b.c/d.e.f", "a\\b/c", "/a\\b.c\\.d", "é/🦆.é", "..")
+        for name in ("parse_filename", "parse_dirname", "parse_dirpath")
+    },
+    **{
+        (name, place): ("system", "backslash", "both_slash", "forward_slash", "other", "")
+        for name in ("parse_filename", "parse_dirname", "parse_dirpath")
+        for place in ((2,) if name == "parse_filename" else (1,))
+    },
+    **{
+        ("bar", place): ("0", "5", "-1.5", "9.99", "nan", "inf", "-inf", "1e308", "-1e308")
+        for place in range(3)
+    },
+    ("bar", 3): ("1", "10", "7.5", "1000", "1000.5", "0.9", "nan", "-inf"),
     ("chr", 0): ("-1", "0", "65", "128", "55296", "1114111", "1114112", "2147483647"),
     **{(each, 1): _LENGTHS for each in ("lpad", "rpad")},
     **{(each, 2): _FILLINGS for each in ("lpad", "rpad")},

@@ -36,6 +36,8 @@ from tqp.operators.strings.search import number_before, occurrences
 Pair = tuple[Strings, Tensor | None]
 
 _INT32_MAX = 2**31 - 1
+#: More characters than a string has.
+_FAR = 1 << 40
 
 
 def join(parts: Sequence[Strings]) -> Strings:
@@ -126,6 +128,18 @@ def _to_nullable(strings: Strings, validity: Tensor | None) -> pa.LargeBinaryArr
         return pa.scalar(None if is_null else to_list(strings)[0], pa.large_binary())
     count = max(strings.num_rows, 1 if validity is None else validity.numel())
     return to_arrow_binary(broadcast(strings, count), validity)
+
+
+def overlay(strings: Strings, new: Strings, start: Tensor, count: Tensor | None = None) -> Strings:
+    """`new` in the place of `count` characters from `start` (from 1) on; of as many as it has itself without a `count`."""
+    start = start.to(torch.int64).clamp(-_FAR, _FAR) - 1
+    own = character_lengths(new)
+    stop = start + (
+        own if count is None else torch.where(count < 0, own, count.to(torch.int64).clamp(max=_FAR))
+    )
+    strings = broadcast(strings, max(strings.num_rows, stop.numel()))
+    before = slice_characters(strings, lambda characters: (torch.zeros_like(characters), start))
+    return join([before, new, slice_characters(strings, lambda characters: (stop, characters))])
 
 
 def pad_left(strings: Strings, width: Tensor, fill: str, *, validity: Tensor | None = None) -> Strings:

@@ -1,4 +1,4 @@
-"""Bytes and numbers as digits: hex, bin and base64."""
+"""Bytes and numbers as digits: hex, bin and base64, and to any base."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from tqp.core.memory_budget import reserve
 from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers import wide
+from tqp.operators.numbers.wide import raise_where
 from tqp.operators.strings.layout import compact, total_length
 
 _INT32_MAX = 2**31 - 1
-_HEX = b"0123456789ABCDEF"
+_DIGITS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_HEX = _DIGITS[:16]
+_HIGHEST_BASE, _MOST_DIGITS = len(_DIGITS), 64
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
 
 
@@ -85,6 +88,38 @@ def base64(strings: Strings) -> Strings:
     return Strings(starts, sizes.to(torch.int32), data)
 
 
+def to_base(
+    numbers: Tensor, base: Tensor, fewest: Tensor | None = None, *, validity: Tensor | None = None
+) -> Strings:
+    """Integers [n] as digits to a base from 2 to 36, zeros before them where there are fewer than `fewest`, up to 64.
+
+    Raises ExecutionError for another base or number of digits, and for negative numbers.
+    """
+    fewest = torch.ones_like(base) if fewest is None else fewest
+    given = [each.to(torch.int64).reshape(-1) for each in (numbers, base, fewest)]
+    numbers, base, fewest = torch.broadcast_tensors(*given)  # type: ignore[no-untyped-call]
+    is_base = (base >= 2) & (base <= _HIGHEST_BASE)
+    raise_where(numbers < 0, "to_base(): the number must not be negative", validity)
+    raise_where(~is_base, f"to_base(): the base must be from 2 to {_HIGHEST_BASE}", validity)
+    raise_where(
+        (fewest < 0) | (fewest > _MOST_DIGITS),
+        f"to_base(): the number of digits must be from 0 to {_MOST_DIGITS}",
+        validity,
+    )
+    rest, base = numbers.clamp(min=0), torch.where(is_base, base, 2)
+    reserve(8 * _MOST_DIGITS * numbers.shape[0])
+    digits = torch.empty((numbers.shape[0], _MOST_DIGITS), dtype=torch.int64, device=numbers.device)
+    for place in range(_MOST_DIGITS - 1, -1, -1):
+        quotient = torch.div(rest, base, rounding_mode="floor")
+        digits[:, place] = rest - quotient * base
+        rest = quotient
+    width = ((digits != 0).cumsum(1) != 0).sum(1).clamp(min=1)
+    width = torch.maximum(width, fewest.clamp(1, _MOST_DIGITS))
+    data = torch.index_select(_characters(_DIGITS, digits.device), 0, digits.reshape(-1))
+    ends = torch.arange(1, numbers.shape[0] + 1, device=numbers.device) * _MOST_DIGITS
+    return Strings(ends - width, width.to(torch.int32), data)
+
+
 def _check_length(strings: Strings, factor: int) -> None:
     if strings.num_rows and int(strings.lengths.max()) * factor > _INT32_MAX:
         raise ExecutionError("the digits of a string are longer than 2 GiB, the limit of one string")
@@ -105,5 +140,6 @@ DIGIT_KERNELS: dict[str, Overload] = {
     "hex": _digits(4),
     "bin": _digits(1),
     "base64": lambda *_: Kernel(base64),
+    "to_base": lambda *_: Kernel(to_base, checks=True),
     "encode": lambda *_: Kernel(lambda strings: strings),
 }

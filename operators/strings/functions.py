@@ -102,6 +102,7 @@ STRING_KERNELS: dict[str, Overload] = {
     "concat_operator": _strings(_concat_operator),
     "concat": _any(Kernel(string_build.concat, NullRule.CUSTOM)),
     "concat_ws": _any(Kernel(string_build.concat_separated, NullRule.CUSTOM)),
+    "overlay": _strings(string_build.overlay),
     "split_part": _strings(string_build.split_part, (1,)),
     "ascii": _strings(string_transform.ascii_code),
     "unicode": _strings(string_transform.unicode_code),

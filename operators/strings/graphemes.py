@@ -26,11 +26,12 @@ def _code_points(ranges: str) -> frozenset[int]:
     return frozenset(code for bound in bounds for code in range(int(bound[0], 16), int(bound[-1], 16) + 1))
 
 
-#: Not marks by category, but joined to what stands before them: joiners, halves of letters, skin tones, tags; newer marks.
-_MORE_MARKS = _code_points(
-    "e33 eb3 200c-200d ff9e-ff9f 1f3fb-1f3ff e0020-e007f cf3 ece 10efd-10eff 11241 11f00-11f01 11f03 11f34-11f3a "
-    "11f3e-11f42 13440 13447-13455 1e08f 1e4ec-1e4ef"
+#: Marks that the tables of Python 3.11 do not know.
+NEWER_MARKS = _code_points(
+    "cf3 ece 10efd-10eff 11241 11f00-11f01 11f03 11f34-11f3a 11f3e-11f42 13440 13447-13455 1e08f 1e4ec-1e4ef"
 )
+#: Not marks by category, but joined to what stands before them: joiners, halves of letters, skin tones, tags.
+_MORE_MARKS = NEWER_MARKS | _code_points("e33 eb3 200c-200d ff9e-ff9f 1f3fb-1f3ff e0020-e007f")
 #: Marks by category that stand alone.
 _LONE_MARKS = _code_points(
     "102b-102c 1038 1062-1064 1067-106d 1083 1087-108c 108f 109a-109c 1a61 1a63-1a64 aa7b aa7d 11720-11721"

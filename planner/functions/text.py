@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tqp.core.datatypes import VARCHAR
-from tqp.core.errors import BindError
+from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.patterns import check_regular_expression, like_problem, replacement_problem
 from tqp.planner.algebra.expressions import Call, Expression, Literal
-from tqp.planner.functions.declaration import Infix, NullRule, ScalarFunction, Work, constant_text, scalar
+from tqp.planner.functions.declaration import (
+    Infix,
+    NullRule,
+    ScalarFunction,
+    Work,
+    constant_number,
+    constant_text,
+    scalar,
+)
 from tqp.planner.functions.ranges import Range, Ranges
 
 
@@ -54,6 +62,21 @@ def _length(call: Call, ranges: Ranges) -> Range:
 
 def _code_point(call: Call, ranges: Ranges) -> Range:
     return -1, 0x10FFFF
+
+
+def _digits(call: Call, ranges: Ranges, result: Range | None) -> bool:
+    """to_base: whether the number may be negative, or what it is told is no constant that will do."""
+    number, base = ranges[0], constant_number(call.arguments[1])
+    fewest = constant_number(call.arguments[2]) if len(call.arguments) > 2 else 0.0
+    if number is None or base is None or fewest is None:
+        return True
+    return number[0] < 0 or not (2 <= base <= 36 and 0 <= fewest <= 64)
+
+
+def _path_options(arguments: Sequence[Expression]) -> None:
+    for argument in arguments[1:]:
+        if isinstance(argument, Literal) and argument.value is None:
+            raise UnsupportedError("NULL as an option of a path is not supported")
 
 
 _PATTERN = ("VARCHAR VARCHAR -> BOOLEAN", "VARCHAR VARCHAR VARCHAR -> BOOLEAN")
@@ -145,4 +168,45 @@ TEXT = (
     scalar("bin to_binary", *(f"{each} -> VARCHAR" for each in _WITH_DIGITS), bends=False),
     scalar("base64 to_base64", "BLOB -> VARCHAR", bends=False),
     scalar("encode", "VARCHAR -> BLOB", bends=False),
+    scalar("from_hex unhex", "VARCHAR -> BLOB", raises=True),
+    scalar("from_binary unbin", "VARCHAR -> BLOB", raises=True),
+    scalar("from_base64", "VARCHAR -> BLOB", raises=True),
+    scalar(
+        "to_base",
+        "BIGINT INTEGER -> VARCHAR",
+        "BIGINT INTEGER INTEGER -> VARCHAR",
+        raises=_digits,
+        bends=False,
+    ),
+    *(
+        scalar(name, "BLOB -> VARCHAR", "VARCHAR -> VARCHAR", bends=False)
+        for name in ("md5", "sha1", "sha256")
+    ),
+    scalar("url_encode", "VARCHAR -> VARCHAR"),
+    scalar("url_decode", "VARCHAR -> VARCHAR", raises=True),
+    scalar("strip_accents", "VARCHAR -> VARCHAR"),
+    scalar("nfc_normalize", "VARCHAR -> VARCHAR"),
+    scalar("regexp_escape", "VARCHAR -> VARCHAR"),
+    scalar("overlay", "VARCHAR VARCHAR BIGINT -> VARCHAR", "VARCHAR VARCHAR BIGINT BIGINT -> VARCHAR"),
+    scalar(
+        "parse_filename",
+        "VARCHAR -> VARCHAR",
+        *(f"VARCHAR {options} -> VARCHAR" for options in ("BOOLEAN", "BOOLEAN VARCHAR", "VARCHAR")),
+        check=_path_options,
+    ),
+    *(
+        scalar(name, "VARCHAR -> VARCHAR", "VARCHAR VARCHAR -> VARCHAR", check=_path_options)
+        for name in ("parse_dirname", "parse_dirpath")
+    ),
+    scalar("format_bytes formatreadablesize", "BIGINT -> VARCHAR", bends=False),
+    scalar("format_decimal_bytes", "formatreadabledecimalsize: BIGINT -> VARCHAR", bends=False),
+    scalar("bar", "DOUBLE DOUBLE DOUBLE -> VARCHAR", "DOUBLE DOUBLE DOUBLE DOUBLE -> VARCHAR", raises=True),
+    scalar("levenshtein editdist3", "VARCHAR VARCHAR -> BIGINT", range=_length, work=Work.SEARCH),
+    scalar("damerau_levenshtein", "VARCHAR VARCHAR -> BIGINT", range=_length, work=Work.SEARCH),
+    scalar("hamming mismatches", "VARCHAR VARCHAR -> BIGINT", range=_length, raises=True),
+    scalar("jaccard", "VARCHAR VARCHAR -> DOUBLE", raises=True),
+    *(
+        scalar(name, "VARCHAR VARCHAR -> DOUBLE", "VARCHAR VARCHAR DOUBLE -> DOUBLE", work=Work.SEARCH)
+        for name in ("jaro_similarity", "jaro_winkler_similarity")
+    ),
 )

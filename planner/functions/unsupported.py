@@ -14,26 +14,22 @@ _KINDS = {
 _PREFIXES = ("pg_", "has_", "enum_", "icu_", "collate_", "st_", "inet_", "current_")
 _NAMES = frozenset(
     """
-age ago alias approx_top_k assert_true bar binom bit_position bitstring bitstring_agg
+age ago alias approx_top_k assert_true binom bit_position bitstring bitstring_agg
 bitstring_byte_comparable can_cast_implicitly cardinality cast_to_type col_description combine
-combine_aggr constant_or_null create_sort_key currval damerau_levenshtein days_in_month decimal_average
-decimal_division decode editdist3 element_at epoch_ns epoch_us equi_width_bins error factorial fdiv
-finalize format format_bytes format_pg_type format_type formatreadabledecimalsize formatreadablesize
-from_base64 from_binary from_hex from_json from_json_strict generate_subscripts get_bit get_block_size
-get_current_time get_type getvariable grade_up hamming hash histogram histogram_exact
-hive_partition_component ilike_escape in_search_path index_key invoke is_histogram_other_bin jaccard
-jaro_similarity jaro_winkler_similarity julian left_grapheme length_grapheme levenshtein like_escape lttb
-make_time make_timestamp_ms make_timestamp_ns make_timestamptz make_type md5 md5_number md5_number_lower
-md5_number_upper mismatches nanosecond nextval nfc_normalize normalized_interval not_ilike_escape
-not_like_escape obj_description overlay parse_dirname parse_dirpath parse_duckdb_log_message
-parse_filename parse_formatted_bytes parse_path path_join printf reduce regexp_escape regexp_extract_all
-regexp_split_to_array regexp_split_to_table remap_struct replace_type reservoir_quantile right_grapheme
-round_even roundbankers row_to_json session_user set_bit setval sha1 sha256 shobj_description sleep_ms
-stats str_split_regex string_split_regex strip_accents substring_grapheme switch time_bucket
-timetz_byte_comparable timezone timezone_hour timezone_minute to_aggregate_state to_base to_json
-to_timestamp try_strptime txid_current unbin unhex unpivot_list url_decode
-url_encode user uuid_extract_timestamp uuid_extract_version uuidv4 uuidv7 vector_type version
-vertex_extract write_log
+combine_aggr constant_or_null create_sort_key currval days_in_month decimal_average decimal_division
+decode element_at epoch_ns epoch_us equi_width_bins error factorial fdiv finalize format
+format_pg_type format_type from_json from_json_strict generate_subscripts get_bit get_block_size
+get_current_time get_type getvariable grade_up hash histogram histogram_exact hive_partition_component
+ilike_escape in_search_path index_key invoke is_histogram_other_bin julian left_grapheme
+length_grapheme like_escape lttb make_time make_timestamp_ms make_timestamp_ns make_timestamptz
+make_type md5_number md5_number_lower md5_number_upper nanosecond nextval normalized_interval
+not_ilike_escape not_like_escape obj_description parse_duckdb_log_message parse_formatted_bytes
+parse_path path_join printf reduce regexp_extract_all regexp_split_to_array regexp_split_to_table
+remap_struct replace_type reservoir_quantile right_grapheme round_even roundbankers row_to_json
+session_user set_bit setval shobj_description sleep_ms stats str_split_regex string_split_regex
+substring_grapheme switch time_bucket timetz_byte_comparable timezone timezone_hour timezone_minute
+to_aggregate_state to_json to_timestamp try_strptime txid_current unpivot_list user
+uuid_extract_timestamp uuid_extract_version uuidv4 uuidv7 vector_type version vertex_extract write_log
 """.split()
 )
 

@@ -191,12 +191,18 @@ class CallGrammar(TypeGrammar):
         self.expect(")")
 
     def overlay(self) -> None:
-        """`overlay(a, b, 1)`; not `overlay(a PLACING b FROM 1)`."""
+        """`overlay(a PLACING b FROM 1 FOR 2)` or with commas."""
         self.advance(2)
         self.expression()
-        if self.kind == "PLACING":
-            self.lacks("PLACING")
-        self._rest_of_list()
+        if not self.skip("PLACING"):
+            self._rest_of_list()
+            return
+        self.expression()
+        self.expect("FROM")
+        self.expression()
+        if self.skip("FOR"):
+            self.expression()
+        self.expect(")")
 
     def position(self) -> None:
         """`position(a IN b)`"""

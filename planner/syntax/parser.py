@@ -56,6 +56,16 @@ def _parse_clock_word(parser: DuckDBParser) -> exp.Expr | None:
     return parser.expression(_CLOCK_WORDS[word.text.upper()]()).update_positions(word)
 
 
+def _parse_overlay(parser: DuckDBParser) -> exp.Expr:
+    """`overlay(a PLACING b FROM 1 FOR 2)` is a call with words for commas."""
+    name = parser._tokens[parser._index - 2]
+    arguments: list[exp.Expr | None] = parser._parse_csv(parser._parse_disjunction)
+    for word in ("PLACING", "FROM", "FOR"):
+        if parser._match_text_seq(word):
+            arguments.append(parser._parse_disjunction())
+    return parser.expression(exp.Anonymous(this=name.text, expressions=arguments)).update_positions(name)
+
+
 #: Key in the meta of a DataType: the place of its first character. It is no part of what the tree around covers.
 TYPE_START = "type_start"
 #: Key in the meta of an Array: it is written `ARRAY[1]`, not `[1]`.
@@ -99,7 +109,8 @@ class Parser(OperatorParser):
 
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
-        name: DuckDBParser.FUNCTION_PARSERS[name] for name in _FUNCTIONS_WITH_GRAMMAR
+        **{name: DuckDBParser.FUNCTION_PARSERS[name] for name in _FUNCTIONS_WITH_GRAMMAR},
+        "OVERLAY": _parse_overlay,
     }
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         **DuckDBParser.NO_PAREN_FUNCTION_PARSERS,

@@ -51,6 +51,12 @@ _CONSTANTS = {
     ("regexp_extract", 2): "0",
     ("like", 2): "'!'",
     ("ilike", 2): "'!'",
+    ("from_hex", 0): "'da'",
+    ("from_binary", 0): "'01'",
+    ("from_base64", 0): "'ZGF5'",
+    ("to_base", 1): "2",
+    ("bar", 3): "2.0::DOUBLE",
+    **{(name, 1): "'system'" for name in ("parse_filename", "parse_dirname", "parse_dirpath")},
     ("list_sort", 1): "'DESC'",
     ("list_sort", 2): "'NULLS FIRST'",
     ("list_reverse_sort", 1): "'NULLS FIRST'",
@@ -80,7 +86,7 @@ def _sample(overload: Overload, place: int) -> str:
     data_type = overload.parameters[place]
     assert isinstance(data_type, DataType)
     constant = _CONSTANTS.get((overload.canonical, place))
-    if constant is not None and data_type.kind in (TypeKind.VARCHAR, TypeKind.INTEGER):
+    if constant is not None and data_type.kind in (TypeKind.VARCHAR, TypeKind.INTEGER, TypeKind.DOUBLE):
         return constant
     if data_type.kind is TypeKind.VARCHAR and DataType(TypeKind.TIME) in overload.parameters:
         return "'hour'"

@@ -202,7 +202,6 @@ def test_parentheses_cost_a_few_frames() -> None:
         "SELECT OPERATOR(+) 1",
         "SELECT a.'b'.c",
         "SELECT 1 OPERATOR(pg_catalog.+) 1",
-        "SELECT overlay('abc' PLACING 'x' FROM 2)",
         "SELECT 1 !! 2",
     ],
 )

@@ -246,6 +246,9 @@ _CONSTANTS: dict[str, Sequence[object]] = {
     ),
     "options": ("'i'", "'s'", "'c'"),
     "replace_options": ("'g'", "'gi'"),
+    "base": (2, 3, 10, 36),
+    "separator": ("'system'", "'backslash'", "'both_slash'", "''"),
+    "path_option": ("TRUE", "FALSE"),
     "part": tuple(f"'{part}'" for part in _PARTS),
     "part_name": _PARTS,
     "format": tuple(

@@ -39,6 +39,10 @@ _CONSTANTS: dict[str, dict[int, str]] = {
     "make_date": {0: "year", 1: "small", 2: "small"},
     "make_timestamp": {0: "year", 1: "small", 2: "small", 3: "small", 4: "small"},
     "power": {1: "small"},
+    "overlay": {2: "small", 3: "small"},
+    "to_base": {1: "base", 2: "count"},
+    **{name: {1: "separator"} for name in ("parse_dirname", "parse_dirpath")},
+    "parse_filename": {1: "path_option", 2: "separator"},
     **{name: {1: "divisor"} for name in ("//", "%")},
 }
 #: Functions of DOUBLEs whose last digits differ between engines.
