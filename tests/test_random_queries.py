@@ -392,11 +392,9 @@ def test_variants_keep_what_calls_say_of_nulls() -> None:
     assert tree is not None and text_of_tree(tree) == sql
 
 
-def test_a_parameter_is_its_value() -> None:
-    sql = (
-        "SELECT isfinite(CAST($p0 AS DOUBLE)) AS o FROM t0 GROUP BY ROLLUP (isfinite(CAST('1.5' AS DOUBLE)))"
-    )
-    assert judge({"t0": _TABLE}, RandomQuery(sql, {"p0": "1.5"}), {}, False).outcome == "intended"
+def test_a_parameter_is_no_group_key_though_it_has_the_value_of_one() -> None:
+    sql = "SELECT encode($p0) AS o FROM t0 GROUP BY ROLLUP (encode('only'))"
+    assert judge({"t0": _TABLE}, RandomQuery(sql, {"p0": "only"}), {}, False).outcome == "equal"
 
 
 def test_parameters_are_written_in_every_style() -> None:

@@ -6,7 +6,7 @@ a DATE is a DATE); it is a `SourceLiteral` until something decides.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
@@ -236,20 +236,25 @@ def common_settled_type(left: DataType, right: DataType) -> DataType | None:
         return _common_number(left, right)
     if left.is_temporal and right.is_temporal:
         return _common_temporal(left, right)
-    return _common_nested(left, right) if left.kind is right.kind else None
+    return _common_nested(left, right, common_settled_type) if left.kind is right.kind else None
 
 
-def _common_nested(left: DataType, right: DataType) -> DataType | None:
-    """Of two lists, and of two structs: all fields of both, by name, or by place if no field has one."""
+def _common_nested(
+    left: DataType, right: DataType, common: Callable[[DataType, DataType], DataType | None]
+) -> DataType | None:
+    """Of two lists, and of two structs: all fields of both, by name, or by place if no field has one.
+
+    `common` is the type of two elements or fields.
+    """
     if left.kind is TypeKind.LIST:
-        element = common_settled_type(left.element, right.element)
+        element = common(left.element, right.element)
         return None if element is None else list_of(element)
     if left.kind is not TypeKind.STRUCT:
         return None
     if left.is_tuple or right.is_tuple:
         if len(left.children) != len(right.children):
             return None
-        types = list(map(common_settled_type, left.children, right.children))
+        types = list(map(common, left.children, right.children))
         names = right.names if left.is_tuple else left.names
         known = [each for each in types if each is not None]
         return replace(left, children=tuple(known), names=names) if len(known) == len(types) else None
@@ -257,7 +262,7 @@ def _common_nested(left: DataType, right: DataType) -> DataType | None:
     spelled = {name.lower(): name for name in fields}
     for name, data_type in zip(right.names, right.children, strict=True):
         name = spelled.get(name.lower(), name)
-        found = common_settled_type(fields[name], data_type) if name in fields else data_type
+        found = common(fields[name], data_type) if name in fields else data_type
         if found is None:
             return None
         fields[name] = found
@@ -351,26 +356,18 @@ _FORCED_ORDER = (
 
 
 def forced_type(left: DataType, right: DataType) -> DataType | None:
-    """The type that the set operations give any two types, and = those without VARCHAR.
+    """The type that the set operations give any two types, rows and nested values that are compared their fields, and = what has no VARCHAR.
 
     Of types that have no common one, it is one of the two; no value but NULL can then be cast from the other, unless
-    this is text. None for arrays of different sizes.
+    this is text. Two lists have one of elements of such a type. None for arrays of different sizes.
     """
     common = common_settled_type(left, right)
     if common is not None:
         return common
     left, right = _as_text(left), _as_text(right)
     if left.kind is right.kind:
-        return None
+        return _common_nested(left, right, forced_type)
     return max(left, right, key=lambda each: _FORCED_ORDER.index(each.kind))
-
-
-def row_field_type(left: Expression, right: Expression) -> DataType | None:
-    """The type both are cast to as fields of two rows that are compared: text makes text of the other."""
-    left_type, right_type = left.data_type, right.data_type
-    if left_type != right_type and VARCHAR in (_as_text(left_type), _as_text(right_type)):
-        return VARCHAR
-    return common_settled_type(left_type, right_type) or equality_type(left, right)
 
 
 def integer_literal_type(value: int) -> DataType:

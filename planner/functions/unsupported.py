@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from tqp.core.datatypes import DOUBLE, FLOAT, DataType
 from tqp.core.errors import UnsupportedError
 
 _NESTED = ("list_", "array_", "struct_", "map_", "json", "union_", "variant_")
@@ -48,11 +51,23 @@ _FORMS = {
 }
 
 
+#: A fractional number is a BIGNUM to these.
+_OF_BIGNUM = frozenset(("hex", "to_hex", "bin", "to_binary"))
+
+
 def refuse_missing_form(name: str, count: int, span: tuple[int, int] | None) -> None:
     """Raise UnsupportedError for a call of `name`, which tqp has, with so many arguments, if only DuckDB has that."""
     if _FORMS.get(name) == count:
         raise UnsupportedError(
             f"{name}() of {count} argument{'s' if count > 1 else ''} is not supported", span
+        )
+
+
+def refuse_missing_type(name: str, types: Sequence[DataType], span: tuple[int, int] | None) -> None:
+    """Raise UnsupportedError for a call that DuckDB casts to a type which tqp lacks."""
+    if name in _OF_BIGNUM and types and types[0] in (FLOAT, DOUBLE):
+        raise UnsupportedError(
+            f"{name}() of {types[0]}, which DuckDB makes a BIGNUM of, is not supported; cast to BIGINT", span
         )
 
 

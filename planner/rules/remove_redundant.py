@@ -46,6 +46,8 @@ def remove_redundant(plan: LogicalPlan, context: OptimizerContext) -> LogicalPla
                 return Values((), node.schema)
             case Join() if any(map(_is_empty, node.inputs)) or FALSE in conjuncts(node.condition):
                 return _without_partners(node, context)
+            case Join() if _takes_any_partner(node):
+                return node.with_inputs((node.left, Limit(node.right, 1)))
             case _:
                 return node
 
@@ -68,6 +70,14 @@ def _is_empty_join(plan: Join) -> bool:
         return plan.condition in drops and plan.right.row_bounds[0] > 0
     needs_partner = plan.join_type in (JoinType.INNER, JoinType.SEMI)
     return needs_partner and (_is_empty(plan.right) or FALSE in conjuncts(plan.condition))
+
+
+def _takes_any_partner(plan: Join) -> bool:
+    """Does it ask whether the right side has a row, and of none of its rows what is in it?"""
+    asks = (JoinType.SEMI, JoinType.ANTI, JoinType.MARK, JoinType.NULL_AWARE_ANTI)
+    if plan.join_type not in asks or plan.right.max_rows <= 1:
+        return False
+    return plan.right.output_ids.isdisjoint(plan.reads)
 
 
 def _without_partners(plan: Join, context: OptimizerContext) -> LogicalPlan:

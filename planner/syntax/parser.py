@@ -164,6 +164,12 @@ class Parser(OperatorParser):
             found.meta[ARRAY_WORD] = True
         return found
 
+    def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> exp.In:
+        """`x IN [1, 2]` looks in a list, of which sqlglot would make `x IN (1, 2)`."""
+        if self._curr.token_type is not TokenType.L_BRACKET:
+            return super()._parse_in(this, alias)
+        return self.expression(exp.In(this=this, field=self._parse_bitwise()))
+
     def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
         """Marks what is written with an arrow, which makes no lambda any more."""
         has_word = self._curr.text.upper() == "LAMBDA"

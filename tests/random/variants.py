@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
 from tests.random.templates import INEXACT, INEXACT_AGGREGATES
@@ -41,6 +41,12 @@ def text_of_tree(tree: exp.Expr) -> str:
     return str(_Generator(dialect=DuckDB()).generate(tree))
 
 
+def _expression(text: str) -> exp.Expr:
+    """The tree of an expression."""
+    (item,) = parse(f"SELECT {text}").tree.expressions
+    return item
+
+
 def _is_call(node: exp.Expr, *names: str) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() in names and bool(node.expressions)
 
@@ -59,20 +65,41 @@ def with_null_constants(sql: str, type_of_null: Callable[[str], str | None]) -> 
     def change(node: exp.Expr) -> exp.Expr:
         is_branch = isinstance(node, exp.If) and isinstance(node.parent, exp.Case)
         if (
-            not isinstance(node, exp.Func)
+            not isinstance(node, exp.Func | exp.Bracket | exp.Dot)
             or is_branch
-            or node.find(exp.Column, exp.Query, exp.Star)
+            or node.find(exp.Query, exp.Star)
+            or any(not _is_parameter(each, node) for each in node.find_all(exp.Column))
             or not all(map(_is_left_out, node.find_all(exp.Null)))
         ):
             return node
         null_type = type_of_null(text_of_tree(node))
-        return node if null_type is None else exp.cast(exp.Null(), exp.DataType.build(null_type, udt=True))
+        if null_type is None or null_type == "NULL":
+            return node if null_type is None else exp.Null()
+        return exp.cast(exp.Null(), exp.DataType.build(null_type, udt=True))
 
     return _transformed(sql, change)
 
 
+def _is_parameter(column: exp.Column, within: exp.Expr) -> bool:
+    """Does it name a parameter of a lambda that stands in the expression?"""
+    around = column.find_ancestor(exp.Lambda)
+    while around is not None:
+        if any(each.name.lower() == column.name.lower() for each in around.expressions):
+            return around is within or within in _ancestors(around)
+        around = around.find_ancestor(exp.Lambda)
+    return False
+
+
+def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
+    while node.parent is not None:
+        node = node.parent
+        yield node
+
+
 def _is_left_out(null: exp.Null) -> bool:
     """Whether what reads the NULL is none for it."""
+    if null.find_ancestor(exp.Array, exp.Struct) is not None:
+        return True
     return isinstance(null.parent, exp.Anonymous) and null.parent.name.lower() in ("concat", "concat_ws")
 
 
@@ -139,7 +166,7 @@ def with_other_floats(sql: str) -> Iterator[str]:
                 factor = f"IF(typeof({text_of_tree(node)}) = 'DOUBLE', {factor}, 1)"
         else:
             return node
-        return exp.Paren(this=exp.Mul(this=node.copy(), expression=parse_one(factor)))
+        return exp.Paren(this=exp.Mul(this=node.copy(), expression=_expression(factor)))
 
     def in_order(node: exp.Expr, *, descending: bool) -> exp.Expr:
         if not _is_call(node, "sum", *_MEANS) or isinstance(node.expressions[0], exp.Distinct):

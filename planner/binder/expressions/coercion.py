@@ -65,10 +65,14 @@ def cast_to(expression: Expression, target: DataType, span: Span | None, is_try:
 def _null_after(expression: Expression, target: DataType) -> Expression:
     """NULL, but for the errors that computing `expression` raises."""
     null = Literal(None, target)
-    is_constant = all(isinstance(each, Literal | Call | Cast | Case | InList) for each in walk(expression))
-    if is_constant and not may_raise(expression, {}):
+    if is_constant(expression) and not may_raise(expression, {}):
         return null
     return Case(((Call("is_null", (expression,), BOOLEAN), null),), null, target)
+
+
+def is_constant(expression: Expression) -> bool:
+    """Is it computed of constants alone?"""
+    return all(isinstance(each, Literal | Call | Cast | Case | InList) for each in walk(expression))
 
 
 def condition_of(expression: Expression, span: Span | None) -> Expression:

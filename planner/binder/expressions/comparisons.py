@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BOOLEAN
+from tqp.core.datatypes import BOOLEAN, DataType
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.expressions import Call, Expression, Literal, Varying
 from tqp.planner.binder.expressions import lists, subqueries
 from tqp.planner.binder.expressions.coercion import compare, folded, unify
-from tqp.planner.functions.type_rules import equality_type, ordering_type, row_field_type
+from tqp.planner.functions.type_rules import equality_type, forced_type, ordering_type
 from tqp.planner.parse import Span, span_of
 
 if TYPE_CHECKING:
@@ -64,12 +64,17 @@ def _equal_rows(
     equal: list[list[Expression]] = [[] for _ in rows]
     for fields in zip(left.expressions, *(row.expressions for row in rows)):
         values = [binder.bind(field) for field in fields]
-        (first, *others), _ = unify(values, "a comparison of rows", span, row_field_type)
+        (first, *others), _ = unify(values, "a comparison of rows", span, _field_type)
         for of_row, other in zip(equal, others, strict=True):
             of_row.append(folded(Call("is_not_distinct_from", (first, other), BOOLEAN, span)))
     return [
         folded(Call("and", tuple(fields), BOOLEAN, span)) if fields[1:] else fields[0] for fields in equal
     ]
+
+
+def _field_type(left: Expression, right: Expression) -> DataType | None:
+    """Text makes text of the other, and so on."""
+    return forced_type(left.data_type, right.data_type)
 
 
 def bind_between(binder: ExpressionBinder, node: exp.Between) -> Expression:

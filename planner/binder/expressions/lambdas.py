@@ -13,12 +13,20 @@ from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.element_expressions import ElementRef, OverElements
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal, has_prediction, has_subquery
 from tqp.planner.binder.expressions.cases import make_case
-from tqp.planner.binder.expressions.coercion import as_text, cast_to, compare, condition_of, folded, of_type
+from tqp.planner.binder.expressions.coercion import (
+    as_text,
+    cast_to,
+    compare,
+    condition_of,
+    folded,
+    is_constant,
+    of_type,
+)
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.nested import ELEMENT_FUNCTIONS, LIST_AGGREGATES
 from tqp.planner.functions.overloads import NoOverloadError, resolve
-from tqp.planner.functions.type_rules import common_type
+from tqp.planner.functions.type_rules import SourceLiteral, common_type
 from tqp.planner.parse import Span, span_of
 from tqp.planner.syntax.parser import ARROW
 
@@ -118,14 +126,19 @@ def _search(function: str, binder: ExpressionBinder, nodes: _Nodes, span: Span |
 def search(
     function: str, binder: ExpressionBinder, value: Expression, wanted: Expression, span: Span | None
 ) -> Expression:
-    """Whether a list holds a value, which is NULL for NULL; or the place of the first element that is equal to it."""
+    """Whether a list holds a value, which is NULL for NULL; or the place of the first element that is equal to it.
+
+    Where it asks whether, a text that is constant bends as one that is written, as in DuckDB.
+    """
     result = BOOLEAN if function == "list_any" else INTEGER
     shown = "list_contains()" if function == "list_any" else "list_position()"
     if value.data_type == NULL:
         return Literal(None, result)
     if value.data_type.kind is not TypeKind.LIST:
         raise UnsupportedError(f"{shown} of {value.data_type} is not supported", span)
-    common = common_type(of_type(value.data_type.element), wanted)
+    bends = function == "list_any" and wanted.data_type == VARCHAR and is_constant(wanted)
+    sought = SourceLiteral(None, VARCHAR) if bends else wanted
+    common = common_type(of_type(value.data_type.element), sought)
     if common is None:
         raise BindError(
             f"{shown} does not find {wanted.data_type} in {value.data_type}; cast one of them", span

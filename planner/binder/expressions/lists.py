@@ -56,7 +56,6 @@ class ListValue:
 def bind_in(binder: ExpressionBinder, operand: exp.Expr, node: exp.Expr, span: Span | None) -> Expression:
     """operand IN $list: NULL where the operand or the list is, else whether one of its values is equal."""
     if not isinstance(node, exp.Placeholder):
-        _check_no_row(operand, span)
         value = binder.bind_flexible(node)
         if value.data_type.kind is not TypeKind.LIST:
             raise UnsupportedError(f"IN over {value.data_type} is not supported; write IN (a, b, ...)", span)

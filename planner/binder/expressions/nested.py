@@ -123,8 +123,15 @@ def _slice(binder: ExpressionBinder, value: Expression, node: exp.Slice, span: S
     return apply("list_slice", (value, first, last, step), span, "[::]")
 
 
+def _is_null(value: Expression) -> bool:
+    """Is it the constant NULL, or of no type but that? Then so is each of its fields, whatever its name, as in DuckDB."""
+    return value.data_type == NULL or (isinstance(value, Literal) and value.value is None)
+
+
 def struct_extract(value: Expression, place: Expression, span: Span | None) -> Expression:
     """The field of a struct that a constant names, or of one without names counts from 1."""
+    if _is_null(value):
+        return Literal(None, NULL)
     place = settle(place)
     if not isinstance(place, Literal) or place.value is None:
         raise BindError("a field of a struct is named by a constant", span)
@@ -142,6 +149,8 @@ def struct_extract(value: Expression, place: Expression, span: Span | None) -> E
 
 def field_of(value: Expression, name: str, span: Span | None) -> Expression:
     """value.name"""
+    if _is_null(value):
+        return Literal(None, NULL)
     data_type = value.data_type
     if data_type.kind is not TypeKind.STRUCT or data_type.is_tuple:
         raise BindError(f'there is no field "{name}" in a value of type {data_type}', span)
@@ -186,13 +195,15 @@ def _are_names(*nodes: exp.Expr) -> bool:
 
 def _named_extract(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
     value, place = (binder.bind_flexible(node) for node in nodes)
-    if value.data_type.kind is not TypeKind.STRUCT:
+    if value.data_type.kind is not TypeKind.STRUCT and value.data_type != NULL:
         raise BindError(f"struct_extract() takes a struct, not {value.data_type}", span)
     return struct_extract(value, place, span)
 
 
 def _extract_at(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
     value, place = (binder.bind(node) for node in nodes)
+    if _is_null(value):
+        return Literal(None, NULL)
     count = len(value.data_type.names)
     if value.data_type.kind is not TypeKind.STRUCT:
         raise BindError(f"struct_extract_at() takes a struct, not {value.data_type}", span)

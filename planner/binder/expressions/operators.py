@@ -15,6 +15,7 @@ from tqp.planner.functions import registry as functions
 from tqp.planner.functions.declaration import ScalarFunction
 from tqp.planner.functions.overloads import NoOverloadError, Overload, choose, finish, null_type
 from tqp.planner.functions.type_rules import SourceLiteral
+from tqp.planner.functions.unsupported import refuse_missing_type
 from tqp.planner.parse import Span
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def apply(name: str, arguments: Sequence[Expression], span: Span | None, shown: 
             arguments = (arguments[0], _digits(arguments[1], span, shown))
         resolution = finish(overload, arguments)
     except NoOverloadError as error:
+        refuse_missing_type(name, [argument.data_type for argument in arguments], span)
         raise no_overload(error, arguments, span, shown) from None
     values = tuple(
         cast_to(argument, target, span) for argument, target in zip(arguments, resolution.argument_types)

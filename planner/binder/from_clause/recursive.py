@@ -13,26 +13,32 @@ from tqp.core.datatypes import BOOLEAN, NULL
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Schema
 from tqp.planner.algebra.expressions import Call, ColumnRef, conjunction
-from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Recursive, WorkingRows
+from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Recursive, UnionAll, WorkingRows
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.subqueries import cast_columns
 from tqp.planner.binder.scope import CteDefinition, Scope
 from tqp.planner.binder.select.output import BoundQuery, distinct
-from tqp.planner.parse import head_span
+from tqp.planner.parse import head_span, without_parentheses
 
 
 def is_recursive(clause: exp.With, cte: exp.CTE) -> bool:
-    """Whether a CTE of WITH RECURSIVE refers to itself, which the second part of a UNION may."""
+    """Whether a CTE may refer to itself, as the second part of a UNION may. Where it does not, it has the first part's types too."""
+    query = without_parentheses(cte.this)
     return (
         bool(clause.args.get("recursive"))
-        and isinstance(cte.this, exp.Union)
-        and any(table.name.lower() == cte.alias.lower() for table in cte.this.expression.find_all(exp.Table))
+        and isinstance(query, exp.Union)
+        and (not query.args.get("by_name") or _names(query.expression, cte.alias))
     )
 
 
+def _names(query: exp.Expr, name: str) -> bool:
+    return any(table.name.lower() == name.lower() for table in query.find_all(exp.Table))
+
+
 def bind_recursive(context: BindContext, definition: CteDefinition) -> BoundQuery:
-    """A CTE that refers to itself. Its columns have the types and names of the first part."""
-    tree = definition.tree
+    """A CTE that may refer to itself. Its columns have the types and names of the first part."""
+    assert isinstance(definition.tree, exp.Expr)
+    tree = without_parentheses(definition.tree)
     assert isinstance(tree, exp.Union)
     span = head_span(tree)
     if any(tree.args.get(clause) is not None for clause in ("order", "limit", "offset")):
@@ -51,9 +57,8 @@ def bind_recursive(context: BindContext, definition: CteDefinition) -> BoundQuer
         context.new_field(name, data_type) for name, data_type in zip(first.names, types, strict=True)
     )
     identifier = context.new_shared()
-    working = CteDefinition(
-        definition.name, tree, definition.columns, None, WorkingTable(context, identifier, fields)
-    )
+    working_table = WorkingTable(context, identifier, fields)
+    working = CteDefinition(definition.name, tree, definition.columns, None, working_table)
     inner = Scope(parent=scope.parent, ctes={**scope.ctes, definition.name.lower(): working})
     step = context.bind_query.bind_exact(tree.expression, inner).plan
     if len(step.schema) != len(fields):
@@ -61,6 +66,9 @@ def bind_recursive(context: BindContext, definition: CteDefinition) -> BoundQuer
             f"WITH RECURSIVE: the first part has {len(fields)} columns, the second {len(step.schema)}", span
         )
     step, rows = cast_columns(context, step, types, span), first.plan
+    if not working_table.references:
+        union = UnionAll((rows, step), _renewed(context, fields))
+        return BoundQuery.exact(distinct(union) if tree.args.get("distinct") else union, first.names)
     if tree.args.get("distinct"):
         rows, step = distinct(rows), _new_rows(context, distinct(step), identifier, fields)
     return BoundQuery.exact(Recursive(rows, step, fields, identifier), first.names)
@@ -81,9 +89,11 @@ class WorkingTable:
     context: BindContext
     identifier: int
     fields: Schema
+    references: int = 0
 
     def reference(self) -> BoundQuery:
         """One more reference."""
+        self.references += 1
         node = WorkingRows(self.identifier, _renewed(self.context, self.fields))
         return BoundQuery.exact(node, [field.name for field in self.fields])
 

@@ -13,7 +13,7 @@ from itertools import chain
 from sqlglot import exp
 
 from tqp.core.errors import BindError
-from tqp.planner.algebra.expressions import Cast, ColumnRef, Expression, Literal
+from tqp.planner.algebra.expressions import Cast, ColumnRef, Expression, Literal, column_ids, has_subquery
 from tqp.planner.algebra.logical_plan import Aggregate, Filter, LogicalPlan, Project, Sort, SortKey, Values
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.aggregates import AggregateCollector
@@ -255,8 +255,8 @@ class SelectBlock:
         """
         if isinstance(node.unnest(), exp.Column) and isinstance(key, ColumnRef):
             return key
-        group = self.select.args["group"]
-        if isinstance(key, ColumnRef) or (isinstance(key, Literal) and has_sets(group)):
+        is_constant = not column_ids(key) and not has_subquery(key)
+        if isinstance(key, ColumnRef) or (is_constant and has_sets(self.select.args["group"])):
             key = self.bound_items[id(node)] = Cast(key, key.data_type)
         self.written_keys.add(node, key)
         return key
