@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import errors, exp
@@ -36,6 +36,8 @@ class ParsedStatement:
     parameter_keys: Mapping[int, int | str]
     #: It is made of parts of another statement, and has only some of its parameters.
     is_part: bool = False
+    #: What tells it from other queries that have this text.
+    variant: Hashable = None
 
 
 #: SQL as text, or parsed before.

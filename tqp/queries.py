@@ -22,6 +22,7 @@ from tqp.core.garbage import collected_later
 from tqp.data.sources.file_identity import read_again_if_changed
 from tqp.planner.bind import Arrangement, BoundStatement, bind
 from tqp.planner.parse import ParsedStatement, Query, parse, text_of
+from tqp.planner.pivot_values import with_values
 from tqp.planner.shapes import shape_of
 from tqp.planner.templates import SplitText, learn, split
 from tqp.result import Result
@@ -46,6 +47,7 @@ class Queries:
 
     def run(self, query: Query, params: Parameters | None, variables: Variables | None = None) -> Result:
         """What the query answers."""
+        query = self.with_values_of_rows(query, params, variables)
         with named_place(query, params), self.executor.memory.query():
             program = self._program(query, params, variables, by_shape=True)
             if not isinstance(program, TensorProgram):
@@ -69,6 +71,7 @@ class Queries:
         arranged: Arrangement | None = None,
     ) -> Result:
         """What the query answers on a state of the catalog that need not be the one that others see; its program is not kept."""
+        query = self.with_values_of_rows(query, params, variables, state)
 
         def run() -> Result:
             snapshot = Snapshot(state, self.catalog.files, variables)
@@ -108,12 +111,32 @@ class Queries:
             raise BindError(f"{', '.join(names)}: each of these is to be one type")
         return tuple(types)
 
+    def with_values_of_rows(
+        self,
+        query: Query,
+        params: Parameters | None,
+        variables: Variables | None,
+        state: CatalogState | None = None,
+    ) -> Query:
+        """The query with the values that PIVOTs find in their rows, which queries of their own tell; on a state, if one is given."""
+
+        def texts_of(values: ParsedStatement) -> list[str | None]:
+            found = (
+                self.run(values, params, variables)
+                if state is None
+                else self.run_on(state, values, params, variables)
+            )
+            return [text for (text,) in found.fetchall()]
+
+        with named_place(query, params):
+            return with_values(query, texts_of)
+
     def compile(
         self, query: str, params: Parameters | None, variables: Variables | None
     ) -> TensorProgram | BoundStatement:
         """The query's program; EXPLAIN stays bound."""
         with named_place(query, params):
-            return self._program(query, params, variables)
+            return self._program(self.with_values_of_rows(query, params, variables), params, variables)
 
     def differentiable(
         self, query: str, params: Parameters | None, variables: Variables | None
@@ -134,6 +157,7 @@ class Queries:
         self, query: Query, analyze: bool, params: Parameters | None, variables: Variables | None
     ) -> str:
         """The query's plans as text."""
+        query = self.with_values_of_rows(query, params, variables)
         with named_place(query, params):
             return call_deep(
                 lambda: self.compiler.explain(bind(query, self.catalog.snapshot(variables), params), analyze)
@@ -153,6 +177,8 @@ class Queries:
         `by_shape`: or one that is kept for other constants.
         """
         key = text_key(text_of(query), params)
+        if isinstance(query, ParsedStatement) and query.variant is not None:
+            key, by_shape = (key, query.variant), False
         with self.catalog.lock:
             snapshot = self.catalog.snapshot(variables)
             program = self.compiled.programs.find(key, snapshot)

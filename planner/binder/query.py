@@ -10,7 +10,7 @@ from sqlglot import exp
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.logical_plan import LogicalPlan
 from tqp.planner.binder.from_clause.recursive import is_recursive
-from tqp.planner.binder.from_clause.tables import bind_values
+from tqp.planner.binder.from_clause.values import bind_values
 from tqp.planner.binder.scope import CteDefinition, Scope
 from tqp.planner.binder.select.block import SelectBlock
 from tqp.planner.binder.select.limits import bind_limit

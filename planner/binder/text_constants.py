@@ -100,11 +100,11 @@ def _is_operand(node: exp.Expr) -> bool:
 
 
 def _is_in_name(node: exp.Expr) -> bool:
-    """Does it stand in an item of a SELECT that has no name but its text?"""
+    """Does it stand in an item of a SELECT or a PIVOT that has no name but its text?"""
     is_named = False
     while (parent := node.parent) is not None:
         is_named = is_named or isinstance(node, exp.Alias)
-        if isinstance(parent, exp.Select):
+        if isinstance(parent, exp.Select | exp.Pivot):
             if node.arg_key == "expressions" and not is_named:
                 return True
             is_named = False

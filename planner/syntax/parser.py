@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeGuard
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from tqp.planner.syntax.operators import OperatorParser
+from tqp.planner.syntax.pivot_parser import PivotParser
 from tqp.planner.syntax.sqlglot_parser import DuckDBParser
 from tqp.planner.syntax.type_grammar import UNITS
 
@@ -104,7 +104,7 @@ _QUERY_GOES_ON = (
 )
 
 
-class Parser(OperatorParser):
+class Parser(PivotParser):
     """One parse of one statement."""
 
     FUNCTIONS: ClassVar[dict[str, Any]] = {}

@@ -8,7 +8,7 @@ from typing import Literal as OneOf
 from tqp.core.errors import UnsupportedError, nearest
 from tqp.planner.syntax.clauses import Clauses
 from tqp.planner.syntax.operand_grammar import NAMES_OR_TEXT, QUERY_STARTS
-from tqp.planner.syntax.table_grammar import TableGrammar
+from tqp.planner.syntax.pivot_grammar import PIVOT_WORDS, UNPIVOT_WORDS, PivotGrammar
 from tqp.planner.syntax.words import (
     BARE_LABELS,
     COLUMN_NAMES,
@@ -25,7 +25,7 @@ _LABELS_OR_TEXT = LABELS | {TEXT}
 _CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE"))
 #: Statements that are not read, by their first words. Some may stand where a query does.
 _OTHER_STATEMENTS = (
-    (QUERY_STARTS - {"SELECT", "FROM", "WITH", "VALUES", "TABLE"})
+    (QUERY_STARTS - {"SELECT", "FROM", "WITH", "VALUES", "TABLE"} - PIVOT_WORDS - UNPIVOT_WORDS)
     | _CHANGES
     | frozenset(
         """
@@ -68,7 +68,7 @@ class Statement:
     clauses: Clauses | None = None
 
 
-class QueryGrammar(TableGrammar):
+class QueryGrammar(PivotGrammar):
     """Whole texts."""
 
     def statements(self) -> list[Statement]:
@@ -183,6 +183,8 @@ class QueryGrammar(TableGrammar):
             self.advance()
             self.expect_any(NAMES_OR_TEXT, "a table")
             self.dotted()
+        elif kind in PIVOT_WORDS or kind in UNPIVOT_WORDS:
+            self.pivot_query()
         elif kind in QUERY_STARTS - {"WITH"}:
             raise not_a_query(kind, self._span())
         else:

@@ -18,7 +18,11 @@ from tqp.planner.syntax.clauses import Part
 from tqp.planner.syntax.tokens import PIECES, Tokens, tokenize
 from tqp.planner.syntax.words import NAME, NUMBER, TEXT
 
-_KEYWORDS: dict[str, TokenType] = DuckDB.Tokenizer.KEYWORDS
+_KEYWORDS: dict[str, TokenType] = {
+    **DuckDB.Tokenizer.KEYWORDS,
+    "PIVOT_WIDER": TokenType.PIVOT,
+    "PIVOT_LONGER": TokenType.UNPIVOT,
+}
 #: Pairs of words that are one token: the second word by the first.
 _PAIRS: dict[str, dict[str, TokenType]] = {}
 for _pair in (

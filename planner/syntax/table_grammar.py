@@ -19,6 +19,10 @@ class TableGrammar(ExpressionGrammar):
     def values(self) -> None:
         """VALUES and its rows."""
 
+    @abstractmethod
+    def pivot_of_table(self) -> None:
+        """PIVOT (...) or UNPIVOT (...)"""
+
     def tables(self) -> None:
         """a, b JOIN c ON d"""
         self.items(self.table, self._starts_table)
@@ -39,7 +43,7 @@ class TableGrammar(ExpressionGrammar):
             if self.kind in _JOIN_WORDS:
                 self._join()
             elif self.kind in ("PIVOT", "UNPIVOT"):
-                self.lacks(self.kind)
+                self.pivot_of_table()
             else:
                 return
 
@@ -58,7 +62,7 @@ class TableGrammar(ExpressionGrammar):
         self._refuse_nearest()
         if named and (self.kind == "AS" or self.kind in COLUMN_NAMES):
             self.complain("this table has a name already, before the colon")
-        self._alias()
+        self.alias()
         if self.kind == "AT" and self.next_kind() == "(":
             self.lacks("a table version")
         if self.skip("TABLESAMPLE"):
@@ -110,14 +114,14 @@ class TableGrammar(ExpressionGrammar):
             self.table()
             self.expect(")")
             return False
-        self._alias()
+        self.alias()
         if self.skip("TABLESAMPLE"):
             self.sample()
         self._joins()
         self.expect(")")
         return False
 
-    def _alias(self) -> None:
+    def alias(self) -> None:
         """`AS a (b, c)`, if it is there."""
         if self.skip("AS"):
             self.expect_any(NAMES_OR_TEXT, "an alias")

@@ -81,6 +81,9 @@ class Queries:
         sql, families = self.select(2, (), None)
         if random.random() < 0.04:
             return prefix + self._of_columns(sql)
+        if random.random() < 0.04:
+            form = self._pivoted if random.random() < 0.6 else self._unpivoted
+            return prefix + form(sql, families)
         if random.random() < 0.4:
             sql = (
                 f"SELECT * FROM ({sql})"
@@ -112,6 +115,63 @@ class Queries:
         )
         where = random.choice(("", "", f" WHERE COLUMNS({names}) IS NOT NULL"))
         return f"SELECT {items} FROM ({sql}) q{where}"
+
+    def _pivoted(self, sql: str, families: Sequence[str]) -> str:
+        """PIVOT of a derived table, by values that are few, or written."""
+        random = self.random
+        places = range(len(families))
+        place, of, by = (random.choice(places) for _ in range(3))
+        column = f"o{place}"
+        few = {
+            "int": f"{column} % 3",
+            "str": f"left({column}, 1)",
+            "bool": column,
+            "date": f"year({column}) % 4",
+            "float": f"isnan({column})",
+        }.get(families[place], f"{column} IS NULL")
+        values = random.sample(
+            ("0", "1", "'a'", "NULL", "true", "''", "'2024-02-29'", "1.5", "b", "'-1' AS m"), 3
+        )
+        aggregate = random.choice(
+            (f"min(o{of})", f"max(o{of})", f"count(o{of})", f"count(DISTINCT o{of})", "count(*)")
+        )
+        if random.random() < 0.3:
+            aggregate += random.choice((" AS x", f", count(o{by}) AS y", f", max(o{by})"))
+        group = random.choice(("", f" GROUP BY o{by}", f" GROUP BY o{by}"))
+        written = f"({', '.join(values[: random.randint(1, 3)])})"
+        ordered = random.choice(("", "", " ORDER BY ALL"))
+        return random.choice(
+            (
+                f"PIVOT ({sql}) ON {few} USING {aggregate}{group}{ordered}",
+                f"PIVOT ({sql}) ON {column} IN {written} USING {aggregate}{group}{ordered}",
+                f"PIVOT ({sql}) ON {few}, o{of} IS NULL USING {aggregate}{group}{ordered}",
+                f"FROM ({sql}) PIVOT ({aggregate} FOR {column} IN {written}{group}) AS p{ordered}",
+                f"FROM ({sql}) PIVOT ({aggregate} FOR ({column}, o{of}) IN (({values[0]}, {values[1]})){group})",
+                f"SELECT count(*) FROM (PIVOT ({sql}) ON {few}{group})",
+            )
+        )
+
+    def _unpivoted(self, sql: str, families: Sequence[str]) -> str:
+        """UNPIVOT of columns of one family, or of all as texts."""
+        random = self.random
+        family = random.choice(families)
+        alike = [f"o{place}" for place, each in enumerate(families) if each == family]
+        chosen = ", ".join(random.sample(alike, random.randint(1, len(alike))))
+        texts = ", ".join(
+            f"o{place}::VARCHAR" for place, each in enumerate(families) if each not in ("float", "interval")
+        )
+        nulls = random.choice(("", "", "INCLUDE NULLS ", "EXCLUDE NULLS "))
+        ordered = random.choice(("", "", " ORDER BY ALL"))
+        return random.choice(
+            (
+                f"UNPIVOT ({sql}) ON {chosen} INTO NAME n VALUE v{ordered}",
+                f"UNPIVOT ({sql}) ON {chosen}{ordered}",
+                f"FROM ({sql}) UNPIVOT {nulls}(v FOR n IN ({chosen})) AS q{ordered}",
+                f"FROM ({sql}) UNPIVOT {nulls}(v FOR n IN ({texts or chosen})) AS q{ordered}",
+                f"FROM ({sql}) UNPIVOT {nulls}((v, w) FOR n IN (({alike[0]}, o0), ({alike[-1]}, o0)))",
+                f"SELECT n, count(*), max(v) FROM ({sql}) UNPIVOT {nulls}(v FOR n IN ({chosen})) GROUP BY n",
+            )
+        )
 
     def _around(self, sql: str, families: Sequence[str]) -> str:
         """A query over a query, by stars and names of columns."""

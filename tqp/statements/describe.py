@@ -27,7 +27,7 @@ def describe(execution: Execution) -> Result:
         clauses.query.stop - clauses.query.start > 1 and command.tokens.kinds[clauses.query.start] != "name"
     )
     query = command.query(clauses.query) if is_query else command.query("FROM", clauses.query)
-    found = execution.session.queries.describe(query, execution.state, execution.variables, execution.params)
+    found = execution.columns(query)
     if clauses.summarize:
         selects = " UNION ALL ".join(map(_summary, found.names, found.types))
         pieces: list[str | Part] = [

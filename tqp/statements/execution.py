@@ -19,6 +19,7 @@ from tqp.data.sources.make_source import make_source
 from tqp.planner.bind import Arrangement
 from tqp.planner.parse import Command, ParsedStatement, parse
 from tqp.planner.syntax.clauses import Part
+from tqp.queries import BoundDescription
 from tqp.result import Result
 
 if TYPE_CHECKING:
@@ -44,6 +45,12 @@ class Execution:
     ) -> Result:
         """What a query made of parts of the statement answers."""
         return self.session.queries.run_on(state, query, self.params, self.variables, arranged)
+
+    def columns(self, query: ParsedStatement) -> BoundDescription:
+        """The columns of a query made of parts of the statement; those of a PIVOT may depend on the rows that there are."""
+        queries, state = self.session.queries, self.state
+        known = queries.with_values_of_rows(query, self.params, self.variables, state)
+        return queries.describe(known, state, self.variables, self.params)
 
     def rows_of(self, text: str, state: CatalogState) -> Result:
         """What a query of our own answers."""

@@ -9,33 +9,27 @@ from functools import partial
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BIGINT, BOOLEAN, DataType
+from tqp.core.datatypes import BIGINT, BOOLEAN
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.schema import Field, TableSource
 from tqp.planner.algebra.expressions import (
     TRUE,
     Call,
-    ColumnRef,
     Expression,
-    Literal,
     SortKey,
     conjunction,
     conjuncts,
-    walk,
 )
 from tqp.planner.algebra.logical_plan import (
     Join,
     JoinType,
     LogicalPlan,
-    Project,
     Scan,
     Sort,
-    UnionAll,
-    Values,
 )
 from tqp.planner.algebra.node import grow
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.expressions.coercion import cast_to, common_type_of, compare, of_type
+from tqp.planner.binder.expressions.coercion import compare
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
 from tqp.planner.binder.from_clause.asof import asof_join
 from tqp.planner.binder.from_clause.ctes import bind_reference
@@ -47,9 +41,12 @@ from tqp.planner.binder.from_clause.files import (
     with_types,
 )
 from tqp.planner.binder.from_clause.model_tables import bind_table_function
+from tqp.planner.binder.from_clause.pivots import bind_pivot
 from tqp.planner.binder.from_clause.samples import sampled
 from tqp.planner.binder.from_clause.series import SERIES, bind_series
 from tqp.planner.binder.from_clause.unnests import bind_unnest
+from tqp.planner.binder.from_clause.unpivots import bind_unpivot
+from tqp.planner.binder.from_clause.values import bind_values
 from tqp.planner.binder.from_clause.views import bind_view
 from tqp.planner.binder.scope import (
     MergedColumn,
@@ -101,9 +98,25 @@ def _joined(
             done = tree if done is None else _cross(done, tree)
             done.stays_outside = _keeps_right_rows(joins[index + 1 :])
             tree = _bind_table(context, join.this, outer, _siblings(outer, done))
+        elif isinstance(join.this, exp.Pivot):
+            tree = _pivoted(context, tree, join, outer)
         else:
             tree = _bind_join(context, tree, join, outer, done)
     return tree if done is None else _cross(done, tree)
+
+
+def _pivoted(context: BindContext, tree: FromTree, join: exp.Join, outer: Scope) -> FromTree:
+    """PIVOT or UNPIVOT of the tables before it, up to the comma."""
+    node = join.this
+    if tree.holds_earlier:
+        raise UnsupportedError(
+            f"{join.args['method']} of a join that reads tables before the comma is not supported",
+            head_span(node),
+        )
+    scope = Scope(tree.relations, outer.parent, outer.ctes, tree.merged)
+    bind = bind_unpivot if node.unpivot else bind_pivot
+    bound = bind(context, node, scope, tree.plan)
+    return _under_alias(node, bound.plan, bound.columns)
 
 
 def _keeps_right_rows(joins: Sequence[exp.Join]) -> bool:
@@ -430,46 +443,6 @@ def _bind_values_table(context: BindContext, node: exp.Values, outer: Scope) -> 
     plan = bind_values(context, node, outer)
     bound = BoundQuery.exact(plan, [made.name for made in plan.schema])
     return _under_alias(node, plan, bound.columns)
-
-
-def bind_values(context: BindContext, node: exp.Values, outer: Scope) -> LogicalPlan:
-    """VALUES (...), (...): columns col0, col1, ... of the types common to their rows.
-
-    Rows of columns of an enclosing query, or of the tables before, are what SELECT without FROM makes of them.
-    """
-    scope = Scope(parent=outer, ctes=outer.ctes)
-    binder = ExpressionBinder(context, scope, "VALUES")
-    rows = [
-        [binder.bind_flexible(value) for value in (row.expressions if isinstance(row, exp.Tuple) else [row])]
-        for row in node.expressions
-    ]
-    columns = [_values_column(column, span_of(node)) for column in zip(*rows, strict=True)]
-    fields = tuple(
-        context.new_field(f"col{index}", common, _may_be_null(values))
-        for index, (values, common) in enumerate(columns)
-    )
-    values = tuple(zip(*(values for values, _ in columns)))
-    if not any(isinstance(part, ColumnRef) for row in values for value in row for part in walk(value)):
-        return Values(values, fields)
-    if len(values) == 1:
-        return Project(Values(((),), ()), fields, values[0])
-    branches = []
-    for row in values:
-        own = tuple(context.new_field(made.name, made.data_type) for made in fields)
-        branches.append(Project(Values(((),), ()), own, row))
-    return UnionAll(tuple(branches), fields)
-
-
-def _values_column(
-    values: Sequence[Expression], span: Span | None
-) -> tuple[tuple[Expression, ...], DataType]:
-    """A column of VALUES and its type: literals bend to the rows before theirs, those of the first row to nothing."""
-    common = common_type_of([of_type(values[0].data_type), *values[1:]], "VALUES", span)
-    return tuple(cast_to(value, common, span) for value in values), common
-
-
-def _may_be_null(values: Sequence[Expression]) -> bool:
-    return not all(isinstance(value, Literal) and value.value is not None for value in values)
 
 
 def _under_alias(

@@ -1,0 +1,271 @@
+"""PIVOT: a row for each group, and for each value of a column a column with an aggregate of the group's rows that have it.
+
+It is GROUP BY with aggregates of which each has a FILTER. Values are compared as texts, as DuckDB does: 1.0 is not 1 there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+
+from sqlglot import exp
+
+from tqp.core.datatypes import BOOLEAN, DATE, VARCHAR, DataType
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.schema import Field
+from tqp.planner.algebra.expressions import (
+    FALSE,
+    AggregateCall,
+    Call,
+    ColumnRef,
+    Expression,
+    Literal,
+    conjunction,
+    transform,
+    walk,
+)
+from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan, Project
+from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.expressions.aggregates import AggregateCollector
+from tqp.planner.binder.expressions.coercion import as_text, cast_to
+from tqp.planner.binder.expressions.scalars import ExpressionBinder
+from tqp.planner.binder.scope import MergedColumn, Scope, ScopeColumn
+from tqp.planner.binder.select.names import expression_name
+from tqp.planner.binder.select.output import BoundQuery, exact_project
+from tqp.planner.functions.constant_folding import fold
+from tqp.planner.functions.type_rules import settle
+from tqp.planner.parse import head_span, span_of
+
+#: DuckDB takes 100,000. Each is an aggregate of the plan, and of the program.
+_MOST_COLUMNS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """What a column is called after, and the texts that its rows have, one for each key of a field; NULL is None."""
+
+    label: str
+    texts: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pivoted:
+    """`FOR keys IN (values)`"""
+
+    keys: tuple[Expression, ...]
+    values: tuple[_Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """An expression of one aggregate, `place` being where the aggregate stands in it; and its name, if it has one."""
+
+    call: AggregateCall
+    place: int
+    expression: Expression
+    alias: str
+    text: str
+
+
+def bind_pivot(context: BindContext, node: exp.Pivot, scope: Scope, plan: LogicalPlan) -> BoundQuery:
+    """The groups and the columns that the values become. Raises BindError, UnsupportedError."""
+    _check_columns(node)
+    outputs = _outputs(context, node.expressions, scope)
+    pivoted = [_pivoted(context, field, scope) for field in node.fields]
+    groups = _groups(node, scope)
+    if prod(len(each.values) for each in pivoted) * len(outputs) > _MOST_COLUMNS:
+        raise UnsupportedError(
+            f"PIVOT to more than {_MOST_COLUMNS} columns is not supported", head_span(node)
+        )
+    keys = [key for each in pivoted for key in each.keys]
+    plan, keys = _with_columns(context, plan, keys)
+    key_fields = {value: _field_of(context, plan, value) for _, value in groups}
+    calls: dict[AggregateCall, Field] = {}
+    names, values = [name for name, _ in groups], [ColumnRef.of(key_fields[value]) for _, value in groups]
+    columns: list[Expression] = list(values)
+    for chosen in product(*(each.values for each in pivoted)):
+        texts = [text for value in chosen for text in value.texts]
+        condition = conjunction(tuple(_has(key, text) for key, text in zip(keys, texts, strict=True)))
+        label = "_".join([chosen[0].label or "''", *(value.label for value in chosen[1:])])
+        for output in outputs:
+            call = replace(output.call, filter=condition)
+            made = calls.setdefault(call, context.new_field(call.function, call.data_type))
+            suffix = output.alias or (output.text if len(outputs) > 1 else "")
+            names.append(f"{label}_{suffix}" if suffix else label)
+            columns.append(_at(output, made))
+    if not names:
+        raise BindError("PIVOT leaves no column: there are neither groups nor values", head_span(node))
+    aggregate = Aggregate(
+        plan, tuple(key_fields.values()), tuple(key_fields), tuple(calls.values()), tuple(calls)
+    )
+    return BoundQuery.exact(exact_project(context, aggregate, columns, names), names)
+
+
+def _check_columns(node: exp.Pivot) -> None:
+    """Raise BindError for what DuckDB does not take in PIVOT."""
+    for part in [*node.expressions, *(field.expressions[0] for field in node.fields)]:
+        if part.find(exp.Query) is not None:
+            raise BindError("PIVOT takes no subqueries", span_of(part))
+        for column in part.find_all(exp.Column):
+            if column.args.get("table"):
+                raise BindError("PIVOT takes names of columns without their tables", span_of(column))
+
+
+def _outputs(context: BindContext, nodes: Sequence[exp.Expr], scope: Scope) -> list[_Output]:
+    collector = AggregateCollector(context)
+    binder = ExpressionBinder(context, scope, "PIVOT", collector)
+    outputs: list[_Output] = []
+    for node in nodes:
+        written, before = node.unalias(), collector.uses
+        scope.uses = []
+        expression = binder.bind(written)
+        if scope.uses:
+            raise BindError("PIVOT takes columns inside its aggregates only", scope.uses[0].span)
+        if collector.uses != before + 1:
+            raise BindError(
+                f"an expression of PIVOT has exactly one aggregate, this has {collector.uses - before}",
+                span_of(written),
+            )
+        if written.find(exp.Filter) is not None:  # DuckDB forgets it where there are few values
+            raise UnsupportedError("FILTER in PIVOT is not supported; use CASE", span_of(written))
+        ids = {part.id for part in walk(expression) if isinstance(part, ColumnRef)}
+        ((call, made),) = [(call, made) for call, made in collector.calls.items() if made.id in ids]
+        alias = node.alias if isinstance(node, exp.Alias) else ""
+        outputs.append(_Output(call, made.id, expression, alias, expression_name(context.query, written)))
+    scope.uses = None
+    return outputs
+
+
+def _pivoted(context: BindContext, field: exp.Expr, scope: Scope) -> _Pivoted:
+    header, values = field.expressions[0], field.expressions[1:]
+    if not values or not isinstance(values[0], exp.Tuple):
+        raise UnsupportedError(
+            "PIVOT without written values is not supported here; write them: ON x IN ('a', 'b')",
+            span_of(header),
+        )
+    is_row = isinstance(header, exp.Tuple)
+    binder = ExpressionBinder(context, scope, "PIVOT")
+    keys = tuple(_comparable(binder.bind(each)) for each in (header.expressions if is_row else [header]))
+    if not any(isinstance(part, ColumnRef) for key in keys for part in walk(key)):
+        raise BindError("PIVOT ON a constant: there is no column in it", span_of(header))
+    found: dict[tuple[str | None, ...], _Value] = {}
+    for node in values[0].expressions:
+        written = node.unalias()
+        parts = written.expressions if is_row and isinstance(written, exp.Tuple) else [written]
+        if len(parts) != len(keys):
+            raise BindError(
+                f"this value of PIVOT has {len(parts)} parts, what it is compared with has {len(keys)}",
+                span_of(written),
+            )
+        texts = tuple(_text(context, part) for part in parts)
+        if texts in found:
+            raise BindError(
+                f'the value "{_label(texts)}" stands twice behind IN', span_of(written) or span_of(header)
+            )
+        found[texts] = _Value(node.alias if isinstance(node, exp.Alias) else _label(texts), texts)
+    return _Pivoted(keys, tuple(found.values()))
+
+
+def _label(texts: Sequence[str | None]) -> str:
+    """`a_b`; empty texts in front leave nothing."""
+    label = ""
+    for text in texts:
+        label += ("_" if label else "") + ("NULL" if text is None else text)
+    return label
+
+
+def _text(context: BindContext, node: exp.Expr) -> str | None:
+    """A value behind IN as a text: a name stands for itself there."""
+    if isinstance(node, exp.Column) and not node.args.get("table"):
+        return node.name
+    if node.find(exp.Query, exp.Star, exp.Column) is not None:
+        raise BindError("the values of PIVOT must be constants", span_of(node))
+    value = fold(as_text(settle(ExpressionBinder(context, Scope(), "PIVOT").bind_flexible(node)), None))
+    if not isinstance(value, Literal):
+        raise UnsupportedError("this value of PIVOT is not supported; write its text", span_of(node))
+    return None if value.value is None else str(value.value)
+
+
+def _is_exact(data_type: DataType) -> bool:
+    """Whether values are equal where their texts are, and each text that a value has is the only one."""
+    return data_type.is_integer or data_type in (BOOLEAN, DATE)
+
+
+def _comparable(key: Expression) -> Expression:
+    return key if _is_exact(key.data_type) else as_text(key, None)
+
+
+def _has(key: Expression, text: str | None) -> Expression:
+    """Whether a row has the value of this text."""
+    if text is None:
+        return Call("is_null", (key,), BOOLEAN)
+    wanted = Literal(text, VARCHAR)
+    if key.data_type != VARCHAR:
+        value = fold(cast_to(wanted, key.data_type, None, is_try=True))
+        assert isinstance(value, Literal)
+        if fold(as_text(value, None)) != wanted:
+            return FALSE
+        wanted = value
+    return Call("is_not_distinct_from", (key, wanted), BOOLEAN)
+
+
+def _groups(node: exp.Pivot, scope: Scope) -> list[tuple[str, Expression]]:
+    """The columns of GROUP BY, or all that PIVOT does not name, by their names."""
+    written = node.args.get("group")
+    if written is not None:
+        return [_named(scope, name) for name in written.expressions]
+    used = {name.lower() for name, _ in scope.used.values()}
+    return [(name, scope.value_of(column)) for name, column in other_columns(scope, used)]
+
+
+def other_columns(scope: Scope, used: Collection[str]) -> list[tuple[str, ScopeColumn | MergedColumn]]:
+    """The columns whose names, in lower case, are not among these. Raises BindError where two have one name."""
+    found: dict[str, tuple[str, ScopeColumn | MergedColumn]] = {}
+    for name, column in scope.star(None):
+        if name.lower() in used:
+            continue
+        if name.lower() in found:
+            raise BindError(f'column "{name}" is ambiguous: two tables before PIVOT or UNPIVOT have one')
+        found[name.lower()] = (name, column)
+    return list(found.values())
+
+
+def _named(scope: Scope, name: exp.Expr) -> tuple[str, Expression]:
+    value = scope.resolve_here(name.name, None, head_span(name))
+    if value is None:
+        raise scope.unknown_column(name.name, None, head_span(name))
+    return scope.display_name(name.name, None), value
+
+
+def _with_columns(
+    context: BindContext, plan: LogicalPlan, keys: Sequence[Expression]
+) -> tuple[LogicalPlan, list[Expression]]:
+    """The plan with a column for each key that is none, as it is compared with many values."""
+    made = {
+        key: context.new_field("pivot", key.data_type)
+        for key in dict.fromkeys(keys)
+        if not isinstance(key, ColumnRef)
+    }
+    if made:
+        outputs = (*map(ColumnRef.of, plan.schema), *made)
+        plan = Project(plan, (*plan.schema, *made.values()), outputs)
+    return plan, [ColumnRef.of(made[key]) if key in made else key for key in keys]
+
+
+def _field_of(context: BindContext, plan: LogicalPlan, key: Expression) -> Field:
+    """The field of a group: a column keeps its own."""
+    own = {made.id: made for made in plan.schema}
+    if isinstance(key, ColumnRef) and key.id in own:
+        return own[key.id]
+    return context.new_field("group", key.data_type)
+
+
+def _at(output: _Output, made: Field) -> Expression:
+    """The expression with another result of its aggregate."""
+
+    def placed(part: Expression) -> Expression:
+        return ColumnRef.of(made) if isinstance(part, ColumnRef) and part.id == output.place else part
+
+    return transform(output.expression, placed)

@@ -1,0 +1,115 @@
+"""UNPIVOT: each row once for each of some columns, with the column's name and its value.
+
+It is an unnest of two lists, the names and the values, so that the rows come in the order of the table. Rows with a NULL
+among their values go, unless these are included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from tqp.core.datatypes import BOOLEAN, VARCHAR
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal, conjunction
+from tqp.planner.algebra.logical_plan import Filter, LogicalPlan, Unnest
+from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.expressions.nested import list_of_values
+from tqp.planner.binder.expressions.scalars import ExpressionBinder
+from tqp.planner.binder.from_clause.pivots import other_columns
+from tqp.planner.binder.scope import Scope
+from tqp.planner.binder.select.output import BoundQuery, Item, exact_project
+from tqp.planner.binder.select.select_list import expand_items
+from tqp.planner.functions.type_rules import settle
+from tqp.planner.parse import head_span, span_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A name, and a value for each column of values; `columns` are the names, in lower case, of those that it reads."""
+
+    name: str
+    values: tuple[Expression, ...]
+    columns: frozenset[str]
+
+
+def bind_unpivot(context: BindContext, node: exp.Pivot, scope: Scope, plan: LogicalPlan) -> BoundQuery:
+    """The other columns, that of names, and those of values. Raises BindError, UnsupportedError."""
+    name, *written = node.fields
+    value_names = [each.name for each in node.expressions]
+    entries = [entry for each in written for entry in _entries(context, scope, each)]
+    for entry in entries:
+        if len(entry.values) != len(value_names):
+            raise BindError(
+                f"UNPIVOT has {len(value_names)} names for values, and {len(entry.values)} values for each",
+                head_span(node),
+            )
+    used = {column for entry in entries for column in entry.columns}
+    others = [(each, scope.value_of(column)) for each, column in other_columns(scope, used)]
+    names = [*(each for each, _ in others), name.name, *value_names]
+    include_nulls = bool(node.args.get("include_nulls"))
+    _check_names(node, names, len(value_names), include_nulls)
+    lists = [
+        list_of_values([Literal(entry.name, VARCHAR) for entry in entries], None),
+        *(list_of_values(each, head_span(node)) for each in zip(*(entry.values for entry in entries))),
+    ]
+    fields = tuple(
+        context.new_field(each, made.data_type.element)
+        for each, made in zip(names[len(others) :], lists, strict=True)
+    )
+    unnested: LogicalPlan = Unnest(plan, tuple(lists), fields)
+    if not include_nulls:
+        missing = (Call("is_null", (ColumnRef.of(each),), BOOLEAN) for each in fields[1:])
+        unnested = Filter(unnested, conjunction(tuple(Call("not", (each,), BOOLEAN) for each in missing)))
+    values = [*(value for _, value in others), *map(ColumnRef.of, fields)]
+    return BoundQuery.exact(exact_project(context, unnested, values, names), names)
+
+
+def _check_names(node: exp.Pivot, names: Sequence[str], num_values: int, include_nulls: bool) -> None:
+    """Refuse what DuckDB names otherwise than it is written, or looks for NULLs of another column in."""
+    if node.alias_column_names:
+        raise UnsupportedError(
+            "names of columns behind UNPIVOT are not supported; give them in SELECT", head_span(node)
+        )
+    lowered = [each.lower() for each in names]
+    if not include_nulls and any(
+        each in lowered[:place] for place, each in enumerate(lowered) if place >= len(names) - num_values
+    ):
+        raise UnsupportedError(
+            "values of UNPIVOT under the name of another column are not supported", head_span(node)
+        )
+
+
+def _entries(context: BindContext, scope: Scope, node: exp.Expr) -> list[_Entry]:
+    """What an item stands for: a star and COLUMNS(...) for several, `(a, b)` for one with two values."""
+    written = node.unalias()
+    if isinstance(written, exp.Tuple):
+        if not written.expressions:
+            raise BindError("UNPIVOT of no column", span_of(node))
+        parts = [
+            _entry(context, scope, item) for item in expand_items(context, scope, list(written.expressions))
+        ]
+        name = node.alias or "_".join(part.name for part in parts)
+        values = tuple(value for part in parts for value in part.values)
+        return [_Entry(name, values, frozenset().union(*(part.columns for part in parts)))]
+    return [_entry(context, scope, item) for item in expand_items(context, scope, [node])]
+
+
+def _entry(context: BindContext, scope: Scope, item: Item) -> _Entry:
+    if item.node is None:
+        assert item.column is not None
+        name = item.column.name
+        return _Entry(item.name or name, (scope.value_of(item.column),), frozenset((name.lower(),)))
+    if item.node.find(exp.Query) is not None:
+        raise BindError("UNPIVOT takes no subqueries", span_of(item.node))
+    columns = list(item.node.find_all(exp.Column))
+    if len(columns) != 1:
+        raise BindError(
+            f"UNPIVOT takes expressions of exactly one column, this has {len(columns)}", span_of(item.node)
+        )
+    value = settle(ExpressionBinder(context, scope, "UNPIVOT").bind(item.node))
+    name = scope.display_name(columns[0].name, None)
+    label = item.alias if item.is_aliased and item.alias else name
+    return _Entry(label, (value,), frozenset((name.lower(),)))
