@@ -133,3 +133,28 @@ def test_many_values(con: tqp.Connection) -> None:
     _both(con, oracle, "PIVOT m ON x USING sum(y), count(*) GROUP BY k")
     with pytest.raises(tqp.UnsupportedError, match="more than 4096 columns"):
         con.sql("PIVOT m ON y USING sum(x) GROUP BY k")
+
+
+def test_rows_may_be_grouped_before(con: tqp.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they are for many values; what an aggregate of no rows is then is written out."""
+    monkeypatch.setattr("tqp.planner.binder.from_clause.pivots._MOST_FILTERS", 0)
+    oracle = _oracle()
+    for query in (
+        "PIVOT t ON s USING count(*), count(i) + 1 AS c, sum(i), coalesce(min(i), -1) GROUP BY k",
+        "PIVOT t ON s, i > 20 USING entropy(i), list(i ORDER BY i) GROUP BY k",
+        "PIVOT t ON s IN ('a', NULL, 'x') USING count(DISTINCT i), sum(i)",
+        "FROM t PIVOT (count(*), max(i) FOR s IN ('a', 'é') k IN (1, 3, NULL))",
+        "FROM t PIVOT (count(*), max(s) FOR s IN ('a', 'b') GROUP BY s)",
+        "PIVOT (FROM t WHERE false) ON s IN ('a') USING count(*), sum(i) GROUP BY k",
+        "FROM (SELECT s, i FROM t WHERE false) PIVOT (count(*), sum(i) FOR s IN ('a'))",
+        "FROM (SELECT i::DOUBLE / 4 AS x, k FROM t) PIVOT (count(*) FOR x IN (2.5, '5.0', 7.5) GROUP BY k)",
+    ):
+        _both(con, oracle, query)
+
+
+def test_many_columns_become_rows(con: tqp.Connection) -> None:
+    columns = ", ".join(f"range + {number} AS c{number}" for number in range(40))
+    make = f"CREATE TABLE wide AS SELECT range AS k, {columns} FROM range(5)"
+    oracle = _oracle(make)
+    con.sql(make)
+    _both(con, oracle, "UNPIVOT wide ON COLUMNS(* EXCLUDE k) INTO NAME n VALUE v")

@@ -35,11 +35,14 @@ from tqp.planner.binder.scope import MergedColumn, Scope, ScopeColumn
 from tqp.planner.binder.select.names import expression_name
 from tqp.planner.binder.select.output import BoundQuery, exact_project
 from tqp.planner.functions.constant_folding import fold
+from tqp.planner.functions.registry import AGGREGATES
 from tqp.planner.functions.type_rules import settle
 from tqp.planner.parse import head_span, span_of
 
 #: DuckDB takes 100,000. Each is an aggregate of the plan, and of the program.
 _MOST_COLUMNS = 4096
+#: So many aggregates with a FILTER are computed over all rows; more of them over rows that are grouped before.
+_MOST_FILTERS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +78,15 @@ def bind_pivot(context: BindContext, node: exp.Pivot, scope: Scope, plan: Logica
     outputs = _outputs(context, node.expressions, scope)
     pivoted = [_pivoted(context, field, scope) for field in node.fields]
     groups = _groups(node, scope)
-    if prod(len(each.values) for each in pivoted) * len(outputs) > _MOST_COLUMNS:
+    num_columns = prod(len(each.values) for each in pivoted) * len(outputs)
+    if num_columns > _MOST_COLUMNS:
         raise UnsupportedError(
             f"PIVOT to more than {_MOST_COLUMNS} columns is not supported", head_span(node)
         )
     keys = [key for each in pivoted for key in each.keys]
     plan, keys = _with_columns(context, plan, keys)
+    if num_columns > _MOST_FILTERS:
+        plan, groups, keys, outputs = _grouped_before(context, plan, groups, keys, outputs)
     key_fields = {value: _field_of(context, plan, value) for _, value in groups}
     calls: dict[AggregateCall, Field] = {}
     names, values = [name for name, _ in groups], [ColumnRef.of(key_fields[value]) for _, value in groups]
@@ -94,7 +100,7 @@ def bind_pivot(context: BindContext, node: exp.Pivot, scope: Scope, plan: Logica
             made = calls.setdefault(call, context.new_field(call.function, call.data_type))
             suffix = output.alias or (output.text if len(outputs) > 1 else "")
             names.append(f"{label}_{suffix}" if suffix else label)
-            columns.append(_at(output, made))
+            columns.append(_with(output, ColumnRef.of(made)))
     if not names:
         raise BindError("PIVOT leaves no column: there are neither groups nor values", head_span(node))
     aggregate = Aggregate(
@@ -254,6 +260,30 @@ def _with_columns(
     return plan, [ColumnRef.of(made[key]) if key in made else key for key in keys]
 
 
+def _grouped_before(
+    context: BindContext,
+    plan: LogicalPlan,
+    groups: Sequence[tuple[str, Expression]],
+    keys: Sequence[Expression],
+    outputs: Sequence[_Output],
+) -> tuple[LogicalPlan, list[tuple[str, Expression]], list[Expression], list[_Output]]:
+    """Rows grouped by what is compared, too: of these few, a column takes the only one that has its value."""
+    by = {key: _field_of(context, plan, key) for key in (*(key for _, key in groups), *keys)}
+    made = {each.call: context.new_field(each.call.function, each.call.data_type) for each in outputs}
+    plan = Aggregate(plan, tuple(by.values()), tuple(by), tuple(made.values()), tuple(made))
+    taken: list[_Output] = []
+    for each in outputs:
+        data_type, of_nothing = each.call.data_type, AGGREGATES[each.call.function].of_nothing
+        place = ColumnRef.of(made[each.call])
+        value: Expression = place
+        if of_nothing is not None:
+            value = Call("coalesce", (place, Literal(of_nothing, data_type)), data_type)
+        call = AggregateCall("any_value", (place,), data_type)
+        taken.append(replace(each, call=call, place=place.id, expression=_with(each, value)))
+    named: list[tuple[str, Expression]] = [(name, ColumnRef.of(by[key])) for name, key in groups]
+    return plan, named, [ColumnRef.of(by[key]) for key in keys], taken
+
+
 def _field_of(context: BindContext, plan: LogicalPlan, key: Expression) -> Field:
     """The field of a group: a column keeps its own."""
     own = {made.id: made for made in plan.schema}
@@ -262,10 +292,10 @@ def _field_of(context: BindContext, plan: LogicalPlan, key: Expression) -> Field
     return context.new_field("group", key.data_type)
 
 
-def _at(output: _Output, made: Field) -> Expression:
-    """The expression with another result of its aggregate."""
+def _with(output: _Output, value: Expression) -> Expression:
+    """The expression with another value in the place of its aggregate."""
 
     def placed(part: Expression) -> Expression:
-        return ColumnRef.of(made) if isinstance(part, ColumnRef) and part.id == output.place else part
+        return value if isinstance(part, ColumnRef) and part.id == output.place else part
 
     return transform(output.expression, placed)

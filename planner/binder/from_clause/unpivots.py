@@ -1,7 +1,7 @@
 """UNPIVOT: each row once for each of some columns, with the column's name and its value.
 
-It is an unnest of two lists, the names and the values, so that the rows come in the order of the table. Rows with a NULL
-among their values go, unless these are included.
+It is an unnest of the list of the values, so that the rows come in the order of the table; the place in it tells the name. Rows
+with a NULL among their values go, unless these are included.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BOOLEAN, VARCHAR
+from tqp.core.datatypes import BIGINT, BOOLEAN, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError
-from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal, conjunction
+from tqp.planner.algebra.expressions import Call, Case, ColumnRef, Expression, Literal, conjunction
 from tqp.planner.algebra.logical_plan import Filter, LogicalPlan, Unnest
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.expressions.nested import list_of_values
+from tqp.planner.binder.expressions.nested import extract, list_of_values
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
 from tqp.planner.binder.from_clause.pivots import other_columns
 from tqp.planner.binder.scope import Scope
@@ -24,6 +24,8 @@ from tqp.planner.binder.select.output import BoundQuery, Item, exact_project
 from tqp.planner.binder.select.select_list import expand_items
 from tqp.planner.functions.type_rules import settle
 from tqp.planner.parse import head_span, span_of
+
+_MOST_CHOICES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +53,28 @@ def bind_unpivot(context: BindContext, node: exp.Pivot, scope: Scope, plan: Logi
     names = [*(each for each, _ in others), name.name, *value_names]
     include_nulls = bool(node.args.get("include_nulls"))
     _check_names(node, names, len(value_names), include_nulls)
-    lists = [
-        list_of_values([Literal(entry.name, VARCHAR) for entry in entries], None),
-        *(list_of_values(each, head_span(node)) for each in zip(*(entry.values for entry in entries))),
-    ]
+    span = head_span(node)
+    lists = tuple(list_of_values(each, span) for each in zip(*(entry.values for entry in entries)))
     fields = tuple(
-        context.new_field(each, made.data_type.element)
-        for each, made in zip(names[len(others) :], lists, strict=True)
+        context.new_field(each, made.data_type.element) for each, made in zip(value_names, lists, strict=True)
     )
-    unnested: LogicalPlan = Unnest(plan, tuple(lists), fields)
+    place = context.new_field("place", BIGINT, nullable=False)
+    unnested: LogicalPlan = Unnest(plan, lists, fields, (place,))
     if not include_nulls:
-        missing = (Call("is_null", (ColumnRef.of(each),), BOOLEAN) for each in fields[1:])
+        missing = (Call("is_null", (ColumnRef.of(each),), BOOLEAN) for each in fields)
         unnested = Filter(unnested, conjunction(tuple(Call("not", (each,), BOOLEAN) for each in missing)))
-    values = [*(value for _, value in others), *map(ColumnRef.of, fields)]
+    label = _name_at(ColumnRef.of(place), [Literal(entry.name, VARCHAR) for entry in entries])
+    values = [*(value for _, value in others), label, *map(ColumnRef.of, fields)]
     return BoundQuery.exact(exact_project(context, unnested, values, names), names)
+
+
+def _name_at(place: Expression, names: Sequence[Expression]) -> Expression:
+    """The name at a place, from 1: a choice of few is found faster than an element of a list."""
+    if len(names) > _MOST_CHOICES:
+        return extract(list_of_values(names, None), place, None, "UNPIVOT")
+    *others, last = names
+    conditions = (Call("equal", (place, Literal(number, BIGINT)), BOOLEAN) for number in range(1, len(names)))
+    return Case(tuple(zip(conditions, others, strict=True)), last, VARCHAR) if others else last
 
 
 def _check_names(node: exp.Pivot, names: Sequence[str], num_values: int, include_nulls: bool) -> None:
