@@ -17,10 +17,13 @@ from tqp.operators.strings.digits import DIGIT_KERNELS
 from tqp.operators.strings.distances import DISTANCE_KERNELS
 from tqp.operators.strings.functions import STRING_KERNELS
 from tqp.operators.strings.recoded import RECODED_KERNELS
+from tqp.operators.temporal.ages import AGE_KERNELS
 from tqp.operators.temporal.date_parts import DATE_PART_KERNELS
 from tqp.operators.temporal.date_spans import SPAN_KERNELS
+from tqp.operators.temporal.epochs import EPOCH_KERNELS
 from tqp.operators.temporal.functions import FORMAT_KERNELS
 from tqp.operators.temporal.intervals import INTERVAL_KERNELS
+from tqp.operators.temporal.time_buckets import BUCKET_KERNELS
 from tqp.operators.text.sizes import SIZE_KERNELS
 from tqp.operators.vectors import VECTOR_KERNELS
 
@@ -32,6 +35,9 @@ _KERNELS: dict[str, Overload] = {
     **RANDOM_KERNELS,
     **DATE_PART_KERNELS,
     **SPAN_KERNELS,
+    **AGE_KERNELS,
+    **BUCKET_KERNELS,
+    **EPOCH_KERNELS,
     **FORMAT_KERNELS,
     **INTERVAL_KERNELS,
     **STRING_KERNELS,

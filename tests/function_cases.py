@@ -261,6 +261,27 @@ _OF_ARGUMENT: dict[tuple[str, int], tuple[str, ...]] = {
     **{(each, 2): _FILLINGS for each in ("lpad", "rpad")},
     **{(each, 1): _DIGITS for each in ("round", "trunc")},
     **{("make_date", place): values for place, values in enumerate((_YEARS, _MONTHS, _DAYS))},
+    **{("make_time", place): values for place, values in enumerate((_HOURS, _MINUTES, _SECOND_VALUES))},
+    ("time_bucket", 0): (
+        *("1 day", "1 week", "36 hours", "1 month", "7 months", "1000 years", "0 days", "-1 day", "-1 month"),
+        *("1 month 1 day", "00:00:00.000001", "2147483647 months", "2147483647 days", "1000000 days"),
+        *("9223372036854775807 microseconds", "1 day -24:00:00"),
+    ),
+    ("to_timestamp", 0): (
+        *(
+            "0",
+            "1.5",
+            "-0.5",
+            "1284352323.123456789",
+            "0.0000005",
+            "0.0000015",
+            "nan",
+            "inf",
+            "-inf",
+            "1e300",
+        ),
+        *("9223372036854.775", "-9223372036854.776", "253402300799.999999"),
+    ),
     **{
         ("make_timestamp", place): values
         for place, values in enumerate((_YEARS, _MONTHS, _DAYS, _HOURS, _MINUTES, _SECOND_VALUES))
@@ -357,7 +378,11 @@ def _is(parameter: DataType | str, kind: TypeKind) -> bool:
 
 def case(name: str, template: str, types: tuple[str, ...], limit: int = 0) -> Case:
     """A case with all combinations of the edges of its types, or some if these are too many; NULL is among them."""
-    lists = [(*_OF_ARGUMENT.get((name, place), values_of(each)), None) for place, each in enumerate(types)]
+    is_number = name.startswith("make_") and len(types) == 1  # no year
+    lists = [
+        (*(values_of(each) if is_number else _OF_ARGUMENT.get((name, place), values_of(each))), None)
+        for place, each in enumerate(types)
+    ]
     rows: list[tuple[str | None, ...]] = list(product(*lists)) if len(lists) < 4 else []
     limit = limit or (_MAX_ROWS_OF_TWO if len(lists) == 2 else _MAX_ROWS)
     random = Random(f"{name} {template} {types}")

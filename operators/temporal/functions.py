@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
@@ -11,9 +12,10 @@ from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.strings import layout as string_layout
 from tqp.operators.temporal import dates
-from tqp.operators.temporal.make_dates import make_date, make_timestamp
+from tqp.operators.temporal.epochs import timestamp_of_ticks
+from tqp.operators.temporal.make_dates import make_date, make_time, make_timestamp
 from tqp.operators.text.strftime import DAY_NAMES, MONTH_NAMES, strftime
-from tqp.operators.text.strptime import strptime
+from tqp.operators.text.strptime import strptime, try_strptime
 
 # ---- names ---------------------------------------------------------------------------------------------------------
 
@@ -64,15 +66,40 @@ def _resolve_parse(argument_types: tuple[DataType, ...], result_type: DataType) 
     return Kernel(call, constant_arguments=frozenset({1}), checks=True)
 
 
+def _resolve_try_parse(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
+    def call(strings: Strings, pattern: str | bytes) -> tuple[Tensor, Tensor | None]:
+        return try_strptime(strings, _text(pattern))
+
+    return Kernel(call, constant_arguments=frozenset({1}), returns_validity=True)
+
+
+# ---- pieces and numbers ----------------------------------------------------------------------------------------------
+
+
+def _resolve_make_date(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
+    """Of year, month and day, or of the days since 1970."""
+    return (
+        Kernel(make_date, checks=True)
+        if len(argument_types) > 1
+        else Kernel(lambda days: days.to(torch.int64))
+    )
+
+
+def _resolve_make_timestamp(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
+    return Kernel(make_timestamp if len(argument_types) > 1 else timestamp_of_ticks, checks=True)
+
+
 def _text(constant: str | bytes) -> str:
     return constant.decode() if isinstance(constant, bytes) else constant
 
 
 FORMAT_KERNELS: dict[str, Overload] = {
-    "make_date": lambda argument_types, result_type: Kernel(make_date, checks=True),
-    "make_timestamp": lambda argument_types, result_type: Kernel(make_timestamp, checks=True),
+    "make_date": _resolve_make_date,
+    "make_time": lambda argument_types, result_type: Kernel(make_time, checks=True),
+    "make_timestamp": _resolve_make_timestamp,
     "dayname": _resolve_name(DAY_NAMES, dates.day_of_week),
     "monthname": _resolve_name(MONTH_NAMES, _month_position),
     "strftime": _resolve_format,
     "strptime": _resolve_parse,
+    "try_strptime": _resolve_try_parse,
 }

@@ -35,6 +35,17 @@ def make_timestamp(
 ) -> Tensor:
     """Microseconds, int64 [n], of integers and float64 seconds; raises ExecutionError for what does not exist."""
     days = make_date(year, month, day, validity=validity)
+    clock = make_time(hour, minute, second, validity=validity)
+    first = -(-time_limits.FIRST_MICROSECOND // time_limits.MICROSECONDS_PER_DAY)
+    last = time_limits.LAST_MICROSECOND // time_limits.MICROSECONDS_PER_DAY
+    rest = time_limits.LAST_MICROSECOND % time_limits.MICROSECONDS_PER_DAY
+    beyond = (days < first) | (days > last) | ((days == last) & (clock > rest))
+    wide.raise_where(beyond, "Date and time not in timestamp range", validity)
+    return days * time_limits.MICROSECONDS_PER_DAY + clock
+
+
+def make_time(hour: Tensor, minute: Tensor, second: Tensor, *, validity: Tensor | None = None) -> Tensor:
+    """Microseconds since midnight, int64 [n]; raises ExecutionError for what is no time of a day. 24:00:00 is one."""
     hour, minute = hour.to(torch.int64), minute.to(torch.int64)
     micros = round_half_away(second.to(torch.float64) * 1_000_000)
     midnight = (hour == 24) & (minute == 0) & (micros == 0)  # the end of the day
@@ -42,10 +53,4 @@ def make_timestamp(
     wide.raise_where(
         ~(good | midnight), "Time out of range: the hour, minute and second name no time", validity
     )
-    clock = (hour * 60 + minute) * 60_000_000 + torch.where(good, micros, 0.0).to(torch.int64)
-    first = -(-time_limits.FIRST_MICROSECOND // time_limits.MICROSECONDS_PER_DAY)
-    last = time_limits.LAST_MICROSECOND // time_limits.MICROSECONDS_PER_DAY
-    rest = time_limits.LAST_MICROSECOND % time_limits.MICROSECONDS_PER_DAY
-    beyond = (days < first) | (days > last) | ((days == last) & (clock > rest))
-    wide.raise_where(beyond, "Date and time not in timestamp range", validity)
-    return days * time_limits.MICROSECONDS_PER_DAY + clock
+    return (hour * 60 + minute) * 60_000_000 + torch.where(good, micros, 0.0).to(torch.int64)

@@ -40,25 +40,40 @@ _COMPOSED = {"c": "Y-m-d H:M:S", "x": "Y-m-d", "X": "H:M:S", "T": "H:M:S"}
 
 def strptime(strings: Strings, pattern: str, validity: Tensor | None = None) -> Tensor:
     """Microseconds, int64 [n], of text in the form of a strftime pattern; raises ExecutionError for a valid row of none."""
+    return _read(strings, pattern, validity, is_try=False)[0]
+
+
+def try_strptime(strings: Strings, pattern: str) -> tuple[Tensor, Tensor | None]:
+    """As `strptime`, and bool [n]: which rows are in that form; None if all are."""
+    return _read(strings, pattern, None, is_try=True)
+
+
+def _read(
+    strings: Strings, pattern: str, validity: Tensor | None, is_try: bool
+) -> tuple[Tensor, Tensor | None]:
+    """Microseconds, int64 [n], and which rows have some (None: all); without `is_try` all valid ones have, or it raises."""
     expression, letters = _pattern_expression(pattern)
     shared = distinct_slices(strings, validity)
     if shared is not None:
         codes, slices = shared
-        return torch.index_select(strptime(slices, pattern), 0, codes)
+        values, found = _read(slices, pattern, None, is_try)
+        return torch.index_select(values, 0, codes), found if found is None else found[codes]
     places = _layout(pattern)
     if places is not None and places in map(_layout, _AS_CASTS):
         instants = read_instants(strings, validity, width_of(places[0]))
         if instants is not None:
-            return instants
+            return instants, None
     device = strings.starts.device
     values, fits = _read_plain(strings, places)
     others = ~fits if validity is None else ~fits & validity
     rows = row_indices(others)
     if rows.shape[0] == 0:
-        return values
+        return values, None
     codes, distinct = distinct_values(take(strings, rows))
-    read = _parse([raw.decode() for raw in to_list(distinct)], expression, letters, pattern)
-    return values.index_copy_(0, rows, torch.tensor(read, device=device)[codes])
+    read, is_read = _parse([raw.decode() for raw in to_list(distinct)], expression, letters, pattern, is_try)
+    values.index_copy_(0, rows, torch.tensor(read, device=device)[codes])
+    found = torch.ones(values.shape, dtype=torch.bool, device=device)
+    return values, found.index_copy_(0, rows, torch.tensor(is_read, device=device)[codes])
 
 
 def _layout(pattern: str) -> tuple[list[Item], list[str]] | None:
@@ -168,13 +183,19 @@ def _pattern_expression(pattern: str) -> tuple[re.Pattern[str], list[str]]:
     return re.compile(r"\s*" + "".join(parts) + r"\s*", re.IGNORECASE), letters
 
 
+#: The first instant of 1900.
+_WITHOUT_FIELDS = -2_208_988_800_000_000
 #: Read whatever the pattern.
 _INSTANTS = {"epoch": 0, "infinity": time_limits.INFINITE_TICK, "-infinity": -time_limits.INFINITE_TICK}
 
 
-def _parse(texts: list[str], expression: re.Pattern[str], letters: list[str], pattern: str) -> list[int]:
-    """Microseconds of each text; raises ExecutionError for one that is no instant."""
+def _parse(
+    texts: list[str], expression: re.Pattern[str], letters: list[str], pattern: str, is_try: bool
+) -> tuple[list[int], list[bool]]:
+    """Microseconds of each text, and whether it is an instant; without `is_try` raises ExecutionError for one that is none."""
     instants = [_INSTANTS.get(text.strip(WHITE_SPACE).lower()) for text in texts]
+    if is_try:  # DuckDB then forgets which of these it was, and that no field was read
+        instants = [None if instant is None else _WITHOUT_FIELDS for instant in instants]
     others = [text for text, instant in zip(texts, instants, strict=True) if instant is None]
     matches = [expression.fullmatch(text) for text in others]
     numbers = [
@@ -184,17 +205,20 @@ def _parse(texts: list[str], expression: re.Pattern[str], letters: list[str], pa
     fields = {letter: np.array(column, np.int64) for letter, column in zip(letters, numbers, strict=True)}
     is_match = np.array([match is not None for match in matches], np.bool_)
     values, checks = _instants(fields, is_match)
+    is_instant = np.array(is_match)
     for reason, is_sound in {
         "": is_match,
         **{f": {reason}": sound for reason, sound in checks.items()},
     }.items():
         failed = np.flatnonzero(~np.broadcast_to(is_sound, is_match.shape))
-        if len(failed):
+        is_instant &= is_sound
+        if len(failed) and not is_try:
             raise ExecutionError(
                 f'Could not parse string "{others[failed[0]]}" according to format specifier "{pattern}"{reason}'
             )
-    read = iter(values.tolist())
-    return [next(read) if instant is None else instant for instant in instants]
+    read = iter(zip((values * is_instant).tolist(), is_instant.tolist(), strict=True))
+    found = [next(read) if instant is None else (instant, True) for instant in instants]
+    return [value for value, _ in found], [is_known for _, is_known in found]
 
 
 def _number(letter: str, text: str) -> int:

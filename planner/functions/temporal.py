@@ -9,12 +9,15 @@ from typing import Any
 
 from tqp.core import time_limits
 from tqp.core.datatypes import TypeKind
+from tqp.core.errors import UnsupportedError
 from tqp.core.patterns import parse_format
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.functions.declaration import (
+    ConstantCheck,
     Fold,
     Infix,
     NullRule,
+    RaiseRule,
     RangeRule,
     ScalarFunction,
     Work,
@@ -161,6 +164,16 @@ def _moves_out_of_calendar(call: Call, ranges: Ranges, result: Range | None) -> 
     return _leaves_calendar(call, ranges, result) or not is_finite(result, call.data_type)
 
 
+def _needs_more_ticks(kinds: frozenset[TypeKind]) -> RaiseRule:
+    """The ticks of other types are fewer, of which there may be too many for 64 bits."""
+    return lambda call, ranges, result: call.arguments[0].data_type.kind not in kinds
+
+
+def _nanosecond(call: Call, ranges: Ranges) -> Range | None:
+    is_interval = call.arguments[0].data_type.kind is TypeKind.INTERVAL
+    return None if is_interval else (0, 59_999_999_999)
+
+
 def _truncation_leaves_calendar(call: Call, ranges: Ranges, result: Range | None) -> bool:
     return call.data_type.kind is not TypeKind.INTERVAL and _leaves_calendar(call, ranges, result)
 
@@ -225,6 +238,16 @@ def _check_format(arguments: Sequence[Expression]) -> None:
         parse_format(pattern)
 
 
+def _refuse_time_zones(function: str) -> ConstantCheck:
+    """As a calendar of a time zone counts, which is another in DuckDB."""
+
+    def check(arguments: Sequence[Expression]) -> None:
+        if any(each.data_type.kind is TypeKind.TIMESTAMP_TZ for each in arguments):
+            raise UnsupportedError(f"{function}() of TIMESTAMPTZ is not supported")
+
+    return check
+
+
 # ---- signatures ----
 
 
@@ -247,6 +270,7 @@ _PART_LINES = (
     *(*_part("dayofweek weekday", part="dow"), *_part("dayofyear", part="doy")),
     *(line for part in "hour minute second millisecond microsecond".split() for line in _part(part, "TIME")),
     *(*_part("epoch", "TIME", result="DOUBLE"), *_part("epoch_ms", "TIME")),
+    *(f"julian: [julian] {each} -> DOUBLE" for each in _INSTANTS),
 )
 STRICT, STRICT_IF_FINITE, PROPAGATES = NullRule.STRICT, NullRule.STRICT_IF_FINITE, NullRule.PROPAGATES
 
@@ -273,7 +297,42 @@ _INTERVAL_FIRST = (
 _PATTERN_FIRST = ("{} VARCHAR -> VARCHAR", "~ VARCHAR {} -> VARCHAR")
 
 TEMPORAL = (
-    scalar("epoch_ms", "BIGINT -> TIMESTAMP", raises=True),
+    scalar("epoch_ms make_timestamp_ms", "BIGINT -> TIMESTAMP", raises=True),
+    *(
+        scalar(
+            name,
+            *_of_each("{} -> BIGINT", (*_INSTANTS, "INTERVAL", "TIME", *more)),
+            null=STRICT_IF_FINITE,
+            raises=_needs_more_ticks(frozenset(kinds)),
+        )
+        for name, more, kinds in (
+            ("epoch_us", (), (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_TZ, TypeKind.TIME)),
+            ("epoch_ns", ("TIMESTAMP_NS",), (TypeKind.TIMESTAMP_NS,)),
+        )
+    ),
+    scalar(
+        "nanosecond",
+        *_of_each("{} -> BIGINT", (*_INSTANTS, "INTERVAL", "TIME", "TIMESTAMP_NS")),
+        null=STRICT_IF_FINITE,
+        range=_nanosecond,
+    ),
+    scalar("to_timestamp", "DOUBLE -> TIMESTAMP_TZ", raises=True),
+    scalar("make_timestamp_ns", "BIGINT -> TIMESTAMP_NS", raises=True),
+    scalar(
+        "age",
+        "TIMESTAMP TIMESTAMP -> INTERVAL",
+        "TIMESTAMP_TZ TIMESTAMP_TZ -> INTERVAL",
+        null=STRICT_IF_FINITE,
+        check=_refuse_time_zones("age"),
+    ),
+    scalar(
+        "time_bucket",
+        *_of_each("INTERVAL {0} -> {0}", _INSTANTS),
+        raises=True,
+        check=_refuse_time_zones("time_bucket"),
+        work=Work.CALENDAR,
+    ),
+    scalar("try_strptime", "VARCHAR VARCHAR -> TIMESTAMP", null=PROPAGATES, check=_check_format),
     scalar(
         "date_part datepart",
         *_of_each("VARCHAR {} -> part", (*_INSTANTS, "TIME", "INTERVAL")),
@@ -335,8 +394,18 @@ TEMPORAL = (
         null=PROPAGATES,
         raises=_leaves_calendar,
     ),
-    scalar("make_date", "BIGINT BIGINT BIGINT -> DATE", raises=True),
-    scalar("make_timestamp", "BIGINT BIGINT BIGINT BIGINT BIGINT DOUBLE -> TIMESTAMP", raises=True),
+    scalar(
+        "make_date",
+        *("INTEGER -> DATE", "BIGINT BIGINT BIGINT -> DATE"),
+        raises=lambda call, ranges, result: len(call.arguments) > 1,
+    ),
+    scalar("make_time", "BIGINT BIGINT DOUBLE -> TIME", raises=True),
+    scalar(
+        "make_timestamp",
+        *("BIGINT -> TIMESTAMP", "BIGINT BIGINT BIGINT BIGINT BIGINT DOUBLE -> TIMESTAMP"),
+        "make_timestamptz: BIGINT -> TIMESTAMP_TZ",
+        raises=True,
+    ),
     scalar("last_day", *_of_each("{} -> DATE", _INSTANTS), null=STRICT_IF_FINITE, raises=_leaves_calendar),
     scalar("dayname", *_of_each("{} -> VARCHAR", _INSTANTS), null=STRICT_IF_FINITE),
     scalar("monthname", *_of_each("{} -> VARCHAR", _INSTANTS), null=STRICT_IF_FINITE),

@@ -17,37 +17,37 @@ _KINDS = {
 _PREFIXES = ("pg_", "has_", "enum_", "icu_", "collate_", "st_", "inet_", "current_")
 _NAMES = frozenset(
     """
-age ago alias approx_top_k assert_true binom bit_position bitstring bitstring_agg
+ago alias approx_top_k assert_true binom bit_position bitstring bitstring_agg
 bitstring_byte_comparable can_cast_implicitly cardinality cast_to_type col_description combine
 combine_aggr constant_or_null create_sort_key currval days_in_month decimal_average decimal_division
-decode element_at epoch_ns epoch_us equi_width_bins error factorial fdiv finalize format
-format_pg_type format_type from_json from_json_strict generate_subscripts get_bit get_block_size
-get_current_time get_type getvariable grade_up hash histogram histogram_exact hive_partition_component
-ilike_escape in_search_path index_key invoke is_histogram_other_bin julian left_grapheme
-length_grapheme like_escape lttb make_time make_timestamp_ms make_timestamp_ns make_timestamptz
-make_type md5_number md5_number_lower md5_number_upper nanosecond nextval normalized_interval
-not_ilike_escape not_like_escape obj_description parse_duckdb_log_message parse_formatted_bytes
-parse_path path_join printf reduce regexp_extract_all regexp_split_to_array regexp_split_to_table
-remap_struct replace_type reservoir_quantile right_grapheme round_even roundbankers row_to_json
-session_user set_bit setval shobj_description sleep_ms stats str_split_regex string_split_regex
-substring_grapheme switch time_bucket timetz_byte_comparable timezone timezone_hour timezone_minute
-to_aggregate_state to_json to_timestamp try_strptime txid_current unpivot_list user
-uuid_extract_timestamp uuid_extract_version uuidv4 uuidv7 vector_type version vertex_extract write_log
+decode element_at equi_width_bins error factorial fdiv finalize format format_pg_type format_type
+from_json from_json_strict generate_subscripts get_bit get_block_size get_current_time get_type
+getvariable grade_up hash histogram histogram_exact hive_partition_component ilike_escape
+in_search_path index_key invoke is_histogram_other_bin left_grapheme length_grapheme like_escape lttb
+make_type md5_number md5_number_lower md5_number_upper nextval normalized_interval not_ilike_escape
+not_like_escape obj_description parse_duckdb_log_message parse_formatted_bytes parse_path path_join
+printf reduce regexp_extract_all regexp_split_to_array regexp_split_to_table remap_struct replace_type
+reservoir_quantile right_grapheme round_even roundbankers row_to_json session_user set_bit setval
+shobj_description sleep_ms stats str_split_regex string_split_regex substring_grapheme switch
+timetz_byte_comparable timezone timezone_hour timezone_minute to_aggregate_state to_json txid_current
+unpivot_list user uuid_extract_timestamp uuid_extract_version uuidv4 uuidv7 vector_type version
+vertex_extract write_log
 """.split()
 )
 
 
 #: Forms that DuckDB has beside those of the table: how many arguments they take.
 _FORMS = {
-    "make_date": 1,
-    "make_timestamp": 1,
-    "max": 2,
-    "min": 2,
-    "arg_min": 3,
-    "arg_max": 3,
-    "arg_min_nulls_last": 3,
-    "arg_max_nulls_last": 3,
-    "regexp_extract": 4,
+    "age": (1,),
+    "make_timestamptz": (6, 7),
+    "time_bucket": (3,),
+    "max": (2,),
+    "min": (2,),
+    "arg_min": (3,),
+    "arg_max": (3,),
+    "arg_min_nulls_last": (3,),
+    "arg_max_nulls_last": (3,),
+    "regexp_extract": (4,),
 }
 
 
@@ -57,7 +57,7 @@ _OF_BIGNUM = frozenset(("hex", "to_hex", "bin", "to_binary"))
 
 def refuse_missing_form(name: str, count: int, span: tuple[int, int] | None) -> None:
     """Raise UnsupportedError for a call of `name`, which tqp has, with so many arguments, if only DuckDB has that."""
-    if _FORMS.get(name) == count:
+    if count in _FORMS.get(name, ()):
         raise UnsupportedError(
             f"{name}() of {count} argument{'s' if count > 1 else ''} is not supported", span
         )

@@ -55,6 +55,7 @@ _CONSTANTS = {
     ("from_binary", 0): "'01'",
     ("from_base64", 0): "'ZGF5'",
     ("to_base", 1): "2",
+    ("time_bucket", 0): "INTERVAL '1 month'",
     ("bar", 3): "2.0::DOUBLE",
     **{(name, 1): "'system'" for name in ("parse_filename", "parse_dirname", "parse_dirpath")},
     ("list_sort", 1): "'DESC'",
@@ -86,7 +87,12 @@ def _sample(overload: Overload, place: int) -> str:
     data_type = overload.parameters[place]
     assert isinstance(data_type, DataType)
     constant = _CONSTANTS.get((overload.canonical, place))
-    if constant is not None and data_type.kind in (TypeKind.VARCHAR, TypeKind.INTEGER, TypeKind.DOUBLE):
+    if constant is not None and data_type.kind in (
+        TypeKind.VARCHAR,
+        TypeKind.INTEGER,
+        TypeKind.DOUBLE,
+        TypeKind.INTERVAL,
+    ):
         return constant
     if data_type.kind is TypeKind.VARCHAR and DataType(TypeKind.TIME) in overload.parameters:
         return "'hour'"

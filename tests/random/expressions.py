@@ -246,6 +246,7 @@ _CONSTANTS: dict[str, Sequence[object]] = {
     ),
     "options": ("'i'", "'s'", "'c'"),
     "replace_options": ("'g'", "'gi'"),
+    "width": tuple(f"INTERVAL '{width}'" for width in ("1 day", "1 week", "7 months", "1 year", "36:00:00")),
     "base": (2, 3, 10, 36),
     "separator": ("'system'", "'backslash'", "'both_slash'", "''"),
     "path_option": ("TRUE", "FALSE"),
