@@ -9,7 +9,7 @@ from typing import Any
 
 from tqp.core import time_limits
 from tqp.core.datatypes import TypeKind
-from tqp.core.errors import UnsupportedError
+from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.patterns import parse_format
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.functions.declaration import (
@@ -238,14 +238,20 @@ def _check_format(arguments: Sequence[Expression]) -> None:
         parse_format(pattern)
 
 
-def _refuse_time_zones(function: str) -> ConstantCheck:
-    """As a calendar of a time zone counts, which is another in DuckDB."""
+def _refuse(function: str, *kinds: TypeKind) -> ConstantCheck:
+    """Types of which DuckDB has it, and we do not."""
 
     def check(arguments: Sequence[Expression]) -> None:
-        if any(each.data_type.kind is TypeKind.TIMESTAMP_TZ for each in arguments):
-            raise UnsupportedError(f"{function}() of TIMESTAMPTZ is not supported")
+        for each in arguments:
+            if each.data_type.kind in kinds:
+                raise UnsupportedError(f"{function}() of {each.data_type} is not supported")
 
     return check
+
+
+def _no_text_alone(arguments: Sequence[Expression]) -> None:
+    if len(arguments) == 1 and arguments[0].data_type.is_string:
+        raise BindError("make_date() of a text may mean days or a struct; cast it to INTEGER")
 
 
 # ---- signatures ----
@@ -297,7 +303,7 @@ _INTERVAL_FIRST = (
 _PATTERN_FIRST = ("{} VARCHAR -> VARCHAR", "~ VARCHAR {} -> VARCHAR")
 
 TEMPORAL = (
-    scalar("epoch_ms make_timestamp_ms", "BIGINT -> TIMESTAMP", raises=True),
+    scalar("epoch_ms", "BIGINT -> TIMESTAMP", "make_timestamp_ms: BIGINT -> TIMESTAMP", raises=True),
     *(
         scalar(
             name,
@@ -323,13 +329,13 @@ TEMPORAL = (
         "TIMESTAMP TIMESTAMP -> INTERVAL",
         "TIMESTAMP_TZ TIMESTAMP_TZ -> INTERVAL",
         null=STRICT_IF_FINITE,
-        check=_refuse_time_zones("age"),
+        check=_refuse("age", TypeKind.TIMESTAMP_TZ),
     ),
     scalar(
         "time_bucket",
-        *_of_each("INTERVAL {0} -> {0}", _INSTANTS),
+        *_of_each("INTERVAL {0} -> {0}", (*_INSTANTS, "TIME")),
         raises=True,
-        check=_refuse_time_zones("time_bucket"),
+        check=_refuse("time_bucket", TypeKind.TIMESTAMP_TZ, TypeKind.TIME),
         work=Work.CALENDAR,
     ),
     scalar("try_strptime", "VARCHAR VARCHAR -> TIMESTAMP", null=PROPAGATES, check=_check_format),
@@ -398,6 +404,7 @@ TEMPORAL = (
         "make_date",
         *("INTEGER -> DATE", "BIGINT BIGINT BIGINT -> DATE"),
         raises=lambda call, ranges, result: len(call.arguments) > 1,
+        check=_no_text_alone,
     ),
     scalar("make_time", "BIGINT BIGINT DOUBLE -> TIME", raises=True),
     scalar(
