@@ -203,7 +203,7 @@ class Queries:
         step = random.choice(("o0 + 1", "coalesce(o0, 1)", "o0 % 3", "x.o9" if "x" in joined else "o0 // 2"))
         operator = random.choice(("UNION", "UNION ALL"))
         return (
-            f"SELECT 0 AS o0, 0 AS o1 UNION ALL ({first} LIMIT 3) {operator} "
+            f"SELECT 0 AS o0, 0 AS o1 UNION ALL ({first} ORDER BY ALL LIMIT 3) {operator} "
             f"SELECT {step}, o1 + 1 FROM {joined} WHERE o1 < {random.randint(1, 6)}"
         )
 

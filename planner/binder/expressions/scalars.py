@@ -197,7 +197,9 @@ class ExpressionBinder:
         if keys is not None and bound not in keys:
             raise BindError(f'a subquery of HAVING cannot use "{name}", which is no group key', span)
         if any(isinstance(part, Subquery) for part in walk(bound)):
-            raise BindError(f'a subquery cannot use "{name}", which stands for a subquery', span)
+            raise UnsupportedError(
+                f'"{name}" in a subquery, which stands for a subquery, is not supported', span
+            )
         if self.windows is not None and self.windows.is_in(bound):
             raise BindError(f'a subquery cannot use "{name}", which stands for a window function', span)
         return bound

@@ -67,7 +67,6 @@ def bind_quantified(binder: ExpressionBinder, node: exp.Binary, function: str) -
     if not isinstance(inner, (exp.Query, exp.Values, exp.Placeholder)):  # a list, as its elements
         unnested = exp.Anonymous(this="unnest", expressions=[inner.copy()])
         inner = exp.Select(expressions=[unnested])
-        right.set("this", exp.Subquery(this=inner))
     if not isinstance(inner, (exp.Query, exp.Values)):
         raise UnsupportedError(
             "of lists, ANY and ALL take only one that is given for a parameter, as in = ANY($ids); use a subquery",

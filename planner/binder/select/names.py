@@ -127,7 +127,9 @@ class Names(NestedNames):
         return self.query[left[1] : right[0]] if left and right else ""
 
     def _quantified(self, operand: exp.Expr, sign: str, right: exp.Expr) -> str:
-        inner = self.subquery(right.this)
+        values = right.this.unnest()
+        is_query = isinstance(values, (exp.Query, exp.Values, exp.Placeholder))
+        inner = self.subquery(right.this) if is_query else f"SELECT unnest({self.text(values)})"
         if isinstance(right, exp.All):
             return f"(NOT ({self.text(operand)} {_INVERSE[sign]} ANY({inner})))"
         return f"({self.text(operand)} {sign} ANY({inner}))"
