@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.datatypes import TIMESTAMP, DataType, TypeKind
 from tqp.core.time_limits import (
     FIRST_DAY,
     FIRST_MICROSECOND,
@@ -23,7 +23,8 @@ _FIRST_YEAR = 2_000
 
 
 def _resolve_bucket(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
-    data_type = argument_types[1]
+    is_time = argument_types[1].kind is TypeKind.TIME  # of the first day of 1970
+    data_type = TIMESTAMP if is_time else argument_types[1]
 
     def bucket(width: Tensor, values: Tensor, *, validity: Tensor | None = None) -> Tensor:
         """The begin, of the type of `values`; raises ExecutionError for widths that are none, and beyond the calendar."""
@@ -52,6 +53,8 @@ def _resolve_bucket(argument_types: tuple[DataType, ...], result_type: DataType)
             _months_begin(days, torch.where(is_by_months, months, 1), data_type, validity),
             _ticks_begin(ticks, torch.where(is_by_ticks, total, 1), data_type, validity),
         )
+        if is_time:
+            return elementwise.floor_remainder(begin, MICROSECONDS_PER_DAY)
         return begin if finite is None else torch.where(finite, begin, values.to(torch.int64))
 
     is_known = data_type.kind in (TypeKind.DATE, TypeKind.TIMESTAMP)

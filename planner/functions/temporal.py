@@ -335,7 +335,7 @@ TEMPORAL = (
         "time_bucket",
         *_of_each("INTERVAL {0} -> {0}", (*_INSTANTS, "TIME")),
         raises=True,
-        check=_refuse("time_bucket", TypeKind.TIMESTAMP_TZ, TypeKind.TIME),
+        check=_refuse("time_bucket", TypeKind.TIMESTAMP_TZ),
         work=Work.CALENDAR,
     ),
     scalar("try_strptime", "VARCHAR VARCHAR -> TIMESTAMP", null=PROPAGATES, check=_check_format),

@@ -146,7 +146,6 @@ def test_every_canonical_function_is_known_to_the_kernels_or_the_runtime() -> No
     }
     refused |= {  # by the binder
         "age(TIMESTAMP WITH TIME ZONE, TIMESTAMP WITH TIME ZONE) -> INTERVAL",
-        "time_bucket(INTERVAL, TIME) -> TIME",
         "time_bucket(INTERVAL, TIMESTAMP WITH TIME ZONE) -> TIMESTAMP WITH TIME ZONE",
     }
     assert missing <= refused, missing - refused
