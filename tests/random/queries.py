@@ -190,6 +190,9 @@ class Queries:
         ]
         if len(columns) > 1:
             forms.append(f"SELECT * EXCLUDE ({name}) FROM ({sql})")
+            struct = ", ".join(f"'f{index}': {column.sql}" for index, column in enumerate(columns))
+            forms.append(f"SELECT st.* FROM (SELECT {{{struct}}} AS st FROM ({sql}))")
+            forms.append(f"SELECT unnest({{{struct}}}), {name} FROM ({sql})")
             forms.append(f"SELECT q.* EXCLUDE ({name}), {computed} FROM ({sql}) AS q")
         return random.choice(forms)
 

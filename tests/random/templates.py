@@ -180,6 +180,10 @@ PREDICATES = (
         "({str} {not}LIKE {pattern})",
     ),
     *("({str} {not}ILIKE {pattern})", "({str} SIMILAR TO {regex})", "({str} LIKE {pattern} ESCAPE {escape})"),
+    *(
+        "(({x}, {int}) {order} ({x}, {small}))",
+        "(({int}, {x}) {not}BETWEEN ({small}, {x}) AND ({int}, {x_literal}))",
+    ),
     *("(({x}, {int}) = ({x}, {small}))", "(({x}, {int}) {not}IN (({x}, {small}), ({x_literal}, {int})))"),
     *("({not}EXISTS ({exists}))", "({x} {not}IN ({x_rows}))", "({x} {compare} ({x_subquery}))"),
     *("([{x}, {x}] {compare} [{x}, {x}])", "({'a': {x}, 'b': {int}} {compare} {'a': {x}, 'b': {int}})"),

@@ -42,9 +42,7 @@ def bind_comparison(binder: ExpressionBinder, node: exp.Binary) -> Expression:
         return quantified
     span = span_of(node)
     left, right = node.left, node.right
-    if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
-        if function not in _OF_ROWS:
-            raise UnsupportedError("comparing rows with anything but = and <> is not supported", span)
+    if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple) and function in _OF_ROWS:
         (equal,) = _equal_rows(binder, left, [right], span)
         return folded(Call("not", (equal,), BOOLEAN, span)) if _OF_ROWS[function] else equal
     return compare(function, binder.bind_flexible(left), binder.bind_flexible(right), span)
@@ -82,9 +80,7 @@ def bind_between(binder: ExpressionBinder, node: exp.Between) -> Expression:
     span = span_of(node)
     nodes = (node.this, node.args["low"], node.args["high"])
     values = [binder.bind_flexible(each) for each in nodes]
-    (value, low, high), common = unify(values, "BETWEEN", span, ordering_type)
-    if common.is_nested:
-        raise BindError(f"BETWEEN does not take {common}; write >= and <=", span)
+    (value, low, high), _ = unify(values, "BETWEEN", span, ordering_type)
     parts = (
         folded(Call("greater_equal", (value, low), BOOLEAN, span)),
         folded(Call("less_equal", (value, high), BOOLEAN, span)),

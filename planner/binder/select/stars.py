@@ -1,4 +1,4 @@
-"""Stars of SELECT, written out: `*` and `t.*`, with EXCLUDE, REPLACE and RENAME."""
+"""Stars of SELECT, written out: `*`, `t.*` and `s.*` of a struct, with EXCLUDE, REPLACE and RENAME."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Collection, Iterator, Sequence
 
 from sqlglot import exp
 
+from tqp.core.datatypes import TypeKind
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.planner.binder.scope import MergedColumn, Scope, ScopeColumn
 from tqp.planner.binder.select.output import Item
 from tqp.planner.binder.unsupported_clauses import check_understood
-from tqp.planner.parse import head_span, span_of
+from tqp.planner.parse import Span, head_span, span_of
 
 
 def star_of(node: exp.Expr) -> exp.Expr | None:
@@ -32,9 +33,11 @@ def star_items(scope: Scope, node: exp.Expr) -> Iterator[Item]:
         scope = _owner(scope, qualifier)
     if not scope.relations and (qualifier is None or scope.parent is None):
         raise BindError("* without FROM: there are no columns", span)
-    if not any(relation.is_named(qualifier) for relation in scope.relations):
-        raise here.unknown_column("*", qualifier, span)
     check_understood(star)
+    if not any(relation.is_named(qualifier) for relation in scope.relations):
+        assert qualifier is not None
+        yield from _fields_of_struct(here, star, qualifier, span)
+        return
     excluded = _excluded(scope, star, qualifier)
     replaced = _by_name("REPLACE", [(each.alias, each) for each in star.args.get("replace") or ()])
     renamed = _by_name("RENAME", [(each.this.name, each) for each in star.args.get("rename") or ()])
@@ -57,6 +60,49 @@ def star_items(scope: Scope, node: exp.Expr) -> Iterator[Item]:
             yield Item(node, label if is_renamed else None, label, is_aliased=is_renamed)
         else:
             yield Item(None, label, label, column, is_renamed)
+
+
+def _fields_of_struct(scope: Scope, star: exp.Expr, column: str, span: Span | None) -> Iterator[Item]:
+    """The fields of a column of structs, by their names."""
+    struct = scope.resolve_here(column, None, span)
+    if struct is None:
+        raise scope.unknown_column("*", column, span)
+    if struct.data_type.kind is not TypeKind.STRUCT or struct.data_type.is_tuple:
+        raise BindError(f'"{column}" is no struct, whose fields {column}.* would stand for', span)
+    names = struct.data_type.names
+    excluded = {node.name.lower(): node for node in star.args.get("except_") or ()}
+    replaced = _by_name("REPLACE", [(each.alias, each) for each in star.args.get("replace") or ()])
+    renamed = _by_name("RENAME", [(each.this.name, each) for each in star.args.get("rename") or ()])
+    known = {name.lower() for name in names}
+    for name, node in (*excluded.items(), *replaced.items(), *renamed.items()):
+        if name not in known:
+            raise BindError(f'"{column}" has no field "{name}"{nearest(name, names)}', span_of(node))
+    _check_apart(("EXCLUDE", excluded), ("REPLACE", replaced), ("RENAME", renamed))
+    for name in names:
+        lowered = name.lower()
+        if lowered in replaced:
+            yield Item(replaced[lowered].this, name, name)
+        elif lowered not in excluded:
+            label = renamed[lowered].alias if lowered in renamed else None
+            node = exp.column(name, table=column, quoted=True)
+            yield Item(node, label or name, label, is_aliased=label is not None)
+
+
+def unnested_struct(scope: Scope, node: exp.Expr) -> list[Item] | None:
+    """The fields of `unnest(s)` of a column of structs, or of a struct as it is written; None for anything else."""
+    if not (isinstance(node, exp.Anonymous) and node.name.lower() == "unnest" and len(node.expressions) == 1):
+        return None
+    (value,) = node.expressions
+    if any(call.name.lower() == "unnest" for call in value.find_all(exp.Anonymous)):
+        return None  # which is refused
+    if isinstance(value, exp.Struct) and all(isinstance(each, exp.PropertyEQ) for each in value.expressions):
+        fields = [(each.this.name, each.expression) for each in value.expressions]
+        return [Item(each, name) for name, each in fields]
+    if isinstance(value, exp.Column) and not value.args.get("table") and not isinstance(value.this, exp.Star):
+        column = scope.resolve_here(value.name, None, head_span(value))
+        if column is not None and column.data_type.kind is TypeKind.STRUCT and not column.data_type.is_tuple:
+            return list(_fields_of_struct(scope, exp.Star(), value.name, head_span(value)))
+    return None
 
 
 def _label(scope: Scope, rename: exp.Expr | None, column: ScopeColumn | MergedColumn) -> str | None:
