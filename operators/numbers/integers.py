@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import factorial
 
 import torch
 from torch import Tensor
@@ -17,6 +18,23 @@ def _bits(data_type: DataType) -> int:
     """The width of an integer type, its sign included."""
     low, high = data_type.bounds
     return high.bit_length() + (low < 0)
+
+
+_FACTORIALS = [factorial(number) for number in range(34)]  # those that fit 128 bits
+_WORD = 1 << 64
+
+
+def _factorial(numbers: Tensor, *, validity: Tensor | None = None) -> Tensor:
+    """The product of all integers up to each, int64 [n, 2]; raises ExecutionError for negative ones and beyond 128 bits."""
+    wide.raise_where(numbers < 0, "factorial(): the number must not be negative", validity)
+    highest = len(_FACTORIALS) - 1
+    wide.raise_where(
+        numbers > highest, f"factorial() of more than {highest} is out of the range of HUGEINT", validity
+    )
+    words = [divmod(each, _WORD) for each in _FACTORIALS]
+    signed = [(high, low - _WORD * (low >= _WORD // 2)) for high, low in words]
+    table = torch.tensor(signed, dtype=torch.int64, device=numbers.device)
+    return torch.index_select(table, 0, numbers.to(torch.int64).clamp(0, highest).reshape(-1))
 
 
 def _resolve_bitwise(function: Callable[[Tensor, Tensor], Tensor]) -> Overload:
@@ -181,6 +199,7 @@ def _resolve_gcd(name: str, function: Callable[[Tensor, Tensor], Tensor]) -> Ove
 
 
 INTEGER_KERNELS: dict[str, Overload] = {
+    "factorial": lambda *_: Kernel(_factorial, checks=True),
     "bit_and": _resolve_bitwise(torch.bitwise_and),
     "bit_or": _resolve_bitwise(torch.bitwise_or),
     "bit_xor": _resolve_bitwise(torch.bitwise_xor),

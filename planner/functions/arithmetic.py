@@ -90,7 +90,22 @@ def _round(call: Call, ranges: Ranges) -> Range | None:
     return (known[0] * scale // unit) - scale, -(-known[1] * scale // unit) + scale
 
 
+_HIGHEST_FACTORIAL = 33  # that fits HUGEINT
+
+
+def _factorial(call: Call, ranges: Ranges) -> Range | None:
+    low, high = ranges[0] or (0, _HIGHEST_FACTORIAL)
+    bounds = (min(max(each, 0), _HIGHEST_FACTORIAL) for each in (low, high))
+    first, last = map(math.factorial, bounds)
+    return first, last
+
+
 # ---- errors ----
+
+
+def _no_factorial(call: Call, ranges: Ranges, result: Range | None) -> bool:
+    known = ranges[0]
+    return known is None or known[0] < 0 or known[1] > _HIGHEST_FACTORIAL
 
 
 def _overflows(call: Call, ranges: Ranges, result: Range | None) -> bool:
@@ -261,6 +276,7 @@ ARITHMETIC = (
         fold=_fold_trunc,
         takes_digits=True,
     ),
+    scalar("factorial", "INTEGER -> HUGEINT", raises=_no_factorial, range=_factorial),
     scalar("bit_and", "&: INTEGERS INTEGERS -> same"),
     scalar("bit_or", "|: INTEGERS INTEGERS -> same"),
     scalar("bit_xor", "xor: INTEGERS INTEGERS -> same"),

@@ -20,13 +20,13 @@ _NAMES = frozenset(
 ago alias approx_top_k assert_true binom bit_position bitstring bitstring_agg
 bitstring_byte_comparable can_cast_implicitly cardinality cast_to_type col_description combine
 combine_aggr constant_or_null create_sort_key currval days_in_month decimal_average decimal_division
-decode element_at equi_width_bins error factorial fdiv finalize format format_pg_type format_type
-from_json from_json_strict generate_subscripts get_bit get_block_size get_current_time get_type
-getvariable grade_up hash histogram histogram_exact hive_partition_component ilike_escape
-in_search_path index_key invoke is_histogram_other_bin left_grapheme length_grapheme like_escape lttb
-make_type md5_number md5_number_lower md5_number_upper nextval normalized_interval not_ilike_escape
-not_like_escape obj_description parse_duckdb_log_message parse_formatted_bytes parse_path path_join
-printf reduce regexp_extract_all regexp_split_to_array regexp_split_to_table remap_struct replace_type
+decode element_at equi_width_bins error fdiv finalize format format_pg_type format_type from_json
+from_json_strict generate_subscripts get_bit get_block_size get_current_time get_type getvariable
+grade_up hash histogram histogram_exact hive_partition_component ilike_escape in_search_path index_key
+invoke is_histogram_other_bin left_grapheme length_grapheme like_escape lttb make_type md5_number
+md5_number_lower md5_number_upper nextval normalized_interval not_ilike_escape not_like_escape
+obj_description parse_duckdb_log_message parse_formatted_bytes parse_path path_join printf reduce
+regexp_extract_all regexp_split_to_array regexp_split_to_table remap_struct replace_type
 reservoir_quantile right_grapheme round_even roundbankers row_to_json session_user set_bit setval
 shobj_description sleep_ms stats str_split_regex string_split_regex substring_grapheme switch
 timetz_byte_comparable timezone timezone_hour timezone_minute to_aggregate_state to_json txid_current
@@ -38,7 +38,6 @@ vertex_extract write_log
 
 #: Forms that DuckDB has beside those of the table: how many arguments they take.
 _FORMS = {
-    "age": (1,),
     "make_timestamptz": (6, 7),
     "time_bucket": (3,),
     "max": (2,),

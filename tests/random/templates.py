@@ -36,6 +36,7 @@ _CONSTANTS: dict[str, dict[int, str]] = {
     **{name: {1: "count", 2: "constant_text"} for name in ("lpad", "rpad")},
     "translate": {1: "constant_text", 2: "constant_text"},
     "repeat": {1: "count"},
+    "factorial": {0: "count"},
     "chr": {0: "code_point"},
     **{name: {1: "count"} for name in ("round", "trunc", "<<", ">>", "left", "right")},
     "substring": {1: "count", 2: "count"},

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from tqp.core.datatypes import DATE, TIME, TIMESTAMP, TIMESTAMP_TZ, DataType
+from tqp.core.errors import BindError
 from tqp.planner.algebra.expressions import Expression, Literal
+from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.parse import Span
 
 if TYPE_CHECKING:
@@ -55,10 +57,22 @@ def _call(data_type: DataType) -> _Form:
     return lambda binder, nodes, span: _time_of_query(binder, data_type), 0, 0
 
 
+def _age(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+    """age(x): from x to the midnight before now; age(x, y): from y to x."""
+    arguments = [binder.bind_flexible(node) for node in nodes]
+    if len(arguments) == 1:
+        if arguments[0].data_type.is_string:
+            raise BindError("age() of a text may mean TIMESTAMP or TIMESTAMPTZ; cast it", span)
+        midnight = binder.context.catalog.query_time() // _MICROSECONDS_OF_DAY * _MICROSECONDS_OF_DAY
+        arguments.insert(0, Literal(midnight, TIMESTAMP))
+    return apply("age", arguments, span, "age()")
+
+
 #: Calls that are bound here: what binds each, and how many arguments it takes, at least and at most.
 CLOCK_FORMS: dict[str, _Form] = {
     **dict.fromkeys(("now", "get_current_timestamp", "transaction_timestamp"), _call(TIMESTAMP_TZ)),
     **dict.fromkeys(("today", "current_date"), _call(DATE)),
     "current_localtimestamp": _call(TIMESTAMP),
     "current_localtime": _call(TIME),
+    "age": (_age, 1, 2),
 }
