@@ -124,8 +124,6 @@ def test_errors_point_at_the_statement() -> None:
         "CREATE TABLE s.t(a INT)",
         "CREATE TABLE t2(a INT, b INT GENERATED ALWAYS AS (a + 1))",
         "CREATE TABLE t2(a INT REFERENCES t(a))",
-        "INSERT OR REPLACE INTO t VALUES (1)",
-        "INSERT INTO t VALUES (1) ON CONFLICT DO NOTHING",
         "UPDATE t SET (a) = (1)",
         "EXPLAIN INSERT INTO t VALUES (1)",
         "MERGE INTO t USING t u ON true WHEN MATCHED THEN DELETE",

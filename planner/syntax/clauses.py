@@ -91,23 +91,38 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True)
-class Insert:
-    """`rows`: of VALUES, each its expressions; `query`: any other; neither of DEFAULT VALUES."""
-
-    table: Name
-    columns: tuple[Name, ...] | None
-    by_name: bool
-    rows: tuple[tuple[Part, ...], ...] | None
-    query: Part | None
-    returning: Part | None
-
-
-@dataclass(frozen=True, slots=True)
 class Assignment:
     """column = value, where None stands for DEFAULT."""
 
     column: Name
     value: Part | None
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """What becomes of a row whose key is there. `columns`: of the key; None for every key.
+
+    `assignments`: of DO UPDATE, those of OR REPLACE being None for all columns that are given; `ignores`: of DO NOTHING.
+    """
+
+    columns: tuple[Name, ...] | None
+    ignores: bool
+    assignments: tuple[Assignment, ...] | None = None
+    condition: Part | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """`rows`: of VALUES, each its expressions; `query`: any other; neither of DEFAULT VALUES."""
+
+    table: Name
+    alias: Name | None
+    columns: tuple[Name, ...] | None
+    by_name: bool
+    rows: tuple[tuple[Part, ...], ...] | None
+    query: Part | None
+    conflict: Conflict | None
+    returning: Part | None
 
 
 @dataclass(frozen=True, slots=True)

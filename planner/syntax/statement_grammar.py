@@ -8,6 +8,7 @@ from tqp.planner.syntax.clauses import (
     Argument,
     Assignment,
     Clauses,
+    Conflict,
     Deallocate,
     Delete,
     Describe,
@@ -61,12 +62,15 @@ class StatementGrammar(CopyGrammar):
 
     def _insert(self) -> Insert:
         self.expect("INSERT")
-        if self.kind == "OR":
-            self.lacks("INSERT OR REPLACE or IGNORE")
+        conflict = None
+        if self.skip("OR"):
+            ignores = self.skip("IGNORE")
+            if not ignores:
+                self.expect("REPLACE")
+            conflict = Conflict(None, ignores)
         self.expect("INTO")
         table = self.qualified_name("the name of a table")
-        if self.skip("AS"):
-            self.name("an alias")
+        alias = self.name("an alias") if self.skip("AS") else None
         columns = self.column_names() if self.kind == "(" and self._is_list_of_names() else None
         by_name = False
         if columns is None and self.skip("BY"):
@@ -82,8 +86,24 @@ class StatementGrammar(CopyGrammar):
         elif not self.skip("DEFAULT", "VALUES"):
             query = self.part(self.query)
         if self.kind == "ON":
-            self.lacks("ON CONFLICT")
-        return Insert(table, columns, by_name, rows, query, self._returning())
+            if conflict is not None:
+                self.complain("OR REPLACE or OR IGNORE and ON CONFLICT do not go together")
+            conflict = self._conflict()
+        return Insert(table, alias, columns, by_name, rows, query, conflict, self._returning())
+
+    def _conflict(self) -> Conflict:
+        self.expect("ON", "CONFLICT")
+        columns = self.column_names() if self.kind == "(" else None
+        if self.kind == "WHERE":
+            self.complain("WHERE stands behind the assignments of DO UPDATE SET")
+        self.expect("DO")
+        if self.skip("NOTHING"):
+            return Conflict(columns, True)
+        self.expect("UPDATE", "SET")
+        assignments: list[Assignment] = []
+        self.items(lambda: assignments.append(self._assignment()), lambda: self.kind in COLUMN_NAMES)
+        condition = self.part(self.expression) if self.skip("WHERE") else None
+        return Conflict(columns, False, tuple(assignments), condition)
 
     def _is_list_of_names(self) -> bool:
         """Whether the parentheses hold names of columns, and not the query whose rows are to be inserted."""

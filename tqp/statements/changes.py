@@ -7,19 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from tqp.core.datatypes import DataType
-from tqp.core.definitions import ColumnDefinition, quoted
+from tqp.core.definitions import quoted
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.data.column import Table
 from tqp.data.sources.stored_tables import ROW_ID, Rows, StoredTable
 from tqp.planner.parse import ParsedStatement
 from tqp.planner.syntax.clauses import Delete, Insert, Name, Part, Update
 from tqp.result import Result
+from tqp.statements.conflicts import resolved
 from tqp.statements.constraints import check_constraints
 from tqp.statements.execution import Execution, counted
+from tqp.statements.pieces import Piece, cast, places_by_name, places_of, row_ids
 from tqp.statements.plain_rows import plain_rows
-
-#: A piece of a query; see `Command.query`.
-Piece = str | Part
 
 
 def insert(execution: Execution) -> Result:
@@ -29,9 +28,12 @@ def insert(execution: Execution) -> Result:
     with execution.session.catalog.writing:
         table = execution.state.stored_table(clauses.table.text, clauses.table.span)
         rows = _new_rows(execution, clauses, table)
+        if clauses.conflict is not None:
+            version, told = resolved(execution, clauses, clauses.conflict, table, rows)
+            return _replace(execution, version, told, told, clauses.returning, clauses.alias)
         version = table.with_rows(rows)
         inserted = StoredTable.empty(table.definition, table.device, table.threads).with_rows(rows)
-        return _replace(execution, version, inserted, inserted, clauses.returning)
+        return _replace(execution, version, inserted, inserted, clauses.returning, clauses.alias)
 
 
 def insert_rows(execution: Execution, name: Name, columns: Sequence[Name] | None, source: Piece) -> Result:
@@ -49,13 +51,13 @@ def update(execution: Execution) -> Result:
     assert isinstance(clauses, Update)
     with execution.session.catalog.writing:
         table = execution.state.stored_table(clauses.table.text, clauses.table.span)
-        places = _places(table, [assignment.column for assignment in clauses.assignments])
+        places = places_of(table, [assignment.column for assignment in clauses.assignments])
         items: list[Piece] = []
         for place, assignment in zip(places, clauses.assignments, strict=True):
             column = table.definition.columns[place]
-            items += [", ", *_cast(column, assignment.value)]
+            items += [", ", *cast(column, assignment.value)]
         found = execution.rows(_affected(execution, clauses, table, items), execution.state)
-        rows, first = np.unique(_row_ids(found), return_index=True)  # of several partners the first counts
+        rows, first = np.unique(row_ids(found), return_index=True)  # of several partners the first counts
         values = {
             place: table.chunk(place, column, first)
             for place, column in zip(places, found._table.columns[1:], strict=True)
@@ -76,7 +78,7 @@ def delete(execution: Execution) -> Result:
             version = StoredTable.empty(table.definition, table.device, table.threads)
         else:
             found = execution.rows(_affected(execution, clauses, table, []), execution.state)
-            rows = np.unique(_row_ids(found))
+            rows = np.unique(row_ids(found))
             stays = np.ones(table.num_rows, np.bool_)
             stays[rows] = False
             version = table.with_kept(np.flatnonzero(stays)) if len(rows) else table
@@ -119,7 +121,7 @@ def _new_rows(execution: Execution, clauses: Insert, table: StoredTable) -> Tabl
     if clauses.columns is None:
         places = list(range(len(definition.columns)))
     else:
-        places = _places(table, clauses.columns)
+        places = places_of(table, clauses.columns)
     for row in clauses.rows or ():
         if len(row) != len(places):
             raise _wrong_count(table, clauses.columns, len(places), len(row))
@@ -133,7 +135,7 @@ def _new_rows(execution: Execution, clauses: Insert, table: StoredTable) -> Tabl
         for place, column in enumerate(definition.columns):
             value = given.get(place)
             is_default = value is None or execution.command.source(value).upper() == "DEFAULT"
-            pieces += [", "] * bool(place) + _cast(column, None if is_default else value)
+            pieces += [", "] * bool(place) + cast(column, None if is_default else value)
         pieces.append(")")
     return execution.rows(execution.command.query(*pieces), execution.state)._table
 
@@ -147,7 +149,7 @@ def _rows_of_query(
 ) -> Table:
     """What a query answers, as rows of the table: columns that are neither among the names nor by name get their defaults."""
     columns = table.definition.columns
-    listed = None if names is None else _places(table, names)
+    listed = None if names is None else places_of(table, names)
     with_default = [place for place, column in enumerate(columns) if column.default is not None]
     if listed is None and not by_name:
         with_default = []  # all columns are given
@@ -155,7 +157,7 @@ def _rows_of_query(
     def arranged(outputs: Sequence[str]) -> list[tuple[int | None, DataType]]:
         given = len(outputs) - len(with_default)
         if by_name:
-            places = _places_by_name(table, outputs[:given])
+            places = places_by_name(table, outputs[:given])
         else:
             places = list(range(len(columns))) if listed is None else listed
             if len(places) != given:
@@ -169,32 +171,9 @@ def _rows_of_query(
     else:
         pieces: list[Piece] = ["SELECT *"]
         for place in with_default:
-            pieces += [", ", *_cast(columns[place], None)]
+            pieces += [", ", *cast(columns[place], None)]
         parsed = execution.command.query(*pieces, "FROM (", query, ")")
     return execution.rows(parsed, execution.state, arranged)._table
-
-
-def _cast(column: ColumnDefinition, value: Part | None) -> list[Piece]:
-    """A value, or the default, as a value of the column's type."""
-    given: Piece = value if value is not None else column.default or "NULL"
-    return ["CAST((", given, f") AS {column.data_type})"]
-
-
-def _places(table: StoredTable, names: Sequence[Name]) -> list[int]:
-    """Where the columns stand. Raises BindError for one that is not there, or stands twice."""
-    places = [table.definition.place_of(name.text, name.span) for name in names]
-    for number, place in enumerate(places):
-        if place in places[:number]:
-            raise BindError(f'the column "{names[number].text}" is given twice', names[number].span)
-    return places
-
-
-def _places_by_name(table: StoredTable, names: Sequence[str]) -> list[int]:
-    places = [table.definition.place_of(name) for name in names]
-    twice = next((name for number, name in enumerate(names) if places[number] in places[:number]), None)
-    if twice is not None:
-        raise BindError(f'the query has two columns "{twice}"')
-    return places
 
 
 def _wrong_count(table: StoredTable, columns: Sequence[Name] | None, expected: int, given: int) -> BindError:
@@ -222,9 +201,3 @@ def _affected(
     if clauses.condition is not None:
         pieces += ["WHERE", clauses.condition]
     return execution.command.query(*pieces)
-
-
-def _row_ids(found: Result) -> Rows:
-    values = found._table.columns[0].values
-    assert values is not None
-    return values.cpu().numpy().astype(np.int64)

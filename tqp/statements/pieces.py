@@ -1,0 +1,47 @@
+"""Pieces of the queries that changes of tables ask, and what is read from their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tqp.core.definitions import ColumnDefinition
+from tqp.core.errors import BindError
+from tqp.data.sources.stored_tables import Rows, StoredTable
+from tqp.planner.syntax.clauses import Name, Part
+from tqp.result import Result
+
+#: A piece of a query; see `Command.query`.
+Piece = str | Part
+
+
+def cast(column: ColumnDefinition, value: Part | None) -> list[Piece]:
+    """A value, or the default, as a value of the column's type."""
+    given: Piece = value if value is not None else column.default or "NULL"
+    return ["CAST((", given, f") AS {column.data_type})"]
+
+
+def places_of(table: StoredTable, names: Sequence[Name]) -> list[int]:
+    """Where the columns stand. Raises BindError for one that is not there, or stands twice."""
+    places = [table.definition.place_of(name.text, name.span) for name in names]
+    for number, place in enumerate(places):
+        if place in places[:number]:
+            raise BindError(f'the column "{names[number].text}" is given twice', names[number].span)
+    return places
+
+
+def places_by_name(table: StoredTable, names: Sequence[str]) -> list[int]:
+    """Where the columns of these names stand. Raises BindError for one that is not there, or stands twice."""
+    places = [table.definition.place_of(name) for name in names]
+    twice = next((name for number, name in enumerate(names) if places[number] in places[:number]), None)
+    if twice is not None:
+        raise BindError(f'the query has two columns "{twice}"')
+    return places
+
+
+def row_ids(found: Result) -> Rows:
+    """The first column of an answer, which holds places of rows."""
+    values = found._table.columns[0].values
+    assert values is not None
+    return values.cpu().numpy().astype(np.int64)
