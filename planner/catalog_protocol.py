@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from tqp.core.datatypes import DataType
 from tqp.core.file_kinds import FileKind
 from tqp.core.models import FunctionSignature, ModelSignature
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
@@ -72,6 +73,10 @@ class Catalog(Protocol):
 
     def query_time(self) -> int:
         """When the query, or the transaction around it, began: microseconds since 1970 at UTC."""
+        ...
+
+    def lookup_type(self, name: str) -> DataType | None:
+        """The type that CREATE TYPE has made under that name, or None."""
         ...
 
     def table_names(self) -> Sequence[str]:

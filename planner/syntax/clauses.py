@@ -78,6 +78,17 @@ class CreateMacro:
     if_not_exists: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class CreateType:
+    """`type`: what the name stands for; `query`: of an ENUM, its values. One of them is there."""
+
+    name: Name
+    type: Part | None
+    query: Part | None
+    or_replace: bool
+    if_not_exists: bool
+
+
 ObjectKind = OneOf["table", "view", "macro", "type"]
 
 
@@ -320,6 +331,7 @@ Clauses = (
     CreateTable
     | CreateView
     | CreateMacro
+    | CreateType
     | Drop
     | Insert
     | Update

@@ -15,6 +15,7 @@ from tqp.planner.syntax.clauses import (
     ColumnClause,
     CreateMacro,
     CreateTable,
+    CreateType,
     CreateView,
     Drop,
     DropColumn,
@@ -25,6 +26,7 @@ from tqp.planner.syntax.clauses import (
     RenameColumn,
     RenameTable,
 )
+from tqp.planner.syntax.operand_grammar import QUERY_STARTS
 from tqp.planner.syntax.query_grammar import QueryGrammar
 from tqp.planner.syntax.words import COLUMN_NAMES, FUNCTION_NAMES, LABELS
 
@@ -101,7 +103,7 @@ class DefinitionGrammar(QueryGrammar):
 
     # CREATE
 
-    def create(self) -> CreateTable | CreateView | CreateMacro:
+    def create(self) -> CreateTable | CreateView | CreateMacro | CreateType:
         """CREATE, behind which stands what is made."""
         self.expect("CREATE")
         or_replace = self.skip("OR", "REPLACE")
@@ -112,7 +114,23 @@ class DefinitionGrammar(QueryGrammar):
             return self._create_view(temporary, or_replace)
         if self.skip_any(("MACRO", "FUNCTION")):
             return self._create_macro(or_replace)
+        if self.skip("TYPE"):
+            return self._create_type(or_replace)
         self.lacks(f"CREATE {self.tokens.source(self.index).upper()}".strip())
+
+    def _create_type(self, or_replace: bool) -> CreateType:
+        if_not_exists = self._if_not_exists(or_replace)
+        name = self.qualified_name("the name of a type")
+        self.expect("AS")
+        if self.word_is("ENUM") and self.next_kind() == "(":
+            start = self.index
+            self.advance(2)
+            if self.kind in QUERY_STARTS:
+                query = self.part(self.query)
+                self.close()
+                return CreateType(name, None, query, or_replace, if_not_exists)
+            self.go_back(start)
+        return CreateType(name, self.part(self.type), None, or_replace, if_not_exists)
 
     def _create_macro(self, or_replace: bool) -> CreateMacro:
         if_not_exists = self._if_not_exists(or_replace)
@@ -249,7 +267,7 @@ class DefinitionGrammar(QueryGrammar):
             self.skip("TABLE")
             kind: ObjectKind = "macro"
         else:
-            kind = self._object_kind("DROP")
+            kind = self._object_kind("DROP", ("table", "view", "type"))
         if_exists = self.if_exists()
         name = self.qualified_name(f"the name of a {kind}")
         if self.kind == ",":

@@ -132,6 +132,9 @@ class NoTables:
     def table_names(self) -> Sequence[str]:
         return ()
 
+    def lookup_type(self, name: str) -> None:
+        return None
+
     def lookup_function(self, name: str) -> None:
         return None
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tqp.catalog.state import CatalogState
 from tqp.catalog.system_tables import system_table
 from tqp.catalog.variables import Variables
+from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError
 from tqp.core.file_kinds import FileKind, kind_of_name
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
@@ -19,9 +20,9 @@ from tqp.ml.model import Model
 from tqp.ml.python_functions import PythonFunction
 from tqp.planner.catalog_protocol import Macro, View
 
-#: What names meant when they were looked up: the version of a table or of files, a view, a macro, a model or function, or None;
+#: What names meant when they were looked up: the version of a table or of files, a view, a macro, a model or function, a type, or None;
 #: and the time, under "clock".
-Meanings = dict[tuple[str, str | NamedFiles], int | View | Macro | Model | PythonFunction | None]
+Meanings = dict[tuple[str, str | NamedFiles], int | View | Macro | Model | PythonFunction | DataType | None]
 
 
 #: No version of anything.
@@ -83,6 +84,11 @@ class Snapshot:
         self.read["clock", ""] = self._time
         return self._time
 
+    def lookup_type(self, name: str) -> DataType | None:
+        """The type that CREATE TYPE has made under that name, or None."""
+        self.read["type", name.lower()] = self.meaning("type", name.lower())
+        return self.state.types.get(name.lower())
+
     def table_names(self) -> Sequence[str]:
         """The names of tables and views as they were given."""
         return list(self.state.names())
@@ -114,8 +120,8 @@ class Snapshot:
 
     def meaning(
         self, kind: str, name: str | NamedFiles
-    ) -> int | View | Macro | Model | PythonFunction | None:
-        """What a name (of a "table", "view", "macro" or "function", in lower case, or of "file"s) stands for: see `Meanings`."""
+    ) -> int | View | Macro | Model | PythonFunction | DataType | None:
+        """What a name (of a "table", "view", "macro", "function" or "type", in lower case, or of "file"s) stands for: see `Meanings`."""
         table: Source | None
         try:
             if isinstance(name, NamedFiles):
@@ -126,6 +132,8 @@ class Snapshot:
                 return self.state.macros.get(name)
             elif kind == "function":
                 return self.state.functions.get(name)
+            elif kind == "type":
+                return self.state.types.get(name)
             elif kind == "clock":
                 return self._time
             else:
@@ -173,6 +181,10 @@ class RestrictedSnapshot:
     def query_time(self) -> int:
         """Microseconds since 1970; see `Snapshot`."""
         return self.snapshot.query_time()
+
+    def lookup_type(self, name: str) -> DataType | None:
+        """The type that CREATE TYPE has made under that name, or None."""
+        return self.snapshot.lookup_type(name)
 
     def table_names(self) -> Sequence[str]:
         """The names of tables and views as they were given."""

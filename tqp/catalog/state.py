@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.data.sources.base import Source
 from tqp.data.sources.stored_tables import StoredTable
@@ -27,6 +28,7 @@ class CatalogState:
     views: Mapping[str, View] = field(default_factory=dict)
     macros: Mapping[str, Macro] = field(default_factory=dict)
     functions: Mapping[str, Model | PythonFunction] = field(default_factory=dict)
+    types: Mapping[str, DataType] = field(default_factory=dict)
     began: int | None = None
 
     def with_table(self, table: Source) -> CatalogState:
@@ -56,6 +58,14 @@ class CatalogState:
     def without_function(self, name: str) -> CatalogState:
         """Without the model or function of that name, if there is one."""
         return self._replaced(functions=_without(self.functions, name))
+
+    def with_type(self, name: str, data_type: DataType) -> CatalogState:
+        """With the type in place of one of its name."""
+        return self._replaced(types={**self.types, name.lower(): data_type})
+
+    def without_type(self, name: str) -> CatalogState:
+        """Without the type of that name, if there is one."""
+        return self._replaced(types=_without(self.types, name))
 
     def _replaced(self, **changes: Mapping[str, object]) -> CatalogState:
         return replace(self, **changes)  # type: ignore[arg-type]

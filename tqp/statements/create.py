@@ -152,6 +152,10 @@ def drop(execution: Execution) -> Result:
                 return state.without_macro(name.text)
             known = [macro.name for macro in state.macros.values()]
             raise BindError(f'there is no macro "{name.text}"{nearest(name.text, known)}', name.span)
+        if clauses.kind == "type":
+            if name.text.lower() in state.types or clauses.if_exists:
+                return state.without_type(name.text)
+            raise BindError(f'there is no type "{name.text}"{nearest(name.text, state.types)}', name.span)
         found = state.kind_of(name.text)
         if found is None and clauses.if_exists:
             return state

@@ -17,11 +17,13 @@ from tqp.statements.macros import create_macro
 from tqp.statements.prepared import deallocate, execute_prepared, prepare
 from tqp.statements.settings import reset_setting, set_setting
 from tqp.statements.transactions import transaction
+from tqp.statements.types import create_type
 
 EXECUTORS: Mapping[type[Any], Callable[[Execution], Result]] = {
     clauses.CreateTable: create_table,
     clauses.CreateView: create_view,
     clauses.CreateMacro: create_macro,
+    clauses.CreateType: create_type,
     clauses.Drop: drop,
     clauses.Alter: alter,
     clauses.Insert: insert,

@@ -346,7 +346,7 @@ class ExpressionBinder:
 
     def _cast(self, node: exp.Cast) -> Expression:
         span = span_of(node)
-        target = bind_type(node.args["to"], span)
+        target = bind_type(node.args["to"], span, self.context.catalog.lookup_type)
         is_try = isinstance(node, exp.TryCast)
         values = node.this.unnest()
         if isinstance(values, exp.Array) and target.kind is TypeKind.ARRAY:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from sqlglot import exp
 
@@ -39,7 +40,11 @@ _TIMESTAMPS = (TypeKind.TIMESTAMP_S, TypeKind.TIMESTAMP_MS, TypeKind.TIMESTAMP, 
 _BITS_OF_FLOAT, _BITS_OF_DOUBLE = 24, 53
 
 
-def bind_type(node: exp.Expr, span: Span | None) -> DataType:
+#: Finds the type that CREATE TYPE has made under a name.
+UserTypes = Callable[[str], DataType | None]
+
+
+def bind_type(node: exp.Expr, span: Span | None, user_types: UserTypes = lambda _: None) -> DataType:
     """The type; raises BindError for nonsense and UnsupportedError for types that tqp does not have."""
     if isinstance(node, exp.Interval):
         return INTERVAL
@@ -51,13 +56,17 @@ def bind_type(node: exp.Expr, span: Span | None) -> DataType:
             raise BindError(f"the size of an array is a number from 1 to {_MOST_ELEMENTS}", span)
         return array(int(size))
     if kind is exp.DType.ARRAY and not node.args.get("values") and node.expressions:
-        return list_of(bind_type(node.expressions[0], span))
+        return list_of(bind_type(node.expressions[0], span, user_types))
     if kind is exp.DType.STRUCT and node.expressions:
-        return _struct(node, span)
+        return _struct(node, span, user_types)
     if kind is exp.DType.DECIMAL:
         return _decimal(_parameters(node, 2, span), span)
     if kind is exp.DType.ENUM:
         return _enum(node, span)
+    if kind is exp.DType.USERDEFINED:
+        made = user_types(_user_name(node))
+        if made is not None:
+            return made
     if found is None:
         name = node.sql("duckdb").replace("UINT128", "UHUGEINT")
         raise UnsupportedError(f"the type {name} is not supported", span)
@@ -73,7 +82,14 @@ def bind_type(node: exp.Expr, span: Span | None) -> DataType:
     return DataType(found)
 
 
-def _struct(node: exp.Expr, span: Span | None) -> DataType:
+def _user_name(node: exp.Expr) -> str:
+    """The last of the names with dots between."""
+    written = node.args["kind"]
+    text = written.sql() if isinstance(written, exp.Expr) else str(written)
+    return text.rpartition(".")[2].strip('"')
+
+
+def _struct(node: exp.Expr, span: Span | None, user_types: UserTypes) -> DataType:
     """STRUCT(a INTEGER, b VARCHAR)"""
     fields: dict[str, DataType] = {}
     for each in node.expressions:
@@ -81,7 +97,7 @@ def _struct(node: exp.Expr, span: Span | None) -> DataType:
             raise UnsupportedError("a STRUCT whose fields have no names is not supported as a type", span)
         if any(each.name.lower() == known.lower() for known in fields):
             raise BindError(f'the field "{each.name}" stands twice in the type', span)
-        fields[each.name] = bind_type(each.args["kind"], span)
+        fields[each.name] = bind_type(each.args["kind"], span, user_types)
     return struct(fields)
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
+from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, Error
 from tqp.core.file_kinds import FileKind
 from tqp.core.models import FunctionSignature, ModelSignature
@@ -89,6 +90,9 @@ class _Inputs:
 
     def query_time(self) -> int:
         return self.around.query_time()
+
+    def lookup_type(self, name: str) -> DataType | None:
+        return self.around.lookup_type(name)
 
     def table_names(self) -> Sequence[str]:
         return [*self.inputs, *self.around.table_names()]

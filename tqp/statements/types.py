@@ -1,0 +1,47 @@
+"""CREATE TYPE."""
+
+from __future__ import annotations
+
+from tqp.core.datatypes import DataType, enum
+from tqp.core.definitions import quoted
+from tqp.core.errors import BindError
+from tqp.planner.syntax.clauses import CreateType, Part
+from tqp.result import Result
+from tqp.statements.execution import Execution, made
+
+
+def create_type(execution: Execution) -> Result:
+    """Keeps a type under a name; columns that are declared by it keep it, whatever becomes of the name."""
+    clauses = execution.command.clauses
+    assert isinstance(clauses, CreateType)
+    execution.refuse_parameters("a type")
+    name = clauses.name.text
+    with execution.session.catalog.writing:
+        if name.lower() in execution.state.types and not clauses.or_replace:
+            if clauses.if_not_exists:
+                return made()
+            raise BindError(
+                f'there is a type "{name}" already; CREATE OR REPLACE takes its place', clauses.name.span
+            )
+        if clauses.query is not None:
+            data_type = _enum_of(execution, clauses.query)
+        else:
+            assert clauses.type is not None
+            data_type = execution.type_of(clauses.type)
+        execution.session.catalog.change(lambda state: state.with_type(name, data_type))
+    return made()
+
+
+def _enum_of(execution: Execution, query: Part) -> DataType:
+    """The ENUM of what a query answers, without NULL, each value once."""
+    names = execution.session.queries.describe(
+        execution.command.query(query), execution.state, execution.variables
+    ).names
+    if len(names) != 1:
+        raise BindError("the query of an ENUM has one column, its values", execution.command.span(query))
+    asked = f"SELECT CAST({quoted(names[0])} AS VARCHAR) FROM ("
+    texts = execution.rows(execution.command.query(asked, query, ")"), execution.state).fetchall()
+    values = list(dict.fromkeys(text for (text,) in texts if text is not None))
+    if not values:
+        raise BindError("an ENUM has at least one value", execution.command.span(query))
+    return enum(values)
