@@ -87,6 +87,7 @@ STRING_KERNELS: dict[str, Overload] = {
     "left": _strings(string_substring.left),
     "right": _strings(string_substring.right),
     "length": _length,
+    "length_grapheme": _strings(string_transform.grapheme_length),
     "octet_length": _strings(string_transform.octet_length),
     "bit_length": _strings(string_transform.bit_length),
     "upper": _strings(string_transform.upper),

@@ -49,6 +49,18 @@ def length(strings: Strings) -> Tensor:
     return character_lengths(strings)
 
 
+def grapheme_length(strings: Strings) -> Tensor:
+    """What a reader sees as characters in each row, a letter with its accents being one: int64 [n]."""
+    lengths = character_lengths(strings)
+    on_host = to_host(strings)
+    rows = rows_with_clusters(on_host)
+    if rows.shape[0] == 0:
+        return lengths
+    codes, distinct = distinct_values(take(on_host, rows))
+    counts = torch.tensor([len(graphemes(value.decode())) for value in to_list(distinct)])
+    return lengths.index_copy(0, rows.to(lengths.device), counts[codes].to(lengths.device))
+
+
 def octet_length(strings: Strings) -> Tensor:
     """Bytes in each row: int64 [n]."""
     return strings.lengths.to(torch.int64)

@@ -83,7 +83,7 @@ _PATTERN = ("VARCHAR VARCHAR -> BOOLEAN", "VARCHAR VARCHAR VARCHAR -> BOOLEAN")
 
 
 def _pattern(name: str, operator: str) -> ScalarFunction:
-    lines = (f"{operator}: {line}" for line in _PATTERN)
+    lines = (*(f"{operator}: {line}" for line in _PATTERN), f"{name}_escape: {_PATTERN[1]}")
     infix = Infix(name.upper(), 4)
     return scalar(name, *lines, raises=_escaped, work=Work.SEARCH, selectivity=0.07, infix=infix)
 
@@ -135,6 +135,7 @@ TEXT = (
     scalar("left", "VARCHAR BIGINT -> VARCHAR"),
     scalar("right", "VARCHAR BIGINT -> VARCHAR"),
     scalar("length len char_length character_length", "VARCHAR -> BIGINT", range=_length),
+    scalar("length_grapheme", "VARCHAR -> BIGINT", range=_length),
     scalar("bit_length", "VARCHAR -> BIGINT", range=_length),
     scalar("octet_length", "BLOB -> BIGINT", "strlen: VARCHAR -> BIGINT", range=_length),
     scalar("upper ucase", "VARCHAR -> VARCHAR"),

@@ -27,6 +27,7 @@ _CONSTANTS: dict[str, dict[int, str]] = {
     "regexp_replace": {1: "regex", 2: "constant_text", 3: "replace_options"},
     "regexp_extract": {1: "regex", 2: "group"},
     **{name: {0: "part"} for name in ("date_part", "date_trunc", "date_diff", "date_sub")},
+    **{name: {1: "pattern", 2: "escape"} for name in ("like_escape", "ilike_escape")},
     "strptime": {1: "format"},
     "try_strptime": {1: "format"},
     "make_time": {0: "small", 1: "small"},
