@@ -392,6 +392,19 @@ def test_variants_keep_what_calls_say_of_nulls() -> None:
     assert tree is not None and text_of_tree(tree) == sql
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT l[0], l[1:2], l[:], l[a][-1] FROM t",
+        "SELECT * FROM t UNPIVOT INCLUDE NULLS ((v, w) FOR n IN ((a, b), (c, d))) AS u JOIN z ON TRUE",
+        "SELECT * FROM t PIVOT (SUM(a) AS x, COUNT(*) FOR b IN (1, 2) c IN ('a', 'b') GROUP BY d, e) AS p",
+    ],
+)
+def test_variants_keep_what_sqlglot_would_write_otherwise(sql: str) -> None:
+    tree = parsed(sql)
+    assert tree is not None and text_of_tree(tree) == sql
+
+
 def test_a_parameter_is_no_group_key_though_it_has_the_value_of_one() -> None:
     sql = "SELECT encode($p0) AS o FROM t0 GROUP BY ROLLUP (encode('only'))"
     assert judge({"t0": _TABLE}, RandomQuery(sql, {"p0": "only"}), {}, False).outcome == "equal"
