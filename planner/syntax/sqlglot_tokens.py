@@ -44,6 +44,7 @@ _MARKS: dict[str, tuple[TokenType, ...]] = {
     **{sign: (kind,) for sign, kind in _KEYWORDS.items() if not re.search(r"[\w{}?]", sign)},
     "<<": (TokenType.LT, TokenType.LT),
     ">>": (TokenType.GT, TokenType.GT),
+    "~~~": (TokenType.GLOB,),
     "!~~": (TokenType.NOT, TokenType.LIKE),
     "!~~*": (TokenType.NOT, TokenType.ILIKE),
     "!~": (TokenType.NOT, TokenType.TILDE),

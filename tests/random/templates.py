@@ -180,6 +180,7 @@ PREDICATES = (
         "coalesce(({x} {not}IN ({x}, {x})), {truth})",
         "nullif({bool}, {truth})",
         "({str} {not}LIKE {pattern})",
+        "({str} {not}GLOB 'a*')",
     ),
     *("({str} {not}ILIKE {pattern})", "({str} SIMILAR TO {regex})", "({str} LIKE {pattern} ESCAPE {escape})"),
     *(

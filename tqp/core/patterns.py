@@ -54,6 +54,17 @@ def like_expression(pattern: str, escape: str) -> str:
     return "".join(pieces)
 
 
+def like_of_glob(pattern: str) -> str | None:
+    """The LIKE pattern, with a backslash for an escape, of a GLOB pattern of texts and `*`; None of one with another wildcard.
+
+    >>> like_of_glob("a*_"), like_of_glob("[ab]")
+    ('a%\\\\_', None)
+    """
+    if any(letter in pattern for letter in "?[]\\"):  # which stand for bytes, not for characters
+        return None
+    return "".join({"*": "%", "%": "\\%", "_": "\\_"}.get(letter, letter) for letter in pattern)
+
+
 # regular expressions
 
 #: What RE2's flag for each of DuckDB's option letters is; "g" concerns regexp_replace only.

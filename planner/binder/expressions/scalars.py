@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BLOB, BOOLEAN, NULL, VARCHAR, TypeKind
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.patterns import like_of_glob
 from tqp.core.units import UNIT_NAMES
 from tqp.planner.algebra.element_expressions import ElementRef
 from tqp.planner.algebra.expressions import FALSE, TRUE, Call, Expression, Literal, Subquery, walk
@@ -313,6 +314,20 @@ class ExpressionBinder:
             return folded(Call("not", (bound,), BOOLEAN, span_of(node)))
         return bound
 
+    def _glob(self, node: exp.Glob) -> Expression:
+        """GLOB by a constant that a LIKE pattern can say."""
+        span = span_of(node)
+        pattern = folded(self.bind(node.expression))
+        if not isinstance(pattern, Literal):
+            raise UnsupportedError("GLOB by a pattern that is no constant is not supported", span)
+        if pattern.value is None:
+            return self._like(exp.Like(this=node.this, expression=exp.Null()))
+        like = like_of_glob(pattern.value) if isinstance(pattern.value, str) else None
+        if like is None:
+            raise UnsupportedError("GLOB by any pattern but a text with * is not supported", span)
+        written = exp.Like(this=node.this, expression=exp.Literal.string(like))
+        return self._like(written, exp.Literal.string("\\"))
+
     def _escape(self, node: exp.Escape) -> Expression:
         if type(node.this) not in _LIKES:
             raise UnsupportedError("ESCAPE after this operator is not supported", span_of(node))
@@ -388,7 +403,6 @@ _LIKES: dict[type, tuple[str, str]] = {exp.Like: ("~~", "LIKE"), exp.ILike: ("~~
 _FEATURES: dict[type, str] = {
     exp.Map: "maps are not supported",
     exp.Lambda: "lambda functions are not supported",
-    exp.Glob: "GLOB patterns are not supported; use LIKE",
     exp.Collate: "collations are not supported",
     exp.AtTimeZone: "AT TIME ZONE is not supported",
     exp.CurrentTime: "CURRENT_TIME, which has a time zone, is not supported; LOCALTIME has none",
@@ -434,6 +448,7 @@ _HANDLERS: dict[type, Handler] = {
     exp.Between: comparisons.bind_between,
     exp.In: comparisons.bind_in,
     **dict.fromkeys(_LIKES, ExpressionBinder._like),
+    exp.Glob: ExpressionBinder._glob,
     exp.Escape: ExpressionBinder._escape,
     exp.Case: ExpressionBinder._case,
     exp.If: ExpressionBinder._if,

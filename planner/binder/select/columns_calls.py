@@ -10,7 +10,7 @@ from functools import partial
 from sqlglot import exp
 
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError
-from tqp.core.patterns import fills_pattern, groups_of_match, like_expression
+from tqp.core.patterns import fills_pattern, groups_of_match, like_expression, like_of_glob
 from tqp.planner.algebra.expressions import Literal
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
@@ -275,7 +275,10 @@ def _matches(node: exp.Expr, name: str, text_of: Callable[[exp.Expr], str | None
     if pattern is None or escape is None:
         return None
     if isinstance(node, exp.Glob):
-        raise UnsupportedError("GLOB patterns are not supported; use LIKE", span_of(node))
+        like = like_of_glob(pattern)
+        if like is None:
+            raise UnsupportedError("GLOB by any pattern but a text with * is not supported", span_of(node))
+        pattern, escape = like, "\\"
     expression = pattern if isinstance(node, exp.SimilarTo) else like_expression(pattern, escape)
     found = fills_pattern(name, expression, ignore_case=isinstance(node, exp.ILike))
     return found != bool(node.args.get("negate"))

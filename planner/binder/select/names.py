@@ -67,6 +67,7 @@ _INFIX: dict[type, str] = {
     exp.BitwiseRightShift: ">>",
     exp.Like: "~~",
     exp.ILike: "~~*",
+    exp.Glob: "~~~",
     exp.StartsWith: "^@",
     exp.Distance: "<->",
 }
