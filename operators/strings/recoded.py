@@ -15,10 +15,12 @@ from urllib.parse import quote, unquote_to_bytes
 
 from torch import Tensor
 
+from tqp.core.datatypes import DataType
 from tqp.core.errors import ExecutionError
 from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.string_keys.codes import distinct_values
+from tqp.operators.strings.characters import is_ascii
 from tqp.operators.strings.graphemes import NEWER_MARKS
 from tqp.operators.strings.layout import from_list, take, to_list
 
@@ -87,6 +89,17 @@ def _url_decode(text: bytes) -> bytes:
     except UnicodeDecodeError:
         raise ValueError(f"{_shown(text)} stands for bytes that are no UTF-8") from None
     return decoded
+
+
+def _of_letters(overload: Overload) -> Overload:
+    """Where all is ASCII, nothing changes."""
+
+    def resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
+        kernel = overload(argument_types, result_type)
+        assert kernel is not None
+        return Kernel(lambda strings: strings if is_ascii(strings) else kernel.function(strings))
+
+    return resolve
 
 
 def _strip_accents(value: bytes) -> bytes:
@@ -167,8 +180,8 @@ RECODED_KERNELS: dict[str, Overload] = {
     "from_base64": _recoded(_from_base64, raises=True),
     "url_encode": _recoded(lambda text: quote(text, safe="").encode()),
     "url_decode": _recoded(_url_decode, raises=True),
-    "strip_accents": _recoded(_strip_accents),
-    "nfc_normalize": _recoded(_compose),
+    "strip_accents": _of_letters(_recoded(_strip_accents)),
+    "nfc_normalize": _of_letters(_recoded(_compose)),
     "regexp_escape": _recoded(_escape),
     **{name: _of_path(function) for name, function in _PATH_KERNELS.items()},
 }
