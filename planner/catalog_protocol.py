@@ -11,6 +11,7 @@ from tqp.core.file_kinds import FileKind
 from tqp.core.models import FunctionSignature, ModelSignature
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.core.schema import TableSource
+from tqp.planner.algebra.expressions import Literal
 from tqp.planner.parse import ParsedStatement
 
 
@@ -77,6 +78,10 @@ class Catalog(Protocol):
 
     def lookup_type(self, name: str) -> DataType | None:
         """The type that CREATE TYPE has made under that name, or None."""
+        ...
+
+    def lookup_variable(self, name: str) -> Literal | None:
+        """The value that SET VARIABLE has given to that name, or None."""
         ...
 
     def table_names(self) -> Sequence[str]:

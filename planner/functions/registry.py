@@ -40,6 +40,7 @@ SPECIAL_FORMS = (
     "weighted_avg",
     "pi",
     "enum_first",
+    "getvariable",
     "enum_last",
     *"now today current_date get_current_timestamp transaction_timestamp".split(),
     *"current_localtime current_localtimestamp".split(),

@@ -135,6 +135,9 @@ class NoTables:
     def lookup_type(self, name: str) -> None:
         return None
 
+    def lookup_variable(self, name: str) -> None:
+        return None
+
     def lookup_function(self, name: str) -> None:
         return None
 

@@ -124,7 +124,9 @@ class Catalog:
                 )
             before, failed = self._before, self._failed
             self._before, self._failed = None, False
-            self._set(before if failed or not keep else replace(self.state, began=None))
+            is_kept = keep and not failed
+            variables = self.state.variables  # which no transaction takes back
+            self._set(replace(self.state if is_kept else before, began=None, variables=variables))
 
     def close(self) -> None:
         """Forget everything."""

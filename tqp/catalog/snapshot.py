@@ -18,11 +18,14 @@ from tqp.data.sources.base import Source
 from tqp.data.sources.open_files import NamedFiles, OpenFiles
 from tqp.ml.model import Model
 from tqp.ml.python_functions import PythonFunction
+from tqp.planner.algebra.expressions import Literal
 from tqp.planner.catalog_protocol import Macro, View
 
-#: What names meant when they were looked up: the version of a table or of files, a view, a macro, a model or function, a type, or None;
+#: What names meant when they were looked up: the version of a table or of files, a view, a macro, a model or function, a type, a value, or None;
 #: and the time, under "clock".
-Meanings = dict[tuple[str, str | NamedFiles], int | View | Macro | Model | PythonFunction | DataType | None]
+Meanings = dict[
+    tuple[str, str | NamedFiles], int | View | Macro | Model | PythonFunction | DataType | Literal | None
+]
 
 
 #: No version of anything.
@@ -89,6 +92,11 @@ class Snapshot:
         self.read["type", name.lower()] = self.meaning("type", name.lower())
         return self.state.types.get(name.lower())
 
+    def lookup_variable(self, name: str) -> Literal | None:
+        """The value that SET VARIABLE has given to that name, or None."""
+        self.read["variable", name.lower()] = self.meaning("variable", name.lower())
+        return self.state.variables.get(name.lower())
+
     def table_names(self) -> Sequence[str]:
         """The names of tables and views as they were given."""
         return list(self.state.names())
@@ -120,8 +128,8 @@ class Snapshot:
 
     def meaning(
         self, kind: str, name: str | NamedFiles
-    ) -> int | View | Macro | Model | PythonFunction | DataType | None:
-        """What a name (of a "table", "view", "macro", "function" or "type", in lower case, or of "file"s) stands for: see `Meanings`."""
+    ) -> int | View | Macro | Model | PythonFunction | DataType | Literal | None:
+        """What a name (of a "table", "view", "macro", "function", "type" or "variable", in lower case, or of "file"s) stands for: see `Meanings`."""
         table: Source | None
         try:
             if isinstance(name, NamedFiles):
@@ -134,6 +142,8 @@ class Snapshot:
                 return self.state.functions.get(name)
             elif kind == "type":
                 return self.state.types.get(name)
+            elif kind == "variable":
+                return self.state.variables.get(name)
             elif kind == "clock":
                 return self._time
             else:
@@ -185,6 +195,10 @@ class RestrictedSnapshot:
     def lookup_type(self, name: str) -> DataType | None:
         """The type that CREATE TYPE has made under that name, or None."""
         return self.snapshot.lookup_type(name)
+
+    def lookup_variable(self, name: str) -> Literal | None:
+        """The value that SET VARIABLE has given to that name, or None."""
+        return self.snapshot.lookup_variable(name)
 
     def table_names(self) -> Sequence[str]:
         """The names of tables and views as they were given."""

@@ -12,6 +12,7 @@ from tqp.data.sources.base import Source
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.ml.model import Model
 from tqp.ml.python_functions import PythonFunction
+from tqp.planner.algebra.expressions import Literal
 from tqp.planner.catalog_protocol import Macro, View
 
 
@@ -19,7 +20,7 @@ from tqp.planner.catalog_protocol import Macro, View
 class CatalogState:
     """Everything by its name in lower case. Tables and views share their names.
 
-    `tables`: registered ones, and those that statements made (`StoredTable`). `functions`: models, and functions of Python.
+    `tables`: registered ones, and those that statements made (`StoredTable`). `variables`: of SET VARIABLE. `functions`: models, and functions of Python.
     `began`: when the transaction around it began, in
     microseconds since 1970; None outside of one.
     """
@@ -29,6 +30,7 @@ class CatalogState:
     macros: Mapping[str, Macro] = field(default_factory=dict)
     functions: Mapping[str, Model | PythonFunction] = field(default_factory=dict)
     types: Mapping[str, DataType] = field(default_factory=dict)
+    variables: Mapping[str, Literal] = field(default_factory=dict)
     began: int | None = None
 
     def with_table(self, table: Source) -> CatalogState:
@@ -66,6 +68,12 @@ class CatalogState:
     def without_type(self, name: str) -> CatalogState:
         """Without the type of that name, if there is one."""
         return self._replaced(types=_without(self.types, name))
+
+    def with_variable(self, name: str, value: Literal | None) -> CatalogState:
+        """With the value of a variable; None takes it away."""
+        if value is None:
+            return self._replaced(variables=_without(self.variables, name))
+        return self._replaced(variables={**self.variables, name.lower(): value})
 
     def _replaced(self, **changes: Mapping[str, object]) -> CatalogState:
         return replace(self, **changes)  # type: ignore[arg-type]

@@ -8,6 +8,8 @@ from typing import Any
 from tqp.core.arguments import parse_size
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.keywords import KEYWORDS
+from tqp.data.results.to_python import python_values, storage_values
+from tqp.planner.algebra.expressions import Literal
 from tqp.planner.syntax.clauses import Part, Reset, Set
 from tqp.planner.syntax.words import NAME
 from tqp.result import Result
@@ -19,7 +21,9 @@ def set_setting(execution: Execution) -> Result:
     clauses = execution.command.clauses
     assert isinstance(clauses, Set)
     if clauses.is_variable:
-        raise UnsupportedError("SET VARIABLE is not supported; pass a parameter")
+        value = _variable(execution, clauses.value)
+        execution.session.catalog.change(lambda state: state.with_variable(clauses.name.text, value))
+        return done()
     _setting(clauses.name.text, clauses.name.span)(execution, _value(execution, clauses.value))
     return done()
 
@@ -29,9 +33,26 @@ def reset_setting(execution: Execution) -> Result:
     clauses = execution.command.clauses
     assert isinstance(clauses, Reset)
     if clauses.is_variable:
-        raise UnsupportedError("RESET VARIABLE is not supported")
+        execution.session.catalog.change(lambda state: state.with_variable(clauses.name.text, None))
+        return done()
     _setting(clauses.name.text, clauses.name.span)(execution, None)
     return done()
+
+
+def _variable(execution: Execution, part: Part) -> Literal:
+    """The value of a constant expression, or of a subquery."""
+    answer = execution.rows(execution.command.query("SELECT", part), execution.state)
+    data_type, column = answer.types[0], answer._table.columns[0]
+    if data_type.is_nested:
+        raise UnsupportedError(
+            f"SET VARIABLE to a {data_type} is not supported", execution.command.span(part)
+        )
+    if column.validity is not None and not bool(column.validity.all()):
+        return Literal(None, data_type)
+    if column.values is None or data_type.is_string:
+        return Literal(python_values(column)[0], data_type)
+    (value,) = storage_values(column.values)
+    return Literal(tuple(value) if isinstance(value, list) else value, data_type)
 
 
 def _value(execution: Execution, part: Part) -> Any:

@@ -108,6 +108,14 @@ def _typeof(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expre
     return Literal('"NULL"', VARCHAR) if data_type == NULL else SourceLiteral(str(data_type), VARCHAR)
 
 
+def _getvariable(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    """getvariable('name'): what SET VARIABLE has given to it; NULL of a name without a value."""
+    (node,) = nodes
+    if not isinstance(node, exp.Literal) or not node.is_string:
+        raise BindError("getvariable() takes the name of a variable, a constant text", span)
+    return binder.context.catalog.lookup_variable(node.name) or Literal(None, NULL)
+
+
 def _fmod(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
     """fmod(x, y), a macro of DuckDB: x - y * floor(x / y)."""
     dividend, divisor = (binder.bind_flexible(node) for node in nodes)
@@ -238,6 +246,7 @@ _SPECIAL_FORMS: dict[str, tuple[_Bind, int, int | None]] = {
     "concat": (_concat, 1, None),
     "concat_ws": (_concat_ws, 2, None),
     "typeof": (_typeof, 1, 1),
+    "getvariable": (_getvariable, 1, 1),
     "fmod": (_fmod, 2, 2),
     "geomean": (_geometric_mean, 1, 1),
     "geometric_mean": (_geometric_mean, 1, 1),

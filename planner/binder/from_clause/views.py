@@ -13,6 +13,7 @@ from tqp.core.file_kinds import FileKind
 from tqp.core.models import FunctionSignature, ModelSignature
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.core.schema import Field, TableSource
+from tqp.planner.algebra.expressions import Literal
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.macros import expanded
 from tqp.planner.binder.scope import ScopeColumn
@@ -93,6 +94,9 @@ class _Inputs:
 
     def lookup_type(self, name: str) -> DataType | None:
         return self.around.lookup_type(name)
+
+    def lookup_variable(self, name: str) -> Literal | None:
+        return self.around.lookup_variable(name)
 
     def table_names(self) -> Sequence[str]:
         return [*self.inputs, *self.around.table_names()]
