@@ -3,13 +3,16 @@ PYTHON ?= python3
 ARGS ?=
 BIN := .venv/bin
 
-.PHONY: tpch test random edges lint format types contracts wheel clean help
+.PHONY: tpch test slow random edges lint format types contracts wheel clean help
 
 tpch: .venv/installed ## run TPC-H through tqp, checked against DuckDB; options in ARGS="--sf 0.1 --queries 1,6"
 	$(BIN)/tqp tpch --compare duckdb $(ARGS)
 
 test: .venv/installed ## run the tests; options in ARGS="-k joins"
 	$(BIN)/pytest --numprocesses auto $(ARGS)
+
+slow: .venv/installed ## run the tests that take long for what they find, which make test leaves out
+	$(BIN)/pytest --numprocesses auto -m slow $(ARGS)
 
 random: .venv/installed ## compare many random queries with DuckDB; options in ARGS="--minutes 60 --processes 2 --seed 7"
 	$(BIN)/python -m tests.random.run $(ARGS)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 
 from tests.conftest import TPCH_SCALE_FACTOR
 from tqp.measuring.compare import DuckDBRun
@@ -33,6 +34,7 @@ def _run(what: str, *arguments: str) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_slt_files() -> None:
     assert _run("slt") == {}
 

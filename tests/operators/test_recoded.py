@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import duckdb
 import pyarrow as pa
+import pytest
 
 import tqp
 
 
+@pytest.mark.slow
 def test_every_code_point() -> None:
     codes = [code for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000]
     rows = pa.table({"t": [f"e{chr(code)}" for code in codes]})

@@ -268,7 +268,7 @@ def test_casts_to_text_and_back(size: int) -> None:
 PATTERNS = ["%Y-%m-%d", "%d.%m.%y %H:%M:%S.%f", "%A %B %-d %H", "%a %b %j", "%I %p %-M", "%G-W%V-%u %w %U %W", "é%Y%%", "%c %x %X %g", "%H%z%Z"]  # fmt: skip
 
 
-@pytest.mark.parametrize("size", [1, 3, 7, 5000])
+@pytest.mark.parametrize("size", [1, 3, 7, pytest.param(5000, marks=pytest.mark.slow)])
 def test_patterns(size: int) -> None:
     shown = ", ".join(f"strftime({column}, '{pattern}')" for pattern in PATTERNS for column in ("d", "ts"))
     _agree(f"SELECT {shown} FROM t ORDER BY i", _values(size))

@@ -118,6 +118,7 @@ SELECT k, sum((x + 1.5) * (y - 2) * x) AS a, max(CASE WHEN n > 7 AND n < 500000 
 FROM t GROUP BY k ORDER BY k"""
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_batches_of_other_sizes_need_no_other_code(eager_to_fuse: list[Region]) -> None:
     # In the second batch, offset and size are the same number; the last one has a single row.
