@@ -12,7 +12,7 @@ from math import prod
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BOOLEAN, DATE, VARCHAR, DataType
+from tqp.core.datatypes import BOOLEAN, DATE, HUGEINT, VARCHAR, DataType
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import (
@@ -156,7 +156,7 @@ def _pivoted(context: BindContext, field: exp.Expr, scope: Scope) -> _Pivoted:
     keys = tuple(_comparable(binder.bind(each)) for each in (header.expressions if is_row else [header]))
     if not any(isinstance(part, ColumnRef) for key in keys for part in walk(key)):
         raise BindError("PIVOT ON a constant: there is no column in it", span_of(header))
-    found: dict[tuple[str | None, ...], _Value] = {}
+    found: dict[tuple[Expression, ...], _Value] = {}
     for node in values[0].expressions:
         written = node.unalias()
         parts = written.expressions if is_row and isinstance(written, exp.Tuple) else [written]
@@ -165,12 +165,14 @@ def _pivoted(context: BindContext, field: exp.Expr, scope: Scope) -> _Pivoted:
                 f"this value of PIVOT has {len(parts)} parts, what it is compared with has {len(keys)}",
                 span_of(written),
             )
-        texts = tuple(_text(context, part) for part in parts)
-        if texts in found:
+        constants = tuple(_constant(context, part) for part in parts)
+        texts = tuple(map(_text, constants, parts))
+        identity = tuple(map(_identity, constants))
+        if identity in found:
             raise BindError(
                 f'the value "{_label(texts)}" stands twice behind IN', span_of(written) or span_of(header)
             )
-        found[texts] = _Value(node.alias if isinstance(node, exp.Alias) else _label(texts), texts)
+        found[identity] = _Value(node.alias if isinstance(node, exp.Alias) else _label(texts), texts)
     return _Pivoted(keys, tuple(found.values()))
 
 
@@ -182,13 +184,25 @@ def _label(texts: Sequence[str | None]) -> str:
     return label
 
 
-def _text(context: BindContext, node: exp.Expr) -> str | None:
-    """A value behind IN as a text: a name stands for itself there."""
+def _constant(context: BindContext, node: exp.Expr) -> Expression:
+    """A value behind IN: a name stands for itself there."""
     if isinstance(node, exp.Column) and not node.args.get("table"):
-        return node.name
+        return Literal(node.name, VARCHAR)
     if node.find(exp.Query, exp.Star, exp.Column) is not None:
         raise BindError("the values of PIVOT must be constants", span_of(node))
-    value = fold(as_text(settle(ExpressionBinder(context, Scope(), "PIVOT").bind_flexible(node)), None))
+    return settle(ExpressionBinder(context, Scope(), "PIVOT").bind_flexible(node))
+
+
+def _identity(constant: Expression) -> Expression:
+    """What a value may be only once: a truth value is the same as 0 or 1, as in DuckDB, a text is not."""
+    is_number = constant.data_type.is_integer or constant.data_type == BOOLEAN
+    if is_number and isinstance(constant, Literal) and isinstance(constant.value, int):
+        return Literal(int(constant.value), HUGEINT)
+    return constant
+
+
+def _text(constant: Expression, node: exp.Expr) -> str | None:
+    value = fold(as_text(constant, None))
     if not isinstance(value, Literal):
         raise UnsupportedError("this value of PIVOT is not supported; write its text", span_of(node))
     return None if value.value is None else str(value.value)
