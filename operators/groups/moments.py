@@ -50,13 +50,13 @@ def _of_rows(of_groups: Tensor, group_ids: Tensor) -> Tensor:
 
 def second_moment(differences: Differences, num_groups: int) -> Tensor:
     """float64 [num_groups]: sums of squared differences from the mean."""
-    return co_moment(differences, differences, num_groups)
+    found = co_moment(differences, differences, num_groups)
+    return found.masked_fill_(differences.counts < 2, 0.0)  # a single infinity varies by 0, not by NaN
 
 
 def co_moment(ys: Differences, xs: Differences, num_groups: int) -> Tensor:
     """float64 [num_groups]: sums of the products of the differences of pairs, whose rows are the same."""
-    found = sum_by_group(ys.values * xs.values, ys.group_ids, num_groups)
-    return found.masked_fill_(ys.counts < 2, 0.0)  # a single infinity varies by 0, not by NaN
+    return sum_by_group(ys.values * xs.values, ys.group_ids, num_groups)
 
 
 def power_sum_by_group(
@@ -103,9 +103,10 @@ def sample_deviation(m2: Tensor, counts: Tensor) -> Tensor:
     return elementwise.square_root(sample_variance(m2, counts))
 
 
-def standard_error(m2: Tensor, counts: Tensor) -> Tensor:
-    """Of the mean, float64 [n]."""
-    return deviation(m2, counts) / elementwise.square_root(counts.clamp(min=1).to(torch.float64))
+def standard_error(m2: Tensor, sums: Tensor, counts: Tensor) -> Tensor:
+    """Of the mean, float64 [n]; NaN of a single value that is not finite."""
+    found = deviation(m2, counts) / elementwise.square_root(counts.clamp(min=1).to(torch.float64))
+    return torch.where(counts == 1, sums * 0.0, found).abs()
 
 
 # ---- results of sums of the first four powers (float64 [n]): values and where there are any ----
@@ -171,9 +172,9 @@ def slope(sxy: Tensor, sxx: Tensor, counts: Tensor) -> Tensor:
 
 
 def intercept(sxy: Tensor, sxx: Tensor, ys: Tensor, xs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """Of the regression line; NULL where the xs are all equal."""
-    n = counts.clamp(min=1)
-    return ys / n - slope(sxy, sxx, counts) * (xs / n), sxx != 0
+    """Of the regression line; NULL where the xs are all equal, or the slope is NaN."""
+    n, steepness = counts.clamp(min=1), slope(sxy, sxx, counts)
+    return ys / n - steepness * (xs / n), ~steepness.isnan()
 
 
 def determination(sxy: Tensor, sxx: Tensor, syy: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
@@ -205,7 +206,7 @@ FORMULAS: dict[str, Formula] = {
     "var_samp": Formula(_M2, sample_variance),
     "stddev_pop": Formula(_M2, deviation),
     "stddev_samp": Formula(_M2, sample_deviation),
-    "sem": Formula(_M2, standard_error),
+    "sem": Formula((*_M2, _Y), standard_error),
     "skewness": Formula(_POWERS[:3], skewness),
     "kurtosis": Formula(_POWERS, partial(kurtosis, of_sample=True)),
     "kurtosis_pop": Formula(_POWERS, partial(kurtosis, of_sample=False)),

@@ -177,12 +177,8 @@ TEXT = (
         "BIGINT INTEGER -> VARCHAR",
         "BIGINT INTEGER INTEGER -> VARCHAR",
         raises=_digits,
-        bends=False,
     ),
-    *(
-        scalar(name, "BLOB -> VARCHAR", "VARCHAR -> VARCHAR", bends=False)
-        for name in ("md5", "sha1", "sha256")
-    ),
+    *(scalar(name, "BLOB -> VARCHAR", "VARCHAR -> VARCHAR") for name in ("md5", "sha1", "sha256")),
     scalar("url_encode", "VARCHAR -> VARCHAR"),
     scalar("url_decode", "VARCHAR -> VARCHAR", raises=True),
     scalar("strip_accents", "VARCHAR -> VARCHAR"),
@@ -194,13 +190,14 @@ TEXT = (
         "VARCHAR -> VARCHAR",
         *(f"VARCHAR {options} -> VARCHAR" for options in ("BOOLEAN", "BOOLEAN VARCHAR", "VARCHAR")),
         check=_path_options,
+        bends=False,
     ),
     *(
-        scalar(name, "VARCHAR -> VARCHAR", "VARCHAR VARCHAR -> VARCHAR", check=_path_options)
+        scalar(name, "VARCHAR -> VARCHAR", "VARCHAR VARCHAR -> VARCHAR", check=_path_options, bends=False)
         for name in ("parse_dirname", "parse_dirpath")
     ),
-    scalar("format_bytes formatreadablesize", "BIGINT -> VARCHAR", bends=False),
-    scalar("format_decimal_bytes", "formatreadabledecimalsize: BIGINT -> VARCHAR", bends=False),
+    scalar("format_bytes formatreadablesize", "BIGINT -> VARCHAR"),
+    scalar("format_decimal_bytes", "formatreadabledecimalsize: BIGINT -> VARCHAR"),
     scalar("bar", "DOUBLE DOUBLE DOUBLE -> VARCHAR", "DOUBLE DOUBLE DOUBLE DOUBLE -> VARCHAR", raises=True),
     scalar("levenshtein editdist3", "VARCHAR VARCHAR -> BIGINT", range=_length, work=Work.SEARCH),
     scalar("damerau_levenshtein", "VARCHAR VARCHAR -> BIGINT", range=_length, work=Work.SEARCH),

@@ -39,8 +39,23 @@ class _Generator(DuckDB.Generator):
         """Subscripts as they are written, counted from 1."""
         return f"{self.sql(node, 'this')}[{self.expressions(node, flat=True)}]"
 
+    def select_sql(self, node: exp.Select) -> str:
+        """A PIVOT whose values are not written is a statement."""
+        *joins, last = node.args.get("joins") or [exp.Join()]
+        pivot = last.this
+        if not isinstance(pivot, exp.Pivot) or pivot.args.get("unpivot") or not _has_no_values(pivot):
+            return super().select_sql(node)
+        if joins or len(node.args["expressions"]) > 1 or node.args.get("where") is not None:
+            raise UnwritableError
+        on = ", ".join(
+            self.sql(header) + (f" IN {self.sql(values[0])}" if values else "")
+            for header, *values in (each.expressions for each in pivot.args["fields"])
+        )
+        group = self.sql(pivot, "group")
+        return f"PIVOT {self.sql(node.args['from_'].this)} ON {on} USING {self.expressions(pivot, flat=True)}{group}"
+
     def join_sql(self, node: exp.Join) -> str:
-        """PIVOT and UNPIVOT behind a table. Raises UnwritableError for a statement whose values are not written."""
+        """PIVOT and UNPIVOT behind a table."""
         pivot = node.this
         if not isinstance(pivot, exp.Pivot):
             return super().join_sql(node)
@@ -50,14 +65,18 @@ class _Generator(DuckDB.Generator):
             values = self.expressions(pivot, flat=True)
             inside = f"{nulls}(({values}) FOR {name} IN ({', '.join(columns)}))"
         else:
-            fields = [each.expressions for each in pivot.args["fields"]]
-            if any(len(each) < 2 for each in fields):
+            if _has_no_values(pivot):
                 raise UnwritableError
+            fields = [each.expressions for each in pivot.args["fields"]]
             lists = " ".join(f"{self.sql(header)} IN {self.sql(values)}" for header, values in fields)
             group = self.sql(pivot, "group")
             inside = f"({self.expressions(pivot, flat=True)} FOR {lists}{group})"
         alias = self.sql(pivot, "alias")
         return f" {node.args['method']} {inside}{f' AS {alias}' if alias else ''}"
+
+
+def _has_no_values(pivot: exp.Pivot) -> bool:
+    return any(len(each.expressions) < 2 for each in pivot.args["fields"])
 
 
 class UnwritableError(Exception):

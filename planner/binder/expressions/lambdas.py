@@ -136,6 +136,8 @@ def search(
         return Literal(None, result)
     if value.data_type.kind is not TypeKind.LIST:
         raise UnsupportedError(f"{shown} of {value.data_type} is not supported", span)
+    if function == "list_any" and isinstance(wanted, Literal) and wanted.value is None:
+        return Literal(None, result)
     bends = function == "list_any" and wanted.data_type == VARCHAR and is_constant(wanted)
     sought = SourceLiteral(None, VARCHAR) if bends else wanted
     common = common_type(of_type(value.data_type.element), sought)

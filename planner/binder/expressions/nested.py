@@ -12,10 +12,10 @@ from tqp.core.datatypes import BIGINT, BOOLEAN, NULL, VARCHAR, DataType, TypeKin
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.binder.expressions.cases import make_case
-from tqp.planner.binder.expressions.coercion import as_text, compare, folded, unify
+from tqp.planner.binder.expressions.coercion import as_text, cast_to, common_type_of, compare, folded, unify
 from tqp.planner.binder.expressions.lambdas import bind_comprehension
 from tqp.planner.binder.expressions.operators import apply
-from tqp.planner.functions.type_rules import settle
+from tqp.planner.functions.type_rules import bends, settle
 from tqp.planner.parse import Span, head_span, span_of
 from tqp.planner.syntax.parser import OPEN_END
 
@@ -38,10 +38,12 @@ def list_value(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Ex
 
 
 def list_of_values(values: Sequence[Expression], span: Span | None) -> Expression:
-    """A list of values that are bound."""
+    """A list of values that are bound. Texts that are written bend to the others, in whatever order they stand."""
     if not values:
         return Literal((), list_of(NULL))
-    elements, common = unify(values, "a list", span)
+    in_turn = sorted(values, key=lambda value: bends(value) and value.data_type == VARCHAR)
+    common = common_type_of(in_turn, "a list", span)
+    elements = tuple(cast_to(value, common, span) for value in values)
     return folded(Call("list_value", elements, list_of(common), span))
 
 

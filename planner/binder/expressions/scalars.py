@@ -165,9 +165,12 @@ class ExpressionBinder:
         return found
 
     def _alias_wins(self, column: Expression | None) -> bool:
-        """A column goes before an alias; in HAVING only where it is a group key or inside an aggregate."""
+        """A column goes before an alias; in HAVING only where it is a group key or inside an aggregate.
+
+        There, and in QUALIFY, an aggregate takes no aliases.
+        """
         if column is None:
-            return True
+            return not self.inside_aggregate or self.clause not in ("HAVING", "QUALIFY")
         keys = self.keys_before_aliases
         return (
             keys is not None and not self.inside_aggregate and column not in keys and not self._open_aliases

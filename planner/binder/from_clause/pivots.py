@@ -75,8 +75,16 @@ class _Output:
 def bind_pivot(context: BindContext, node: exp.Pivot, scope: Scope, plan: LogicalPlan) -> BoundQuery:
     """The groups and the columns that the values become. Raises BindError, UnsupportedError."""
     _check_columns(node)
-    outputs = _outputs(context, node.expressions, scope)
     pivoted = [_pivoted(context, field, scope) for field in node.fields]
+    try:
+        outputs = _outputs(context, node.expressions, scope)
+    except BindError as error:
+        if all(each.values for each in pivoted):
+            raise
+        # without a value there is no column to compute, and DuckDB does not look at it
+        raise UnsupportedError(
+            f"PIVOT without values, where {error.message}, is not supported", error.span
+        ) from None
     groups = _groups(node, scope)
     num_columns = prod(len(each.values) for each in pivoted) * len(outputs)
     if num_columns > _MOST_COLUMNS:
@@ -120,6 +128,7 @@ def _check_columns(node: exp.Pivot) -> None:
 
 
 def _outputs(context: BindContext, nodes: Sequence[exp.Expr], scope: Scope) -> list[_Output]:
+    """The aggregates of PIVOT, and what is computed of each."""
     collector = AggregateCollector(context)
     binder = ExpressionBinder(context, scope, "PIVOT", collector)
     outputs: list[_Output] = []

@@ -258,8 +258,7 @@ class SelectBlock:
         is_constant = not column_ids(key) and not has_subquery(key)
         if isinstance(key, ColumnRef) or (is_constant and has_sets(self.select.args["group"])):
             key = self.bound_items[id(node)] = Cast(key, key.data_type)
-        self.written_keys.add(node, key)
-        return key
+        return self.written_keys.add(node, key)
 
     def _group_key(self, node: exp.Expr, nodes: Sequence[Item], binder: ExpressionBinder) -> Expression:
         place = ordinal(node, len(nodes), "GROUP BY")
