@@ -166,7 +166,9 @@ def _moments(a: States, b: States) -> States:
     share = b[0] / counts.clamp(min=1.0)
     delta = b[1] - a[1]
     means = torch.where(a[0] == 0, b[1], torch.where(b[0] == 0, a[1], a[1] + delta * share))
-    squares = delta * delta * a[0] * share + 0.0 * a[1] + 0.0 * b[1]  # NaN beside an infinity, which has no distance
+    squares = (
+        delta * delta * a[0] * share + 0.0 * a[1] + 0.0 * b[1]
+    )  # NaN beside an infinity, which has no distance
     both = torch.where((a[0] == 0) | (b[0] == 0), 0.0, squares)
     return counts, means, a[2] + b[2] + both
 
