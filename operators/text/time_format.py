@@ -41,7 +41,7 @@ def by_value(values: Any, write: Callable[[Any], Any]) -> Any:
     low, high = (int(values.min()), int(values.max())) if rows else (0, 0)
     if high - low >= rows // 2:
         return write(values)
-    span = np.arange(low, high + 1)
+    span = low + np.arange(high - low + 1)  # the end itself may be the last of 64 bits, behind a NULL
     return _looked_up(
         write(torch.from_numpy(span).to(values.device) if isinstance(values, Tensor) else span), values - low
     )
