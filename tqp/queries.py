@@ -21,8 +21,8 @@ from tqp.core.errors import BindError, Error, ExecutionError, ParseError, Unsupp
 from tqp.core.garbage import collected_later
 from tqp.data.sources.file_identity import read_again_if_changed
 from tqp.planner.bind import Arrangement, BoundStatement, bind
+from tqp.planner.binder.pivot_values import with_values
 from tqp.planner.parse import ParsedStatement, Query, parse, text_of
-from tqp.planner.pivot_values import with_values
 from tqp.planner.shapes import shape_of
 from tqp.planner.templates import SplitText, learn, split
 from tqp.result import Result
