@@ -380,9 +380,13 @@ def compositions() -> list[Case]:
             ["a", "b"],
             "binary",
         ),
-        Case(pipe(by_name, ensemble.RandomForestClassifier(5, max_depth=4)), mixed, "classes"),
         Case(
-            pipe(p.OrdinalEncoder(encoded_missing_value=-1), ensemble.RandomForestRegressor(3)),
+            pipe(by_name, ensemble.RandomForestClassifier(5, max_depth=4, random_state=0)), mixed, "classes"
+        ),
+        Case(
+            pipe(
+                p.OrdinalEncoder(encoded_missing_value=-1), ensemble.RandomForestRegressor(3, random_state=0)
+            ),
             STRING_HOLES,
             "number",
         ),

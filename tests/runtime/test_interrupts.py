@@ -98,6 +98,8 @@ def test_breakers_look_at_the_flag_between_items() -> None:
                 done.append(number)
                 if number == 3:
                     workers._cancelled.set()
+                elif number > 3:  # until then, however late the thread of the third is
+                    workers._cancelled.wait(10)
 
             workers.map(item, range(1000))
 
