@@ -38,10 +38,16 @@ def list_value(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Ex
 
 
 def list_of_values(values: Sequence[Expression], span: Span | None) -> Expression:
-    """A list of values that are bound. Texts that are written bend to the others, in whatever order they stand."""
+    """A list of values that are bound. Texts that are written bend to the others, in whatever order they stand.
+
+    But the first value behind a NULL that leads the list does not bend.
+    """
     if not values:
         return Literal((), list_of(NULL))
-    in_turn = sorted(values, key=lambda value: bends(value) and value.data_type == VARCHAR)
+    known = [value for value in values if value.data_type != NULL] or [values[0]]
+    if values[0].data_type == NULL:
+        known[0] = settle(known[0])
+    in_turn = sorted(known, key=lambda value: bends(value) and value.data_type == VARCHAR)
     common = common_type_of(in_turn, "a list", span)
     elements = tuple(cast_to(value, common, span) for value in values)
     return folded(Call("list_value", elements, list_of(common), span))

@@ -194,6 +194,17 @@ class ExpressionBinder:
         return self.scope.with_aliases(self._alias_in_subquery)
 
     def _alias_in_subquery(self, name: str, span: Span | None) -> Expression:
+        """What the alias stands for; where a subquery may not use it, the column of an enclosing query, if there is one."""
+        try:
+            return self._usable_in_subquery(name, span)
+        except BindError:
+            outside = None if self.keys_before_aliases is not None else self.scope.parent
+            column = None if outside is None else outside.resolve(name, None, span)
+            if column is None:
+                raise
+            return column
+
+    def _usable_in_subquery(self, name: str, span: Span | None) -> Expression:
         if name not in self.aliases:
             raise _not_yet_defined(name, span)
         bound = self._alias(name, span)

@@ -57,15 +57,15 @@ class WindowCollector:
                 "a window function cannot stand inside an aggregate; use a subquery", span_of(node)
             )
         if self.is_inside:
-            raise BindError(
-                "a window function cannot stand inside another one; use a subquery for the inner one",
-                span_of(node),
-            )
+            raise _nested(node)
         self.is_inside = True
         try:
             sorting, call = self._call(binder, node)
         finally:
             self.is_inside = False
+        keys = [key.expression for key in sorting[1]]
+        if any(map(self.is_in, (*sorting[0], *keys, *call.expressions))):  # by an alias
+            raise _nested(node)
         self.uses += 1
         calls = self.calls.setdefault(sorting, {})
         made = calls.get(call)
@@ -185,6 +185,12 @@ class WindowCollector:
         arguments = [binder.bind_flexible(argument) for argument in call.arguments]
         order = tuple(sort_keys(binder, call.order, f"{name}()"))
         return aggregate_call(name, arguments, call.distinct, kept, node, order)
+
+
+def _nested(node: exp.Window) -> BindError:
+    return BindError(
+        "a window function cannot stand inside another one; use a subquery for the inner one", span_of(node)
+    )
 
 
 def _keys(keys: Iterable[Expression]) -> Iterator[Expression]:

@@ -191,7 +191,10 @@ class SelectBlock:
             if any(merged.expression() in keys for merged in self.scope.merged[name])
         }
         binder.written_keys = self.written_keys.where_hidden(set(aliases) - columns)
-        return binder.bind_condition(having.this)
+        condition = binder.bind_condition(having.this)
+        if self.windows.is_in(condition):
+            raise BindError("an alias of a window function is not allowed in HAVING", span_of(having.this))
+        return condition
 
     def _qualification(
         self, qualify: exp.Qualify, collector: AggregateCollector, aliases: Aliases
