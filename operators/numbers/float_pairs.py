@@ -22,29 +22,29 @@ _STICKY_BITS = 20
 def from_integers(values: Tensor) -> Pair:
     """int64 [n], or [n, 2] of 128 bits, as pairs of float64 [n]; beyond 64 bits rounded as an extended float is."""
     if values.dim() == 1:
-        return _two_sum((values >> 32).double() * 2.0**32, (values & 0xFFFFFFFF).double())
+        return two_sum((values >> 32).double() * 2.0**32, (values & 0xFFFFFFFF).double())
     high, low = values[:, 0], values[:, 1]
     few = low & ((1 << _STICKY_BITS) - 1)
     cut = (low - few) | ((few != 0).to(torch.int64) << (_STICKY_BITS - 1))
     low = torch.where((high >= -(1 << 40)) & (high < (1 << 40)), low, cut)
-    lower = _two_sum(((low >> 32) & 0xFFFFFFFF).double() * 2.0**32, (low & 0xFFFFFFFF).double())
-    upper = _two_sum((high >> 32).double() * 2.0**96, (high & 0xFFFFFFFF).double() * 2.0**64)
-    first, rest = _two_sum(upper[0], lower[0])
-    return _rounded(_two_sum(first, rest + (upper[1] + lower[1])))
+    lower = two_sum(((low >> 32) & 0xFFFFFFFF).double() * 2.0**32, (low & 0xFFFFFFFF).double())
+    upper = two_sum((high >> 32).double() * 2.0**96, (high & 0xFFFFFFFF).double() * 2.0**64)
+    first, rest = two_sum(upper[0], lower[0])
+    return _rounded(two_sum(first, rest + (upper[1] + lower[1])))
 
 
 def times(counts: Tensor, factor: float) -> Pair:
     """counts * factor, rounded as an extended float is; `counts`: int64 [n] below 2**53."""
     numbers = counts.double()
-    return _rounded(_two_product(numbers, torch.full_like(numbers, factor)))
+    return _rounded(two_product(numbers, torch.full_like(numbers, factor)))
 
 
 def quotient(dividend: Pair, divisor: Pair) -> Tensor:
     """dividend / divisor, float64 [n]: rounded to an extended float, and that to float64. A NaN for 0 / 0."""
     first = dividend[0] / divisor[0]
-    product, error = _two_product(first, divisor[0])
+    product, error = two_product(first, divisor[0])
     rest = ((dividend[0] - product) - error) + (dividend[1] - first * divisor[1])
-    high, low = _rounded(_two_sum(first, rest / divisor[0]))
+    high, low = _rounded(two_sum(first, rest / divisor[0]))
     # A low part of half a unit is a tie between two floats: the even one is taken.
     _, exponent = torch.frexp(high)
     half = torch.ldexp(torch.ones_like(high), exponent - 54)
@@ -55,8 +55,8 @@ def quotient(dividend: Pair, divisor: Pair) -> Tensor:
 
 def multiply_add(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
     """a * b + c, float64 [n], as a fused multiply-add gives it: what is lost of the product is added to the sum."""
-    product, lost = _two_product(a, b)
-    total, rest = _two_sum(product, c)
+    product, lost = two_product(a, b)
+    total, rest = two_sum(product, c)
     # A factor beyond 2**996 has no halves, and its product no digit behind the point.
     return total + torch.nan_to_num(lost + rest, nan=0.0)
 
@@ -68,16 +68,18 @@ def _rounded(pair: Pair) -> Pair:
     # Below a power of two floats lie twice as close.
     closer = ((mantissa.abs() == 0.5) & (low * high < 0)).to(exponent.dtype)
     unit = torch.ldexp(torch.ones_like(high), exponent - 53 - _EXTRA_BITS - closer)
-    return _two_sum(high, torch.round(low / unit) * unit)
+    return two_sum(high, torch.round(low / unit) * unit)
 
 
-def _two_sum(a: Tensor, b: Tensor) -> Pair:
+def two_sum(a: Tensor, b: Tensor) -> Pair:
+    """a + b, and what rounding it lost."""
     total = a + b
     other = total - a
     return total, (a - (total - other)) + (b - other)
 
 
-def _two_product(a: Tensor, b: Tensor) -> Pair:
+def two_product(a: Tensor, b: Tensor) -> Pair:
+    """a * b, and what rounding it lost; of factors below 2**996."""
     product = a * b
     a_high, a_low = _halves(a)
     b_high, b_low = _halves(b)

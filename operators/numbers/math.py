@@ -18,6 +18,7 @@ from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.memory.arrays import as_array, as_tensor, converted
 from tqp.operators.numbers import arithmetic, elementwise, wide, wide_divide
 from tqp.operators.numbers.casts import round_half_away
+from tqp.operators.numbers.gamma import gamma, log_gamma
 from tqp.operators.numbers.wide_forms import narrow_if_possible
 from tqp.operators.operation import Operation
 
@@ -422,30 +423,6 @@ def _cotangent(angles: Tensor) -> Tensor:
     return torch.tan(angles).reciprocal()
 
 
-def _log_gamma(values: Tensor) -> Tensor:
-    """The logarithm of the magnitude of the gamma function; infinite for whole numbers that are not positive."""
-    return torch.where(values.isinf(), torch.inf, torch.lgamma(values))
-
-
-def _gamma(values: Tensor) -> Tensor:
-    """The gamma function: NaN for negative whole numbers, infinite for zeros; exact for small whole numbers."""
-    whole = torch.ones(171, dtype=torch.float64, device=values.device)
-    whole[1:] = torch.arange(1, 171, dtype=torch.float64, device=values.device)
-    is_small = (values == values.floor()) & (values >= 1) & (values <= 171)
-    factorials = whole.cumprod(0)
-    exact = torch.index_select(
-        factorials, 0, torch.where(is_small, values - 1, 0.0).to(torch.int64).reshape(-1)
-    )
-    # below 0 the sign changes at every whole number
-    negative = (values < 0) & (values.floor() % 2 != 0)
-    found = torch.lgamma(values).exp()
-    found = torch.where(negative, -found, found)
-    undefined = (values < 0) & (values == values.floor())
-    found = torch.where(undefined, torch.nan, found)
-    found = torch.where(values == 0, values.reciprocal(), found)  # of the sign of the zero
-    return torch.where(is_small, exact.reshape(values.shape).to(values.dtype), found)
-
-
 #: Functions of floats with one or two arguments; the binder casts to DOUBLE (or keeps FLOAT) as DuckDB does.
 FLOAT_FUNCTIONS: dict[str, Operation | Callable[..., Tensor]] = {
     "divide": elementwise.divide,
@@ -472,8 +449,8 @@ FLOAT_FUNCTIONS: dict[str, Operation | Callable[..., Tensor]] = {
     "atanh": _smooth(torch.atanh),
     "even": _even,
     "cot": _smooth(_cotangent),
-    "gamma": _gamma,
-    "lgamma": _log_gamma,
+    "gamma": gamma,
+    "lgamma": log_gamma,
     "nextafter": torch.nextafter,
     "signbit": torch.signbit,
     "degrees": _smooth(_degrees),

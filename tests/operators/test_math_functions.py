@@ -13,6 +13,7 @@ from tests.operators.test_casts import INTEGERS, samples
 from tqp.core import datatypes as t
 from tqp.core.datatypes import DataType, decimal
 from tqp.core.errors import ExecutionError, UnsupportedError
+from tqp.operators.numbers.gamma import gamma
 from tqp.operators.scalar_kernels import resolve
 
 DECIMALS = [decimal(3, 1), decimal(6, 2), decimal(18, 9), decimal(38, 10)]
@@ -294,3 +295,17 @@ def test_unknown_names_are_errors() -> None:
         resolve("sqrrt", (t.DOUBLE,), t.DOUBLE)
     with pytest.raises(UnsupportedError, match=r'"bit_and" has no form for \(DOUBLE, DOUBLE\)'):
         resolve("bit_and", (t.DOUBLE, t.DOUBLE), t.DOUBLE)
+
+
+def test_gamma_has_all_but_the_last_digits() -> None:
+    generator = torch.Generator().manual_seed(3)
+    near = torch.rand(3000, dtype=torch.float64, generator=generator) * 40 - 20
+    far = torch.rand(3000, dtype=torch.float64, generator=generator) * 340 - 169
+    found = gamma(torch.cat((near, far)))
+    expected = [math.gamma(x) for x in [*near.tolist(), *far.tolist()]]
+    assert found.tolist() == pytest.approx(expected, rel=3e-15)
+    whole = torch.arange(1, 171, dtype=torch.float64)
+    assert gamma(whole).tolist() == [float(math.factorial(number)) for number in range(170)]
+    edges = torch.tensor([0.0, -0.0, 172.0, 1e300, math.inf], dtype=torch.float64)
+    assert gamma(edges).tolist() == [math.inf, -math.inf, math.inf, math.inf, math.inf]
+    assert gamma(torch.tensor([-1.0, -2.0, math.nan, -math.inf], dtype=torch.float64)).isnan().all()

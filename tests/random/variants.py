@@ -198,6 +198,10 @@ def with_equal_keys_as_one(sql: str) -> str:
             plain = key.unnest()
             place = int(plain.name) - 1 if isinstance(plain, exp.Literal) and not plain.is_string else None
             named = [each for each in node.expressions if each.alias and each.alias == plain.name]
+            if any(
+                column.name == plain.name for each in node.expressions for column in each.find_all(exp.Column)
+            ):
+                named = []  # a column goes before an alias
             item = node.expressions[place : place + 1] if place is not None else named[:1]
             meant = (item[0].unalias() if item else plain).unnest()
             text = meant.name.lower() if isinstance(meant, exp.Column) else text_of_tree(meant)

@@ -163,7 +163,7 @@ def _pivoted(context: BindContext, field: exp.Expr, scope: Scope) -> _Pivoted:
     is_row = isinstance(header, exp.Tuple)
     binder = ExpressionBinder(context, scope, "PIVOT")
     keys = tuple(_comparable(binder.bind(each)) for each in (header.expressions if is_row else [header]))
-    if not any(isinstance(part, ColumnRef) for key in keys for part in walk(key)):
+    if header.find(exp.Column) is None:
         raise BindError("PIVOT ON a constant: there is no column in it", span_of(header))
     found: dict[tuple[Expression, ...], _Value] = {}
     for node in values[0].expressions:
