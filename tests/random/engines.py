@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import signal
 import threading
 import warnings
@@ -24,6 +25,8 @@ SLOW_SECONDS = 10.0
 #: After these it hangs, however busy the machine is.
 HANG_SECONDS = 180.0
 MEMORY_LIMIT = "1GiB"
+#: A function of the oracle, with another value for each row, whatever its argument: rows that tie are ordered by it.
+ANY_ORDER = "any_order"
 
 #: DuckDB's own faults, and the optimizers of DuckDB that compute a condition while they plan.
 _INTERNAL = (duckdb.InternalException, duckdb.FatalException)
@@ -63,6 +66,8 @@ class Oracle:
             if self._is_reversed:
                 reverse = f"CREATE OR REPLACE TABLE {table.name} AS FROM {table.name} ORDER BY rowid DESC"
                 self._connection.execute(reverse).fetchall()
+
+        self._connection.create_function(ANY_ORDER, lambda _: random.random(), ["UBIGINT"], "DOUBLE")
 
     def close(self) -> None:
         """Drops the tables."""
@@ -144,15 +149,32 @@ def _plain(column: pa.ChunkedArray) -> list[Any]:
     if pa.types.is_timestamp(column.type) or pa.types.is_time64(column.type):
         return list(column.cast(pa.int64()).to_pylist())
     if pa.types.is_nested(column.type) and not pa.types.is_fixed_size_list(column.type):
-        return ["nested"] * len(column)  # of a type that tqp does not have, with any values
+        try:
+            return [None if each is None else _text(each) for each in column.to_pylist()]
+        except (OverflowError, ValueError):  # dates that Python has not
+            return ["nested"] * len(column)
     values = column.to_pylist()
     if pa.types.is_interval(column.type):
-        # Equal intervals may be spelled in several ways, and either engine keeps any of a group.
-        days = [None if each is None else each.months * 30 + each.days for each in values]
-        return [
-            None if day is None else day * 86_400_000_000 + value.nanoseconds // 1000
-            for day, value in zip(days, values, strict=True)
-        ]
+        return [None if each is None else _microseconds(each) for each in values]
     return [
         each.replace("-nan", "nan") if isinstance(each, str) else each for each in values
     ]  # a sign of the machine
+
+
+def _microseconds(interval: pa.MonthDayNano) -> int:
+    """Equal intervals may be spelled in several ways, and either engine keeps any of a group."""
+    days = interval.months * 30 + interval.days
+    return int(days * 86_400_000_000 + interval.nanoseconds // 1000)
+
+
+def _text(value: Any) -> str:
+    """A nested value as a text, in which DOUBLEs have the digits that do not depend on the order of rows."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{name}: {_text(each)}" for name, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_text, value)) + "]"
+    if isinstance(value, pa.MonthDayNano):
+        return f"{_microseconds(value)} us"
+    if isinstance(value, float):
+        return f"{value + 0.0:.7g}".replace("-nan", "nan")
+    return repr(value)

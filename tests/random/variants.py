@@ -8,6 +8,7 @@ from functools import partial
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 
+from tests.random.engines import ANY_ORDER
 from tests.random.templates import INEXACT, INEXACT_AGGREGATES
 from tqp import Error
 from tqp.planner.parse import parse
@@ -265,6 +266,32 @@ def with_other_floats(sql: str) -> Iterator[str]:
     for descending in (False, True):
         yield _transformed(sql, partial(in_order, descending=descending))
     yield _transformed(sql, lambda node: _of_other_nan(node) if _is_call(node, "signbit") else node)
+
+
+def with_random_ties(sql: str) -> str:
+    """The query with a random order of the rows that tie in windows where it matters: those by numbers of rows."""
+
+    def change(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Window) or node.args.get("alias") is not None:
+            return node
+        called = node.this.this if isinstance(node.this, exp.Filter) else node.this
+        frame, order = node.args.get("spec"), node.args.get("order")
+        is_by_rows = _is_call(called, "ntile", "lead", "lag") or called.name.lower() == "row_number"
+        is_by_rows = is_by_rows or (frame is not None and frame.args.get("kind") == "ROWS")
+        if not is_by_rows:
+            return node
+        new = node.copy()
+        keys = list(order.expressions) if order is not None else []
+        seen = next((key for key in (*keys, *node.args["partition_by"]) if key.find(exp.Column)), None)
+        if seen is None:
+            return node
+        seen = seen.this if isinstance(seen, exp.Ordered) else seen
+        number = exp.Anonymous(this="hash", expressions=[seen.copy()])
+        keys.append(exp.Ordered(this=exp.Anonymous(this=ANY_ORDER, expressions=[number])))
+        new.set("order", exp.Order(expressions=[key.copy() for key in keys]))
+        return new
+
+    return _transformed(sql, change)
 
 
 def with_text_compared(sql: str, *, of_subqueries: bool) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from tqp.core.datatypes import BOOLEAN, VARCHAR, DataType, TypeKind
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError
+from tqp.planner.algebra.element_expressions import ElementRef, OverElements
 from tqp.planner.algebra.expressions import (
     Call,
     Case,
@@ -70,9 +71,13 @@ def _null_after(expression: Expression, target: DataType) -> Expression:
     return Case(((Call("is_null", (expression,), BOOLEAN), null),), null, target)
 
 
+#: Expressions that are constant where their inputs are.
+_OF_CONSTANTS = (Literal, Call, Cast, Case, InList, OverElements, ElementRef)
+
+
 def is_constant(expression: Expression) -> bool:
     """Is it computed of constants alone?"""
-    return all(isinstance(each, Literal | Call | Cast | Case | InList) for each in walk(expression))
+    return all(isinstance(each, _OF_CONSTANTS) for each in walk(expression))
 
 
 def condition_of(expression: Expression, span: Span | None) -> Expression:

@@ -10,9 +10,18 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, NULL, VARCHAR, DataType, TypeKind, list_of, row_of, struct
 from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.planner.algebra.element_expressions import OverElements
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.binder.expressions.cases import make_case
-from tqp.planner.binder.expressions.coercion import as_text, cast_to, common_type_of, compare, folded, unify
+from tqp.planner.binder.expressions.coercion import (
+    as_text,
+    cast_to,
+    common_type_of,
+    compare,
+    folded,
+    is_constant,
+    unify,
+)
 from tqp.planner.binder.expressions.lambdas import bind_comprehension
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.functions.type_rules import bends, settle
@@ -133,7 +142,30 @@ def _slice(binder: ExpressionBinder, value: Expression, node: exp.Slice, span: S
 
 def _is_null(value: Expression) -> bool:
     """Is it the constant NULL, or of no type but that? Then so is each of its fields, whatever its name, as in DuckDB."""
-    return value.data_type == NULL or (isinstance(value, Literal) and value.value is None)
+    if value.data_type == NULL or (isinstance(value, Literal) and value.value is None):
+        return True
+    return isinstance(value, Call) and value.function == "list_extract" and _is_past_end(*value.arguments)
+
+
+def _is_past_end(elements: Expression, place: Expression) -> bool:
+    """Is it no place of a list of constants, whatever these are?"""
+    if not isinstance(elements, OverElements) or not isinstance(place, Literal):
+        return False
+    count, number = _most_elements(elements), place.value
+    if count is None or not isinstance(number, int) or not is_constant(elements):
+        return False
+    return not 1 <= abs(number) <= count
+
+
+def _most_elements(elements: Expression) -> int | None:
+    """The number of elements that a list has at most, if that shows."""
+    while isinstance(elements, OverElements) and elements.function in ("list_transform", "list_filter"):
+        elements = elements.input
+    if isinstance(elements, Call) and elements.function == "list_value":
+        return len(elements.arguments)
+    return (
+        len(elements.value) if isinstance(elements, Literal) and isinstance(elements.value, tuple) else None
+    )
 
 
 def struct_extract(value: Expression, place: Expression, span: Span | None) -> Expression:
