@@ -131,10 +131,16 @@ def with_null_constants(sql: str, type_of_null: Callable[[str], str | None]) -> 
 
 
 def _without_columns(node: exp.Expr) -> exp.Expr:
-    """The node without what DuckDB knows before it knows any row: the name of a column's type, and NULL times a column."""
+    """The node without what DuckDB knows before it knows any row: aliases of constants, names of columns' types, NULL times a column."""
     result = node.copy()
+    select = node.find_ancestor(exp.Select)
+    aliased = {each.alias: each.this for each in select.expressions if each.alias} if select is not None else {}
     for part in reversed(list(result.walk())):
         if part is result or part.find(exp.Column) is None:
+            continue
+        meant = aliased.get(part.name) if isinstance(part, exp.Column) and not part.args.get("table") else None
+        if meant is not None and not meant.find(exp.Column, exp.Query):
+            part.replace(exp.Paren(this=meant.copy()))
             continue
         if _is_call(part, "typeof"):
             part.replace(exp.Literal.string("INTEGER"))

@@ -12,6 +12,7 @@ from tqp.core.datatypes import BIGINT, BOOLEAN, NULL, VARCHAR, DataType, TypeKin
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.planner.algebra.element_expressions import OverElements
 from tqp.planner.algebra.expressions import Call, Expression, Literal
+from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.binder.expressions.cases import make_case
 from tqp.planner.binder.expressions.coercion import (
     as_text,
@@ -152,7 +153,7 @@ def _is_past_end(elements: Expression, place: Expression) -> bool:
     if not isinstance(elements, OverElements) or not isinstance(place, Literal):
         return False
     count, number = _most_elements(elements), place.value
-    if count is None or not isinstance(number, int) or not is_constant(elements):
+    if count is None or not isinstance(number, int) or not is_constant(elements) or may_raise(elements, {}):
         return False
     return not 1 <= abs(number) <= count
 
