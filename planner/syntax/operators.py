@@ -2,6 +2,7 @@
 
 From loose to close, each level left to right:
 
+    @x                             of all that follows on the levels below
     || <-> && @> <@ ^@ ->> ->      every operator that has no level of its own, and = ANY, < ALL, ...
     & | << >>
     ~ x
@@ -11,6 +12,7 @@ From loose to close, each level left to right:
     COLLATE
     AT TIME ZONE
     -x +x
+    x!
 """
 
 from __future__ import annotations
@@ -78,10 +80,14 @@ class OperatorParser(DuckDBParser):
         TokenType.ARROW: lambda self, this, path: exp.JSONExtract(this=this, expression=path),
         TokenType.DARROW: lambda self, this, path: exp.JSONExtractScalar(this=this, expression=path),
     }
+    COLUMN_POSTFIX_TOKENS: ClassVar[frozenset[TokenType]] = DuckDBParser.COLUMN_POSTFIX_TOKENS | {
+        TokenType.EXCLAMATION
+    }
     UNARY_PARSERS: ClassVar[dict[TokenType, Any]] = {
         **DuckDBParser.UNARY_PARSERS,
         TokenType.PLUS: lambda self: self._parse_plus(),
         TokenType.TILDE: lambda self: self._parse_complement(tilde_read=True),
+        TokenType.DAT: lambda self: self._parse_magnitude(),
     }
 
     def _parse_bitwise(self) -> exp.Expr | None:
@@ -128,6 +134,19 @@ class OperatorParser(DuckDBParser):
         if not tilde_read:
             self._advance()
         return self.expression(exp.BitwiseNot(this=self._parse_complement()))
+
+    def _parse_magnitude(self) -> exp.Expr | None:
+        """`@ a - b || c` is `@ (a - b || c)`."""
+        at = self._prev
+        return self.expression(exp.Abs(this=self._parse_bitwise()).update_positions(at))
+
+    def _parse_column_ops(self, this: exp.Expr | None) -> exp.Expr | None:
+        """With `a!`, the factorial, which may be followed by more of them."""
+        this = super()._parse_column_ops(this)
+        while this is not None and self._match(TokenType.EXCLAMATION):
+            call = exp.Anonymous(this="factorial", expressions=[this]).update_positions(self._prev)
+            this = super()._parse_column_ops(self.expression(call))
+        return this
 
     def _parse_plus(self) -> exp.Expr | None:
         """`+x` as a call of the function "+", as it takes numbers only; sqlglot would drop it."""

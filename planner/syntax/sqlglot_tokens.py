@@ -45,6 +45,8 @@ _MARKS: dict[str, tuple[TokenType, ...]] = {
     "<<": (TokenType.LT, TokenType.LT),
     ">>": (TokenType.GT, TokenType.GT),
     "~~~": (TokenType.GLOB,),
+    "@": (TokenType.DAT,),
+    "!": (TokenType.EXCLAMATION,),
     "!~~": (TokenType.NOT, TokenType.LIKE),
     "!~~*": (TokenType.NOT, TokenType.ILIKE),
     "!~": (TokenType.NOT, TokenType.TILDE),

@@ -94,7 +94,13 @@ def sort_keys(binder: ExpressionBinder, nodes: Sequence[exp.Ordered], what: str)
         check_understood(node)
         if isinstance(node.this, exp.Var) and node.this.name.upper() == "ALL":
             raise BindError(f"{what} cannot be ordered by ALL", span_of(node))
-        key = binder.bind(node.this)
-        if key not in seen and not isinstance(key, Literal):
-            seen.add(key)
-            yield SortKey(key, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
+        key = sort_key(binder, node)
+        if key.expression not in seen and not isinstance(key.expression, Literal):
+            seen.add(key.expression)
+            yield key
+
+
+def sort_key(binder: ExpressionBinder, node: exp.Ordered) -> SortKey:
+    """A key of ORDER BY, which may be a constant."""
+    key = binder.bind(node.this)
+    return SortKey(key, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))

@@ -428,7 +428,6 @@ _FEATURES: dict[type, str] = {
     exp.IgnoreNulls: "IGNORE NULLS is not supported",
     exp.Concat: "texts in a row are not supported; join them with ||",
     exp.ToMap: "maps are not supported",
-    exp.Abs: "the operator @ is not supported; use abs()",
 }
 
 Handler = Callable[[ExpressionBinder, Any], Expression]  # each takes the class of node it stands under
@@ -453,6 +452,7 @@ _HANDLERS: dict[type, Handler] = {
     exp.BitwiseNot: lambda binder, node: operators.bind_operator(
         binder, "~", (node.this,), span_of(node), "~"
     ),
+    exp.Abs: lambda binder, node: operators.bind_operator(binder, "abs", (node.this,), span_of(node), "@"),
     exp.DPipe: ExpressionBinder._concatenation,
     exp.And: ExpressionBinder._connective,
     exp.Or: ExpressionBinder._connective,

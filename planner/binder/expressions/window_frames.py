@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BIGINT, TypeKind
+from tqp.core.datatypes import BIGINT, NULL, TypeKind
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.expressions import Expression, SortKey
 from tqp.planner.algebra.window_calls import (
@@ -18,6 +18,7 @@ from tqp.planner.algebra.window_calls import (
     FrameMode,
     WindowFrame,
 )
+from tqp.planner.binder.expressions.aggregate_arguments import sort_key
 from tqp.planner.binder.expressions.coercion import cast_to, unify
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.parse import Span, span_of
@@ -32,9 +33,12 @@ _LESS, _MORE = ("subtract", "-"), ("add", "+")
 
 
 def bind_frame(
-    binder: ExpressionBinder, spec: exp.WindowSpec | None, order: Sequence[SortKey], num_keys: int
+    binder: ExpressionBinder,
+    spec: exp.WindowSpec | None,
+    order: Sequence[SortKey],
+    written: Sequence[exp.Ordered],
 ) -> WindowFrame:
-    """The frame of a call; `num_keys`: of ORDER BY as it is written, constants included."""
+    """The frame of a call; `order`: the keys of ORDER BY that tell rows apart, of those that are written."""
     if spec is None:
         up_to_peers = FrameBound(BoundKind.UNBOUNDED_PRECEDING), FrameBound(BoundKind.CURRENT_ROW)
         return WindowFrame(FrameMode.RANGE, *up_to_peers) if order else WHOLE_PARTITION
@@ -54,13 +58,12 @@ def bind_frame(
             for kind, node in zip((start, end), nodes, strict=True)
         )
         return WindowFrame(mode, first, last, exclusion)
-    if num_keys != 1:
+    if len(written) != 1:
         raise BindError("RANGE with an offset needs one key in ORDER BY", span_of(spec))
-    if not order:
-        raise UnsupportedError("RANGE with an offset from a constant is not supported", span_of(spec))
-    if order[0].expression.data_type.kind is TypeKind.TIME:  # it would begin again at midnight
+    key = order[0] if order else sort_key(binder, written[0])
+    if key.expression.data_type.kind is TypeKind.TIME:  # it would begin again at midnight
         raise UnsupportedError("RANGE with an offset over TIME values is not supported", span_of(spec))
-    return _range_frame(binder, (start, end), nodes, exclusion, order[0])
+    return _range_frame(binder, (start, end), nodes, exclusion, key)
 
 
 def _range_frame(
@@ -75,7 +78,10 @@ def _range_frame(
     for kind, node in zip(kinds, nodes, strict=True):
         if node is not None:
             name, sign = _LESS if (kind is BoundKind.PRECEDING) != key.descending else _MORE
-            values.append(apply(name, (key.expression, binder.bind_flexible(node)), span_of(node), sign))
+            offset = binder.bind_flexible(node)
+            if offset.data_type == NULL:
+                raise BindError("the offset of a RANGE frame cannot be NULL", span_of(node))
+            values.append(apply(name, (key.expression, offset), span_of(node), sign))
     place = next(span_of(node) for node in nodes if node is not None)
     (compared, *bounds), _ = unify(values, "a frame", place)
     left = iter(bounds)

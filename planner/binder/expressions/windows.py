@@ -104,7 +104,7 @@ class WindowCollector:
         definition = definition_of(node, self.definitions)
         partition = tuple(_keys(map(binder.bind, definition.partition)))
         order = tuple(sort_keys(binder, definition.order, "a window"))
-        frame = bind_frame(binder, definition.frame, order, len(definition.order))
+        frame = bind_frame(binder, definition.frame, order, definition.order)
         name = functions.main_spelling(call.name)
         kept = None
         if condition is not None:

@@ -218,7 +218,7 @@ class _WindowLowering:
             Bound(bound.kind, None if bound.value is None else next(left))
             for bound in (frame.start, frame.end)
         )
-        nulls_first = self.node.order[0].nulls_first
+        nulls_first = bool(self.node.order) and self.node.order[0].nulls_first  # a constant is no key
         return FrameSpec(frame.mode, start, end, frame.exclusion, key, frame.descending, nulls_first)
 
     def _bound(self, bound: FrameBound) -> Bound:
