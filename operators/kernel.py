@@ -22,8 +22,8 @@ class Kernel:
     `function(*arguments)`: an argument is a tensor [n] in the storage of its type (integer-like types in any integer
     width, or int64 [n, 2] when `accepts_wide`), or `Strings`; a literal argument comes as a 0-d tensor or a one-row
     `Strings` and broadcasts. Arguments at `constant_arguments` come as plain Python storage values instead, and must be
-    literals; where `constants_may_vary` they may be anything, and come as tensors if they are no literals. With
-    CUSTOM each non-constant argument is a pair (values, validity or None).
+    literals; where `constants_may_vary` they may be anything, and come as tensors if they are no literals. Those of them at
+    `varying_arguments` may be anything, too: the kernel is called for the rows of each value. With CUSTOM each non-constant argument is a pair (values, validity or None).
     Returns values: bool, int64 (integer-like), float32/float64, int64 [n, 3] (INTERVAL), `Strings`; a pair
     (values, validity or None) when `nulls` is CUSTOM or `returns_validity`.
     A kernel that may raise has `checks`: it takes the keyword `validity` (bool [n] or None, the rows that count) and
@@ -35,6 +35,7 @@ class Kernel:
     nulls: NullRule = NullRule.PROPAGATE
     constant_arguments: frozenset[int] = frozenset()
     constants_may_vary: bool = False
+    varying_arguments: frozenset[int] = frozenset()
     returns_validity: bool = False
     checks: bool = False
     accepts_wide: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from tqp.core.datatypes import DataType, TypeKind
@@ -18,11 +18,26 @@ from tqp.operators.strings import transform as string_transform
 
 
 def _strings(
-    function: Callable[..., Any], constants: Sequence[int] = (), *, checks: bool = False, scans: bool = False
+    function: Callable[..., Any],
+    constants: Sequence[int] = (),
+    *,
+    options: Sequence[int] = (),
+    checks: bool = False,
+    scans: bool = False,
 ) -> Overload:
-    """A kernel whose first argument is a string and which sees no NULLs."""
-    call = _with_texts(function, constants)
-    kernel = Kernel(call, constant_arguments=frozenset(constants), checks=checks, scans=scans)
+    """A kernel whose first argument is a string and which sees no NULLs.
+
+    `constants` may be columns; it is called for each of their values. `options` may not.
+    """
+    places = frozenset((*constants, *options))
+    call = _with_texts(function, places)
+    kernel = Kernel(
+        call,
+        constant_arguments=places,
+        varying_arguments=frozenset(constants),
+        checks=checks,
+        scans=scans,
+    )
 
     def resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
         return kernel if argument_types and argument_types[0].is_string else None
@@ -39,7 +54,7 @@ def _like(plain: Callable[..., Any], with_escape: Callable[..., Any]) -> Overloa
     return lambda argument_types, result_type: overloads[len(argument_types)](argument_types, result_type)
 
 
-def _with_texts(function: Callable[..., Any], constants: Sequence[int]) -> Callable[..., Any]:
+def _with_texts(function: Callable[..., Any], constants: Collection[int]) -> Callable[..., Any]:
     """`function`, taking constants that are bytes (the storage of a string) as text."""
     if not constants:
         return function
@@ -75,10 +90,11 @@ def _category_code(argument_types: tuple[DataType, ...], result_type: DataType) 
 STRING_KERNELS: dict[str, Overload] = {
     "like": _like(string_like.like, string_like.like_escape),
     "ilike": _like(string_like.ilike, string_like.ilike_escape),
-    "regexp_matches": _strings(string_regexp.regexp_matches, (1, 2)),
-    "regexp_full_match": _strings(string_regexp.regexp_full_match, (1, 2)),
-    "regexp_replace": _strings(string_regexp.regexp_replace, (1, 2, 3), checks=True),
-    "regexp_extract": _strings(string_regexp.regexp_extract, (1, 2, 3)),
+    "glob": _strings(string_like.glob, (1,)),
+    "regexp_matches": _strings(string_regexp.regexp_matches, (1,), options=(2,)),
+    "regexp_full_match": _strings(string_regexp.regexp_full_match, (1,), options=(2,)),
+    "regexp_replace": _strings(string_regexp.regexp_replace, (1, 2), options=(3,), checks=True),
+    "regexp_extract": _strings(string_regexp.regexp_extract, (1,), options=(2, 3)),
     "starts_with": _strings(string_search.starts_with),
     "ends_with": _strings(string_search.ends_with),
     "contains": _strings(string_search.contains),

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from tqp.core.errors import ExecutionError
-from tqp.core.patterns import DANGLING_ESCAPE, like_problem
+from tqp.core.patterns import DANGLING_ESCAPE, expression_of_glob, like_problem
 from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.numbers.wide import raise_where
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.strings.compare import equals_word
-from tqp.operators.strings.layout import from_list, take, to_arrow, to_list
+from tqp.operators.strings.layout import from_list, take, to_arrow, to_arrow_binary, to_list
 from tqp.operators.strings.match import has_words
 from tqp.operators.strings.search import ends_with_word, first_occurrences, starts_with_word
 from tqp.operators.strings.transform import lower
@@ -106,6 +106,15 @@ def ilike(strings: Strings, pattern: str) -> Tensor:
 def ilike_escape(strings: Strings, pattern: str, escape: str, *, validity: Tensor | None = None) -> Tensor:
     """`like_escape` without regard to case."""
     return like_escape(lower(strings), _lower(pattern), escape, validity=validity)
+
+
+def glob(strings: Strings, pattern: str) -> Tensor:
+    """strings GLOB pattern, byte by byte: bool [n]. Runs on the host."""
+    expression = expression_of_glob(pattern)
+    if expression is None or strings.num_rows == 0:
+        return torch.zeros_like(strings.lengths, dtype=torch.bool)
+    found = pc.match_substring_regex(to_arrow_binary(strings), expression).to_numpy(zero_copy_only=False)
+    return torch.from_numpy(np.ascontiguousarray(found)).to(strings.starts.device)
 
 
 def _lower(pattern: str) -> str:

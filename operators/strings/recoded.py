@@ -41,7 +41,8 @@ def _recoded(function: Recoding, constants: int = 0, *, raises: bool = False) ->
             raise ExecutionError(str(error)) from error
         return take(from_list(texts, strings.starts.device), codes)
 
-    kernel = Kernel(call, constant_arguments=frozenset(range(1, constants + 1)), checks=raises)
+    places = frozenset(range(1, constants + 1))
+    kernel = Kernel(call, constant_arguments=places, varying_arguments=places, checks=raises)
     return lambda argument_types, result_type: kernel
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
-from tqp.core.errors import UnsupportedError, nearest
+from tqp.core.errors import ExecutionError, nearest
 from tqp.core.time_limits import MICROSECONDS_PER_SECOND, SECONDS_PER_DAY
 from tqp.core.units import MICROSECONDS_OF_UNITS, MONTHS_OF_UNITS, PART_NAMES
 from tqp.data.backend import is_host
@@ -33,9 +33,10 @@ def resolve_date_part(argument_types: tuple[DataType, ...], result_type: DataTyp
         return Kernel(
             lambda part, values: _clock_part(_known(part, _CLOCK_PARTS, data_type), values),
             constant_arguments=constant,
+            varying_arguments=constant,
         )
     if data_type.kind is TypeKind.INTERVAL:
-        return Kernel(_interval_part, constant_arguments=constant)
+        return Kernel(_interval_part, constant_arguments=constant, varying_arguments=constant)
     if data_type.kind is TypeKind.DATE or data_type.is_timestamp:
 
         def date_part(part: str | bytes, values: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -44,7 +45,13 @@ def resolve_date_part(argument_types: tuple[DataType, ...], result_type: DataTyp
                 return field, None
             return _date_part(part, values, data_type), dates.finite_validity(values, data_type)
 
-        return Kernel(date_part, constant_arguments=constant, returns_validity=True, any_width=True)
+        return Kernel(
+            date_part,
+            constant_arguments=constant,
+            varying_arguments=constant,
+            returns_validity=True,
+            any_width=True,
+        )
     return None
 
 
@@ -167,7 +174,7 @@ def _interval_part(part: str | bytes, interval: Tensor) -> Tensor:
             larger = MICROSECONDS_OF_UNITS["hour" if part == "minute" else "minute"]
             microseconds = elementwise.truncate_remainder(microseconds, larger)
         return _divide(microseconds, unit)
-    raise UnsupportedError(f'date_part: an INTERVAL has no part "{part}"')
+    raise ExecutionError(f'date_part: an INTERVAL has no part "{part}"')
 
 
 _ZONE_PARTS = ("timezone", "timezone_hour", "timezone_minute")
@@ -208,7 +215,7 @@ DAY_PARTS: dict[str, Callable[[Tensor], Tensor]] = {
 def _known(part: str | bytes, parts: tuple[str, ...], data_type: DataType) -> str:
     part = normalize_part(part)
     if part not in parts:
-        raise UnsupportedError(f'date_part: {data_type} has no part "{part}"' + nearest(part, parts))
+        raise ExecutionError(f'date_part: {data_type} has no part "{part}"' + nearest(part, parts))
     return part
 
 

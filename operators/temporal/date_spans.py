@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tqp.core import time_limits
 from tqp.core.datatypes import DataType, TypeKind
-from tqp.core.errors import UnsupportedError, nearest
+from tqp.core.errors import ExecutionError, nearest
 from tqp.core.time_limits import MICROSECONDS_PER_DAY
 from tqp.core.units import MICROSECONDS_OF_UNITS, MONTHS_OF_UNITS
 from tqp.data.backend import is_host
@@ -76,14 +76,14 @@ def _resolve_truncate(argument_types: tuple[DataType, ...], result_type: DataTyp
     data_type = argument_types[1]
     constant = frozenset({0})
     if data_type.kind is TypeKind.INTERVAL:
-        return Kernel(_truncate_interval, constant_arguments=constant)
+        return Kernel(_truncate_interval, constant_arguments=constant, varying_arguments=constant)
     if not (data_type.is_timestamp or data_type.kind is TypeKind.DATE):
         return None
 
     def truncate(part: str | bytes, values: Tensor, *, validity: Tensor | None = None) -> Tensor:
         return _truncate(_known(part, "date_trunc"), values, data_type, result_type, validity)
 
-    return Kernel(truncate, constant_arguments=constant, checks=True)
+    return Kernel(truncate, constant_arguments=constant, varying_arguments=constant, checks=True)
 
 
 def _truncate(
@@ -259,14 +259,19 @@ def _resolve_difference(name: str, count: Callable[..., Tensor]) -> Overload:
             known = _known(part, name)
             if data_type.kind is TypeKind.TIME:
                 if known not in _CLOCK_UNITS:
-                    raise UnsupportedError(f'{name}: TIME has no part "{known}"')
+                    raise ExecutionError(f'{name}: TIME has no part "{known}"')
                 return count(known, start, end, data_type, validity), None
             finite = combine_validity(*(dates.finite_validity(each, data_type) for each in (start, end)))
             counted = combine_validity(finite, validity)
             return count(known, start, end, data_type, counted), finite
 
         return Kernel(
-            difference, constant_arguments=frozenset({0}), returns_validity=True, checks=True, any_width=True
+            difference,
+            constant_arguments=frozenset({0}),
+            varying_arguments=frozenset({0}),
+            returns_validity=True,
+            checks=True,
+            any_width=True,
         )
 
     return resolve
@@ -281,7 +286,7 @@ def _microseconds(values: Tensor, data_type: DataType, validity: Tensor | None) 
 def _known(part: str | bytes, function: str) -> str:
     name = normalize_part(part)
     if name not in _PARTS:
-        raise UnsupportedError(f'{function}: the part "{name}" is not supported' + nearest(name, _PARTS))
+        raise ExecutionError(f'{function}: there is no part "{name}"' + nearest(name, _PARTS))
     return name
 
 

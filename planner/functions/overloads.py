@@ -269,8 +269,8 @@ def _similarity(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataTyp
 
 
 def _part(types: _Types, arguments: Sequence[Expression]) -> tuple[_Types, DataType]:
-    """date_part: the epoch and the Julian day have fractions."""
-    part = arguments[0].value if isinstance(arguments[0], Literal) else None
+    """date_part: the epoch and the Julian day have fractions, and a part that differs from row to row may be one of these."""
+    part = arguments[0].value if isinstance(arguments[0], Literal) else "epoch"
     return types, DOUBLE if part in ("epoch", "julian") else BIGINT
 
 

@@ -152,6 +152,11 @@ def _count_of_parts(call: Call, ranges: Ranges) -> Range | None:
 # ---- errors: dates and timestamps far beyond the calendar leave TIMESTAMP's range ----
 
 
+def _varies(call: Call, ranges: Ranges, result: Range | None) -> bool:
+    """A part that is no constant may be none."""
+    return not isinstance(call.arguments[0], Literal)
+
+
 def _leaves_calendar(call: Call, ranges: Ranges, result: Range | None) -> bool:
     return not all(
         is_finite(known, each.data_type)
@@ -175,7 +180,8 @@ def _nanosecond(call: Call, ranges: Ranges) -> Range | None:
 
 
 def _truncation_leaves_calendar(call: Call, ranges: Ranges, result: Range | None) -> bool:
-    return call.data_type.kind is not TypeKind.INTERVAL and _leaves_calendar(call, ranges, result)
+    leaves = call.data_type.kind is not TypeKind.INTERVAL and _leaves_calendar(call, ranges, result)
+    return leaves or _varies(call, ranges, result)
 
 
 # ---- calls of literals ----
@@ -344,6 +350,7 @@ TEMPORAL = (
         *_of_each("VARCHAR {} -> part", (*_INSTANTS, "TIME", "INTERVAL")),
         *_PART_LINES,
         null=STRICT_IF_FINITE,
+        raises=_varies,
         range=_date_part,
         work=Work.CALENDAR,
     ),
@@ -361,7 +368,7 @@ TEMPORAL = (
             names,
             *_of_each("VARCHAR {0} {0} -> BIGINT", (*_INSTANTS, "TIME")),
             null=STRICT_IF_FINITE,
-            raises=_leaves_calendar,
+            raises=lambda *known: _leaves_calendar(*known) or _varies(*known),
             range=_count_of_parts,
         )
         for names in ("date_diff datediff", "date_sub datesub")

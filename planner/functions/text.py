@@ -42,6 +42,11 @@ def _replaced(call: Call, ranges: Ranges, result: Range | None) -> bool:
     return None not in texts and replacement_problem(*map(str, texts)) is not None
 
 
+def _varies(call: Call, ranges: Ranges, result: Range | None) -> bool:
+    """A pattern that is no constant may be none; one that is was checked when the query was bound."""
+    return not isinstance(call.arguments[1], Literal)
+
+
 def _regular_expression(function: str, options: int) -> Callable[[Sequence[Expression]], None]:
     """The second argument, with the options that stand at their place, if they do."""
 
@@ -93,9 +98,11 @@ _WITH_DIGITS = ("VARCHAR", "BIGINT", "UBIGINT", "HUGEINT")
 TEXT = (
     _pattern("like", "~~"),
     _pattern("ilike", "~~*"),
+    scalar("glob", f"~~~: {_PATTERN[0]}", work=Work.SEARCH, selectivity=0.07, infix=Infix("GLOB", 4)),
     scalar(
         "regexp_matches",
         *_PATTERN,
+        raises=_varies,
         work=Work.SEARCH,
         selectivity=0.07,
         check=_regular_expression("regexp_matches", options=2),
@@ -103,6 +110,7 @@ TEXT = (
     scalar(
         "regexp_full_match",
         *_PATTERN,
+        raises=_varies,
         work=Work.SEARCH,
         selectivity=0.05,
         check=_regular_expression("regexp_full_match", options=2),
@@ -121,6 +129,7 @@ TEXT = (
         "regexp_extract",
         "VARCHAR VARCHAR -> VARCHAR",
         "VARCHAR VARCHAR INTEGER -> VARCHAR",
+        raises=_varies,
         work=Work.SEARCH,
         check=_regular_expression("regexp_extract", options=3),
         bends=False,

@@ -66,7 +66,10 @@ def test_kernels_that_check_are_said_to_raise(name: str) -> None:
             kernel = resolve_kernel(call.function, types, call.data_type)
         except UnsupportedError:
             continue
-        assert may_raise(call, {}) == kernel.checks or _never_leaves_its_type(call), call
+        raises = may_raise(call, {})
+        if raises and kernel.varying_arguments:  # what is no constant may be no pattern
+            continue
+        assert raises == kernel.checks or _never_leaves_its_type(call), call
 
 
 def _never_leaves_its_type(call: Call) -> bool:

@@ -186,7 +186,16 @@ class Expressions:
             if scope.num_subqueries <= 0:
                 return f"SELECT {'1' if wanted is None else self.draw(wanted, scope, min(depth, 1))}"
             return self.subquery(scope, wanted, name in ("subquery", "x_subquery"))
-        return str(random.choice(_CONSTANTS[name]))
+        constant, is_constant = (
+            name.removeprefix("some_"),
+            not name.startswith("some_") or random.random() < 0.7,
+        )
+        if is_constant:
+            return str(random.choice(_CONSTANTS[constant]))
+        if constant == "part":
+            first, second = (random.choice(_CONSTANTS["part"]) for _ in range(2))
+            return f"CASE WHEN {self.predicate(scope, 0)} THEN {first} ELSE {second} END"
+        return self.leaf("str", scope)
 
     def _guarded(self, family: str, scope: Scope) -> str:
         """A cast that fails for some rows, behind a condition that keeps those rows from it."""
@@ -241,6 +250,10 @@ _CONSTANTS: dict[str, Sequence[object]] = {
         for text in ("a%", "%a%", "%b", "_", "%", "", "a_b", "%a%b%", "%é%", "%1%", "%\\%%", "NULL", "_%_")
     ),
     "escape": ("'\\'", "'!'"),
+    "glob": tuple(
+        f"'{text}'"
+        for text in ("a*", "*", "", "?", "[a-c]*", "*[!a]", "a?c", "\\a*", "[", "*é*", "??", "*1*")
+    ),
     "regex": tuple(
         f"'{text}'" for text in ("a+", "^a", "[0-9]+", "b$", ".*", "(a|b)c", "", "\\d", "é", "(a)(b)?")
     ),

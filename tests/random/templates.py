@@ -22,20 +22,20 @@ from tqp.planner.functions.registry import (
 
 #: Arguments that must be constants, or small: by function, position and kind of constant.
 _CONSTANTS: dict[str, dict[int, str]] = {
-    "regexp_matches": {1: "regex", 2: "options"},
-    "regexp_full_match": {1: "regex", 2: "options"},
-    "regexp_replace": {1: "regex", 2: "constant_text", 3: "replace_options"},
-    "regexp_extract": {1: "regex", 2: "group"},
-    **{name: {0: "part"} for name in ("date_part", "date_trunc", "date_diff", "date_sub")},
-    **{name: {1: "pattern", 2: "escape"} for name in ("like_escape", "ilike_escape")},
+    "regexp_matches": {1: "some_regex", 2: "options"},
+    "regexp_full_match": {1: "some_regex", 2: "options"},
+    "regexp_replace": {1: "some_regex", 2: "some_constant_text", 3: "replace_options"},
+    "regexp_extract": {1: "some_regex", 2: "group"},
+    **{name: {0: "some_part"} for name in ("date_part", "date_trunc", "date_diff", "date_sub")},
+    **{name: {1: "some_pattern", 2: "escape"} for name in ("like_escape", "ilike_escape")},
     "strptime": {1: "format"},
     "try_strptime": {1: "format"},
     "make_time": {0: "small", 1: "small"},
     "time_bucket": {0: "width"},
-    "replace": {1: "constant_text", 2: "constant_text"},
-    **{name: {1: "constant_text"} for name in ("trim", "ltrim", "rtrim", "split_part")},
-    **{name: {1: "count", 2: "constant_text"} for name in ("lpad", "rpad")},
-    "translate": {1: "constant_text", 2: "constant_text"},
+    "replace": {1: "some_constant_text", 2: "some_constant_text"},
+    **{name: {1: "some_constant_text"} for name in ("trim", "ltrim", "rtrim", "split_part")},
+    **{name: {1: "count", 2: "some_constant_text"} for name in ("lpad", "rpad")},
+    "translate": {1: "some_constant_text", 2: "some_constant_text"},
     "repeat": {1: "count"},
     "factorial": {0: "count"},
     "chr": {0: "code_point"},
@@ -54,8 +54,8 @@ _CONSTANTS: dict[str, dict[int, str]] = {
 INEXACT = frozenset(
     "sqrt cbrt exp ln log log10 log2 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh degrees radians power atan2 cot gamma lgamma".split()
 )
-#: LIKE and ILIKE, of which there are templates.
-_LIKES = frozenset(("~~", "~~*"))
+#: LIKE, ILIKE and GLOB, of which there are templates.
+_LIKES = frozenset(("~~", "~~*", "~~~"))
 #: Aggregates that take one of several rows, which are of one value here, and those whose text or list depends on the order of rows.
 _OF_ONE_VALUE = frozenset(
     "any_value first last mode arg_min arg_max arg_min_null arg_max_null string_agg".split()
@@ -79,12 +79,12 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         *("({int} + {int})", "({int} - {int})", "({int} * {small})", "({int} * {int})", "(- {int})", "(+ {int})"),
         *("({int} % {int})", "({int} // {divisor})", "CAST({any} AS {integer_type})", "TRY_CAST({any} AS {integer_type})"),
         *("TRY_CAST({str} AS {integer_type})", "TRY_CAST({num} AS {integer_type})", "CAST({int} AS HUGEINT)"),
-        *("extract({part_name} FROM {date})", "extract({part_name} FROM {ts})", "bit_length({str})", "- -{small}"),
+        *("extract({part_name} FROM {date})", "extract({part_name} FROM {ts})", "bit_length({str})", "- -{small}", "(@ {int} - {int})", "({count}!)"),
     ),
     "dec": (
         *("({dec} + {dec})", "({dec} - {int})", "({dec} * {dec})", "({dec} * {small})", "(- {dec})", "({dec} % {dec})"),
         *("TRY_CAST({any} AS {decimal_type})", "TRY_CAST({num} AS {decimal_type})", "TRY_CAST({str} AS {decimal_type})"),
-        *("CAST({num} AS {decimal_type})", "round({dec}, {count})", "({int} * {dec})"),
+        *("(@ {dec})", "CAST({num} AS {decimal_type})", "round({dec}, {count})", "({int} * {dec})"),
     ),
     "float": (
         *("({float} + {num})", "({float} - {float})", "({float} * {small})", "({num} / {num})", "({float} // {num})"),
@@ -179,10 +179,14 @@ PREDICATES = (
     *(
         "coalesce(({x} {not}IN ({x}, {x})), {truth})",
         "nullif({bool}, {truth})",
-        "({str} {not}LIKE {pattern})",
-        "({str} {not}GLOB 'a*')",
+        "({str} {not}LIKE {some_pattern})",
+        "({str} {not}GLOB {some_glob})",
     ),
-    *("({str} {not}ILIKE {pattern})", "({str} SIMILAR TO {regex})", "({str} LIKE {pattern} ESCAPE {escape})"),
+    *(
+        "({str} {not}ILIKE {some_pattern})",
+        "({str} SIMILAR TO {some_regex})",
+        "({str} LIKE {pattern} ESCAPE {escape})",
+    ),
     *(
         "(({x}, {int}) {order} ({x}, {small}))",
         "(({int}, {x}) {not}BETWEEN ({small}, {x}) AND ({int}, {x_literal}))",

@@ -65,6 +65,63 @@ def like_of_glob(pattern: str) -> str | None:
     return "".join({"*": "%", "%": "\\%", "_": "\\_"}.get(letter, letter) for letter in pattern)
 
 
+def expression_of_glob(pattern: str) -> str | None:
+    """The RE2 expression, over bytes, of a GLOB pattern; None of one that matches nothing, as it ends before it should.
+
+    >>> expression_of_glob("a*[!b-d]?"), expression_of_glob("[a")
+    ('(?s)\\\\A\\\\x61.*[^\\\\x62-\\\\x64].\\\\z', None)
+    """
+    pieces: list[str] = []
+    content = pattern.encode()
+    place = 0
+    while place < len(content):
+        letter = content[place : place + 1]
+        place += 1
+        if letter in (b"*", b"?"):
+            pieces.append(".*" if letter == b"*" else ".")
+            continue
+        if letter == b"[":
+            found = _class_of_glob(content, place)
+            if found is None:
+                return None
+            piece, place = found
+            pieces.append(piece)
+            continue
+        if letter == b"\\":
+            letter = content[place : place + 1]
+            place += 1
+            if not letter:
+                return None
+        pieces.append(_byte(letter[0]))
+    return rf"(?s)\A{''.join(pieces)}\z"
+
+
+def _class_of_glob(content: bytes, place: int) -> tuple[str, int] | None:
+    """The class of bytes that begins behind a bracket, and where it ends; the first byte may be the closing bracket itself."""
+    is_inverted = content[place : place + 1] == b"!"
+    place += is_inverted
+    members: list[str] = []
+    first = place
+    while place < len(content) and (content[place] != ord("]") or place == first):
+        low = high = content[place]
+        if content[place + 1 : place + 2] == b"-" and content[place + 2 : place + 3] not in (b"", b"]"):
+            high = content[place + 2]
+            place += 2
+        place += 1
+        if low <= high:
+            members.append(f"{_byte(low)}-{_byte(high)}")
+    if place >= len(content):
+        return None
+    if not members:
+        members = [r"\x00-\xff"]
+        is_inverted = not is_inverted
+    return f"[{'^' if is_inverted else ''}{''.join(members)}]", place + 1
+
+
+def _byte(code: int) -> str:
+    return f"\\x{code:02x}"
+
+
 # regular expressions
 
 #: What RE2's flag for each of DuckDB's option letters is; "g" concerns regexp_replace only.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tqp.core.datatypes import DataType
@@ -83,6 +84,8 @@ class _Names:
         if any(isinstance(each, NamedKernel) and each.origin for each in self._names):
             lines.insert(0, "from tqp.operators.numbers.casts import resolve_cast")
             lines.insert(0, "from tqp.operators.scalar_kernels import resolve")
+            lines.insert(0, "from tqp.operators.varying_constants import for_each_value")
+            lines.insert(0, "from functools import partial")
             lines.insert(0, "from tqp.core.datatypes import DataType, TypeKind, enum")
         return "\n".join(["from math import inf, nan", "import torch", *lines])
 
@@ -105,6 +108,8 @@ def _text(item: Any) -> str:
             return f"enum({tuple(item.categories)!r})"
         numbers = re.sub(r"(, 0)+$", "", f", {item.precision}, {item.scale}, {item.size}")
         return f"DataType(TypeKind.{item.kind.name}{numbers})"
+    if isinstance(item, partial):
+        return f"partial({', '.join((item.func.__name__, *map(_text, item.args)))})"
     if isinstance(item, tuple):
         return f"({''.join(_text(each) + ', ' for each in item)})"
     return repr(item)

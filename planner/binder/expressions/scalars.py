@@ -45,6 +45,7 @@ from tqp.planner.binder.select.unnests import UnnestCollector
 from tqp.planner.binder.select.written import Written
 from tqp.planner.binder.text_constants import varying
 from tqp.planner.binder.unsupported_clauses import check_schema, check_understood
+from tqp.planner.functions.declaration import constant_text
 from tqp.planner.functions.type_rules import SourceLiteral, settle
 from tqp.planner.parse import Span, chain_of, head_span, span_of
 
@@ -329,16 +330,11 @@ class ExpressionBinder:
         return bound
 
     def _glob(self, node: exp.Glob) -> Expression:
-        """GLOB by a constant that a LIKE pattern can say."""
-        span = span_of(node)
-        pattern = folded(self.bind(node.expression))
-        if not isinstance(pattern, Literal):
-            raise UnsupportedError("GLOB by a pattern that is no constant is not supported", span)
-        if pattern.value is None:
-            return self._like(exp.Like(this=node.this, expression=exp.Null()))
-        like = like_of_glob(pattern.value) if isinstance(pattern.value, str) else None
+        """GLOB, as LIKE where a constant pattern says no more than that can."""
+        pattern = constant_text(folded(self.bind(node.expression)))
+        like = None if pattern is None else like_of_glob(pattern)
         if like is None:
-            raise UnsupportedError("GLOB by any pattern but a text with * is not supported", span)
+            return operators.bind_operator(self, "~~~", (node.this, node.expression), span_of(node), "GLOB")
         written = exp.Like(this=node.this, expression=exp.Literal.string(like))
         return self._like(written, exp.Literal.string("\\"))
 

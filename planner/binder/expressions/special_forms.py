@@ -179,11 +179,9 @@ def _date_part(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Ex
     part = binder.bind(nodes[0])
     if part.data_type.is_enum:
         part = as_text(part, span)
-    if isinstance(part, Literal) and part.value is None:
-        return bind_operator(binder, "date_part", nodes, span, "date_part()")
-    if not isinstance(part, Literal) or not isinstance(part.value, str):
-        raise UnsupportedError("date_part() with a part that is not a constant is not supported", span)
-    return date_part(binder, part.value, nodes[1], span)
+    if isinstance(part, Literal) and isinstance(part.value, str):
+        return date_part(binder, part.value, nodes[1], span)
+    return apply("date_part", (part, binder.bind_flexible(nodes[1])), span, "date_part()")
 
 
 def date_part(binder: ExpressionBinder, part: str, node: exp.Expr, span: Span | None) -> Expression:

@@ -14,6 +14,7 @@ from tqp.operators.kernel import Kernel, NullRule
 from tqp.operators.memory.arrays import narrowest
 from tqp.operators.numbers import logic, wide
 from tqp.operators.rows import batches
+from tqp.operators.varying_constants import for_each_value
 from tqp.operators.vectors import SIMILARITIES
 from tqp.planner.algebra.explain import format_expression
 from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression
@@ -32,6 +33,15 @@ def call_kernel(
 ) -> Value:
     """The kernel that `origin` finds, applied to lowered arguments; `expression` is the call, for its type, name and place."""
     build, kernel = lowering.stream.builder, origin()
+    varying = tuple(
+        place
+        for place, value in enumerate(arguments)
+        if place in kernel.varying_arguments and not value.is_constant
+    )
+    if varying:
+        columns = tuple(place for place, value in enumerate(arguments) if not value.is_constant)
+        origin = partial(for_each_value, origin, varying, columns, expression.data_type)
+        kernel = origin()
     lowered = _arguments(lowering, kernel, expression, arguments)
     validity = None if kernel.nulls is NullRule.CUSTOM else lowering.combine_validity(*arguments)
     keywords = {"validity": _rows_that_count(lowering, kernel, arguments, validity)} if kernel.checks else {}
