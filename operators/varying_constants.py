@@ -5,7 +5,7 @@ A pattern is compiled, a format is parsed for its rows together. Few values are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.data.strings import Strings
 from tqp.operators.groups.group_ids import group_ids_of_columns
 from tqp.operators.kernel import Kernel
@@ -52,7 +53,7 @@ def for_each_value(
             ]
             for place in places:
                 values[place] = _constant(values[place])
-            parts.append(kernel.function(*values, **keywords))
+            parts.append(_called(kernel, values, keywords))
         at = order if rows is None else torch.index_select(rows, 0, order)
         return _placed(nothing, parts, at)
 
@@ -68,6 +69,14 @@ def for_each_value(
 
 def _size(values: Any) -> int:
     return values.num_rows if isinstance(values, Strings) else values.shape[0]
+
+
+def _called(kernel: Kernel, values: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """A constant that a kernel does not know is refused in a query, and an error in a row."""
+    try:
+        return kernel.function(*values, **keywords)
+    except UnsupportedError as error:
+        raise ExecutionError(str(error)) from None
 
 
 def _take(values: Any, rows: Tensor) -> Any:

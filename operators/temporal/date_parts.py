@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
-from tqp.core.errors import ExecutionError, nearest
+from tqp.core.errors import UnsupportedError, nearest
 from tqp.core.time_limits import MICROSECONDS_PER_SECOND, SECONDS_PER_DAY
 from tqp.core.units import MICROSECONDS_OF_UNITS, MONTHS_OF_UNITS, PART_NAMES
 from tqp.data.backend import is_host
@@ -174,7 +174,7 @@ def _interval_part(part: str | bytes, interval: Tensor) -> Tensor:
             larger = MICROSECONDS_OF_UNITS["hour" if part == "minute" else "minute"]
             microseconds = elementwise.truncate_remainder(microseconds, larger)
         return _divide(microseconds, unit)
-    raise ExecutionError(f'date_part: an INTERVAL has no part "{part}"')
+    raise UnsupportedError(f'date_part: an INTERVAL has no part "{part}"')
 
 
 _ZONE_PARTS = ("timezone", "timezone_hour", "timezone_minute")
@@ -215,7 +215,7 @@ DAY_PARTS: dict[str, Callable[[Tensor], Tensor]] = {
 def _known(part: str | bytes, parts: tuple[str, ...], data_type: DataType) -> str:
     part = normalize_part(part)
     if part not in parts:
-        raise ExecutionError(f'date_part: {data_type} has no part "{part}"' + nearest(part, parts))
+        raise UnsupportedError(f'date_part: {data_type} has no part "{part}"' + nearest(part, parts))
     return part
 
 

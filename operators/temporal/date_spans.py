@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tqp.core import time_limits
 from tqp.core.datatypes import DataType, TypeKind
-from tqp.core.errors import ExecutionError, nearest
+from tqp.core.errors import UnsupportedError, nearest
 from tqp.core.time_limits import MICROSECONDS_PER_DAY
 from tqp.core.units import MICROSECONDS_OF_UNITS, MONTHS_OF_UNITS
 from tqp.data.backend import is_host
@@ -259,7 +259,7 @@ def _resolve_difference(name: str, count: Callable[..., Tensor]) -> Overload:
             known = _known(part, name)
             if data_type.kind is TypeKind.TIME:
                 if known not in _CLOCK_UNITS:
-                    raise ExecutionError(f'{name}: TIME has no part "{known}"')
+                    raise UnsupportedError(f'{name}: TIME has no part "{known}"')
                 return count(known, start, end, data_type, validity), None
             finite = combine_validity(*(dates.finite_validity(each, data_type) for each in (start, end)))
             counted = combine_validity(finite, validity)
@@ -286,7 +286,7 @@ def _microseconds(values: Tensor, data_type: DataType, validity: Tensor | None) 
 def _known(part: str | bytes, function: str) -> str:
     name = normalize_part(part)
     if name not in _PARTS:
-        raise ExecutionError(f'{function}: there is no part "{name}"' + nearest(name, _PARTS))
+        raise UnsupportedError(f'{function}: there is no part "{name}"' + nearest(name, _PARTS))
     return name
 
 
