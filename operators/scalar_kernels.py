@@ -24,6 +24,7 @@ from tqp.operators.temporal.epochs import EPOCH_KERNELS
 from tqp.operators.temporal.functions import FORMAT_KERNELS
 from tqp.operators.temporal.intervals import INTERVAL_KERNELS
 from tqp.operators.temporal.time_buckets import BUCKET_KERNELS
+from tqp.operators.temporal.zones import ZONE_KERNELS
 from tqp.operators.text.sizes import SIZE_KERNELS
 from tqp.operators.vectors import VECTOR_KERNELS
 
@@ -37,6 +38,7 @@ _KERNELS: dict[str, Overload] = {
     **SPAN_KERNELS,
     **AGE_KERNELS,
     **BUCKET_KERNELS,
+    **ZONE_KERNELS,
     **EPOCH_KERNELS,
     **FORMAT_KERNELS,
     **INTERVAL_KERNELS,

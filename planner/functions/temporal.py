@@ -255,6 +255,12 @@ def _refuse(function: str, *kinds: TypeKind) -> ConstantCheck:
     return check
 
 
+def _check_zoned(arguments: Sequence[Expression]) -> None:
+    """Of other types DuckDB makes instants of nanoseconds, or times of day with a zone."""
+    if arguments[1].data_type.kind not in (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_TZ, TypeKind.VARCHAR):
+        raise UnsupportedError(f"a time zone of {arguments[1].data_type} is not supported; cast to TIMESTAMP")
+
+
 def _no_text_alone(arguments: Sequence[Expression]) -> None:
     if len(arguments) == 1 and arguments[0].data_type.is_string:
         raise BindError("make_date() of a text may mean days or a struct; cast it to INTEGER")
@@ -342,6 +348,13 @@ TEMPORAL = (
         *_of_each("INTERVAL {0} -> {0}", (*_INSTANTS, "TIME")),
         raises=True,
         check=_refuse("time_bucket", TypeKind.TIMESTAMP_TZ),
+        work=Work.CALENDAR,
+    ),
+    scalar(
+        "timezone",
+        *("VARCHAR TIMESTAMP -> TIMESTAMP_TZ", "VARCHAR TIMESTAMP_TZ -> TIMESTAMP"),
+        raises=True,
+        check=_check_zoned,
         work=Work.CALENDAR,
     ),
     scalar("try_strptime", "VARCHAR VARCHAR -> TIMESTAMP", null=PROPAGATES, check=_check_format),

@@ -28,7 +28,7 @@ nextval normalized_interval not_ilike_escape not_like_escape obj_description par
 parse_formatted_bytes parse_path path_join printf reduce regexp_extract_all regexp_split_to_array
 regexp_split_to_table remap_struct replace_type reservoir_quantile right_grapheme round_even
 roundbankers row_to_json session_user set_bit setval shobj_description sleep_ms stats str_split_regex
-string_split_regex substring_grapheme switch timetz_byte_comparable timezone timezone_hour
+string_split_regex substring_grapheme switch timetz_byte_comparable timezone_hour
 timezone_minute to_aggregate_state to_json txid_current unpivot_list user uuid_extract_timestamp
 uuid_extract_version uuidv4 uuidv7 vector_type version vertex_extract write_log
 """.split()

@@ -193,9 +193,12 @@ class Expressions:
         if is_constant:
             return str(random.choice(_CONSTANTS[constant]))
         if constant == "part":
-            first, second = (random.choice(_CONSTANTS["part"]) for _ in range(2))
+            first, second = (
+                f"'{part}'" for part in random.sample(("year", "month", "day", "week", "quarter"), 2)
+            )
             return f"CASE WHEN {self.predicate(scope, 0)} THEN {first} ELSE {second} END"
-        return self.leaf("str", scope)
+        text = self.leaf("str", scope)
+        return f"regexp_escape({text})" if constant == "regex" else text
 
     def _guarded(self, family: str, scope: Scope) -> str:
         """A cast that fails for some rows, behind a condition that keeps those rows from it."""
@@ -265,6 +268,7 @@ _CONSTANTS: dict[str, Sequence[object]] = {
     "path_option": ("TRUE", "FALSE"),
     "part": tuple(f"'{part}'" for part in _PARTS),
     "part_name": _PARTS,
+    "zone": tuple(f"'{zone}'" for zone in ("UTC", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe")),
     "format": tuple(
         f"'{text}'" for text in ("%Y-%m-%d", "%d/%m/%y %H:%M:%S", "%j", "%Y%m%d", "%A %B", "%H:%M:%S.%f")
     ),

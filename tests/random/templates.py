@@ -30,6 +30,7 @@ _CONSTANTS: dict[str, dict[int, str]] = {
     **{name: {1: "some_pattern", 2: "escape"} for name in ("like_escape", "ilike_escape")},
     "strptime": {1: "format"},
     "try_strptime": {1: "format"},
+    "timezone": {0: "zone"},
     "make_time": {0: "small", 1: "small"},
     "time_bucket": {0: "width"},
     "replace": {1: "some_constant_text", 2: "some_constant_text"},
@@ -79,7 +80,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         *("({int} + {int})", "({int} - {int})", "({int} * {small})", "({int} * {int})", "(- {int})", "(+ {int})"),
         *("({int} % {int})", "({int} // {divisor})", "CAST({any} AS {integer_type})", "TRY_CAST({any} AS {integer_type})"),
         *("TRY_CAST({str} AS {integer_type})", "TRY_CAST({num} AS {integer_type})", "CAST({int} AS HUGEINT)"),
-        *("extract({part_name} FROM {date})", "extract({part_name} FROM {ts})", "bit_length({str})", "- -{small}", "(@ {int} - {int})", "({count}!)"),
+        *("extract({part_name} FROM {date})", "extract({part_name} FROM {ts})", "bit_length({str})", "- -{small}", "(@ {int} - {int})", "(abs({count})!)"),
     ),
     "dec": (
         *("({dec} + {dec})", "({dec} - {int})", "({dec} * {dec})", "({dec} * {small})", "(- {dec})", "({dec} % {dec})"),
@@ -105,9 +106,9 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "ts": (
         *("({ts} + {interval})", "({date} - {interval})", "CAST({date} AS {timestamp_type})", "({date} + {time})"),
         *("TRY_CAST({str} AS {timestamp_type})", "TRY_CAST({ts} AS {timestamp_type})", "TRY_CAST({any} AS {timestamp_type})"),
-        "date_add({date}, {interval})",
+        *("date_add({date}, {interval})", "({tz} AT TIME ZONE {zone})"),
     ),
-    "tz": ("CAST({ts} AS TIMESTAMPTZ)", "TRY_CAST({str} AS TIMESTAMPTZ)", "CAST({date} AS TIMESTAMPTZ)"),
+    "tz": ("(CAST({ts} AS TIMESTAMP) AT TIME ZONE {zone})", "CAST({ts} AS TIMESTAMPTZ)", "TRY_CAST({str} AS TIMESTAMPTZ)", "CAST({date} AS TIMESTAMPTZ)"),
     "interval": ("({interval} + {interval})", "({interval} * {small})", "({ts} - {ts})", "TRY_CAST({str} AS INTERVAL)", "(- {interval})"),
     "bool": (
         "CAST({int} AS BOOLEAN)",

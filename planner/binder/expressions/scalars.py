@@ -414,7 +414,6 @@ _FEATURES: dict[type, str] = {
     exp.Map: "maps are not supported",
     exp.Lambda: "lambda functions are not supported",
     exp.Collate: "collations are not supported",
-    exp.AtTimeZone: "AT TIME ZONE is not supported",
     exp.CurrentTime: "CURRENT_TIME, which has a time zone, is not supported; LOCALTIME has none",
     exp.Star: "* in this place is not supported",
     exp.Kwarg: "named arguments are not supported",
@@ -447,6 +446,9 @@ _HANDLERS: dict[type, Handler] = {
     **dict.fromkeys(_ARITHMETIC, ExpressionBinder._arithmetic),
     exp.BitwiseNot: lambda binder, node: operators.bind_operator(
         binder, "~", (node.this,), span_of(node), "~"
+    ),
+    exp.AtTimeZone: lambda binder, node: operators.bind_operator(
+        binder, "timezone", (node.args["zone"], node.this), span_of(node), "AT TIME ZONE"
     ),
     exp.Abs: lambda binder, node: operators.bind_operator(binder, "abs", (node.this,), span_of(node), "@"),
     exp.DPipe: ExpressionBinder._concatenation,

@@ -411,6 +411,7 @@ _WRITERS: dict[type, _Writer] = {
     exp.Is: Names._is,
     exp.Neg: Names._negation,
     exp.BitwiseNot: lambda self, node: f"(~({self.text(node.this)}))",
+    exp.AtTimeZone: lambda self, node: self._call("timezone", (node.args["zone"], node.this)),
     exp.Abs: lambda self, node: f"(@({self.text(node.this)}))",
     exp.In: Names._in,
     exp.Between: Names._range,
