@@ -110,8 +110,8 @@ def _constant(values: Any) -> Any:
     """What all rows of a group have, as a constant comes to a kernel."""
     if isinstance(values, Strings):
         return layout.to_list(layout.cut(values, 0, 1))[0]
-    first = values[0]
-    return first.item() if first.dim() == 0 else tuple(first.tolist())
+    first = values[0].tolist()
+    return tuple(first) if isinstance(first, list) else first
 
 
 def _nothing(data_type: DataType, num_rows: int, device: torch.device, returns_validity: bool) -> Any:
