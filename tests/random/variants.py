@@ -134,11 +134,15 @@ def _without_columns(node: exp.Expr) -> exp.Expr:
     """The node without what DuckDB knows before it knows any row: aliases of constants, names of columns' types, NULL times a column."""
     result = node.copy()
     select = node.find_ancestor(exp.Select)
-    aliased = {each.alias: each.this for each in select.expressions if each.alias} if select is not None else {}
+    aliased = (
+        {each.alias: each.this for each in select.expressions if each.alias} if select is not None else {}
+    )
     for part in reversed(list(result.walk())):
         if part is result or part.find(exp.Column) is None:
             continue
-        meant = aliased.get(part.name) if isinstance(part, exp.Column) and not part.args.get("table") else None
+        meant = (
+            aliased.get(part.name) if isinstance(part, exp.Column) and not part.args.get("table") else None
+        )
         if meant is not None and not meant.find(exp.Column, exp.Query):
             part.replace(exp.Paren(this=meant.copy()))
             continue
