@@ -58,6 +58,7 @@ _CONSTANTS = {
     ("time_bucket", 0): "INTERVAL '1 month'",
     ("bar", 3): "2.0::DOUBLE",
     **{(name, 1): "'system'" for name in ("parse_filename", "parse_dirname", "parse_dirpath")},
+    ("timezone", 0): "'Asia/Tokyo'",
     ("list_sort", 1): "'DESC'",
     ("list_sort", 2): "'NULLS FIRST'",
     ("list_reverse_sort", 1): "'NULLS FIRST'",
