@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import tqp
 from tests.oracle import assert_same_rows
 
 _SPREAD = 0x9E3779B97F4A7C1
@@ -49,3 +50,13 @@ _QUERIES = [
 def test_answers_are_those_of_duckdb(query: str, key: str) -> None:
     off = ["group_before_join", "index_join"]  # these would form no pairs
     assert_same_rows(_TABLES, f"{query.format(key=key)} ORDER BY ALL", disabled_rules=off)
+
+
+def test_left_rows_whose_own_condition_is_false_meet_no_right_row() -> None:
+    table = pa.table({"x": pa.array(range(30_000), pa.int64())})
+    for kind in ("LEFT", "FULL"):
+        query = f"SELECT count(*) AS n, count(b.x) AS m FROM t a {kind} JOIN t b ON a.x = 5 AND (a.x + b.x) % 30 = 0"
+        assert_same_rows({"t": table}, query)
+        with tqp.connect() as connection:
+            connection.register("t", table)
+            assert "left [hash join] on x#" in connection.explain(query)

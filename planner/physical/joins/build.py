@@ -20,7 +20,7 @@ from tqp.planner.physical.joins.packing import (
     pack_join_keys,
     plain_join_type,
 )
-from tqp.planner.physical.joins.rewrites import expand_full_join
+from tqp.planner.physical.joins.rewrites import expand_full_join, key_left_condition
 from tqp.planner.physical.plan import Join, JoinAlgorithm, PhysicalPlan
 from tqp.planner.physical.runtime_filters import (
     FilterRequest,
@@ -53,6 +53,7 @@ class JoinPlanner:
         if plan.join_type is JoinType.FULL:
             expanded = expand_full_join(plan, self._planner.new_ids)
             return place(self._planner.plan(expanded, required | columns_of(requests), ()), requests)
+        plan = key_left_condition(plan, self._planner.new_ids)
         if plan.join_type in LEFT_ONLY and self._options.is_on("distinct_build_side"):
             plan = self._candidates.with_distinct_build(plan)
         identifier = self._next_join

@@ -1,11 +1,25 @@
-"""FULL joins written as other joins before they are planned."""
+"""Outer joins written as other joins before they are planned."""
 
 from __future__ import annotations
 
-from tqp.planner.algebra.expressions import Expression, Literal
+from dataclasses import replace
+
+from tqp.core.datatypes import BOOLEAN
+from tqp.planner.algebra.expressions import (
+    TRUE,
+    Call,
+    Expression,
+    Literal,
+    column_ids,
+    conjunction,
+    conjuncts,
+)
 from tqp.planner.algebra.join_keys import JoinType
 from tqp.planner.algebra.logical_plan import Join, LogicalPlan, Project, Shared, UnionAll, as_nullable
+from tqp.planner.algebra.may_raise import raising_in
+from tqp.planner.physical.joins.ranges import split_bounds
 from tqp.planner.rules.columns import NewIds, reference, substitute
+from tqp.planner.rules.nulls import filtered
 
 
 def expand_full_join(join: Join, new: NewIds) -> LogicalPlan:
@@ -26,8 +40,40 @@ def expand_full_join(join: Join, new: NewIds) -> LogicalPlan:
     left, right, condition = readers()
     matched = Join(left, right, JoinType.LEFT, condition)
     left, right, condition = readers()
-    unmatched = Join(right, left, JoinType.ANTI, condition)
+    others, own = _own_parts(
+        condition, left
+    )  # only left rows for which all of their own parts are true are partners
+    unmatched = Join(right, filtered(left, own), JoinType.ANTI, conjunction(others))
     padding = tuple(map(new.renewed, as_nullable(join.left.schema)))
     outputs = (*(Literal(None, field.data_type) for field in padding), *map(reference, right.fields))
     padded = Project(unmatched, padding + right.fields, outputs)
     return UnionAll((matched, padded), as_nullable(join.left.schema + join.right.schema))
+
+
+def key_left_condition(join: Join, new: NewIds) -> Join:
+    """A LEFT JOIN without keys or ranges, some of whose conjuncts read the left side alone: these as a key, against a true column.
+
+    So left rows that cannot match meet no right row.
+    """
+    if join.join_type is not JoinType.LEFT or join.keys.left:
+        return join
+    others, own = _own_parts(join.condition, join.left)
+    sides = join.left.field_facts, join.right.field_facts
+    if not own or split_bounds(join.keys, JoinType.LEFT, *sides)[0]:
+        return join
+    always = new.new_field("true", BOOLEAN, nullable=False)
+    fields = (*join.right.schema, always)
+    right = Project(join.right, fields, (*map(reference, join.right.schema), TRUE))
+    key = Call("equal", (conjunction(own), reference(always)), BOOLEAN)
+    return replace(join, right=right, condition=conjunction((key, *others)))
+
+
+def _own_parts(
+    condition: Expression, side: LogicalPlan
+) -> tuple[tuple[Expression, ...], tuple[Expression, ...]]:
+    """The conjuncts, and apart from the others those that read this side alone and cannot raise for its rows."""
+    parts = conjuncts(condition)
+    own = [part for part in parts if part != TRUE and column_ids(part) <= side.output_ids]
+    raising = raising_in(own, side)
+    own = [part for part in own if part not in raising]
+    return tuple(part for part in parts if part not in own), tuple(own)
