@@ -202,7 +202,9 @@ class Queries:
         first, _ = self.select(0, (), ("int", "int"))
         relations, scope = self.relations.from_clause(0, ())
         item = self.expressions.draw("int", Scope(scope.columns), 1)
-        joined = f"w9, (SELECT {item} AS o9{relations} ORDER BY ALL LIMIT 3) x" if random.random() < 0.5 else "w9"
+        joined = (
+            f"w9, (SELECT {item} AS o9{relations} ORDER BY ALL LIMIT 3) x" if random.random() < 0.5 else "w9"
+        )
         step = random.choice(("o0 + 1", "coalesce(o0, 1)", "o0 % 3", "x.o9" if "x" in joined else "o0 // 2"))
         operator = random.choice(("UNION", "UNION ALL"))
         return (
