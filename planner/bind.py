@@ -21,7 +21,7 @@ from tqp.planner.binder.select.output import BoundQuery
 from tqp.planner.binder.text_constants import Place, mark_text_constants
 from tqp.planner.catalog_protocol import Catalog
 from tqp.planner.parse import Query, parse, text_of
-from tqp.planner.scan_conditions import scan_conditions
+from tqp.planner.scan_conditions import TableConditions, over_tables, scan_conditions
 from tqp.planner.syntax.query_grammar import Explain
 
 
@@ -37,12 +37,18 @@ class BoundStatement:
     explain: Explain = None
     varying: frozenset[Place] = frozenset()
 
-    def restricted_tables(self) -> dict[TableSource, TableSource]:
-        """Tables of which the query wants so few rows that it had better be bound to others, which have these."""
+    def restricted_tables(
+        self, restricted: Callable[[TableSource, TableConditions], TableSource]
+    ) -> dict[TableSource, TableSource]:
+        """Tables of which the query wants so few rows that it had better be bound to others, which have these: to `restricted` of each."""
         tables = {
-            table: table.restricted(conditions) for table, conditions in scan_conditions(self.plan).items()
+            table: restricted(table, conditions) for table, conditions in scan_conditions(self.plan).items()
         }
         return {table: part for table, part in tables.items() if part is not table}
+
+    def over(self, tables: Mapping[TableSource, TableSource]) -> BoundStatement:
+        """The statement over tables with the same columns in place of those."""
+        return replace(self, plan=over_tables(self.plan, tables))
 
     def encode_columns(self) -> None:
         """Let each table encode what the query refers to, so that nothing is scanned while the plan is optimized."""

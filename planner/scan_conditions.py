@@ -1,28 +1,36 @@
-"""Which parts of its tables a bound query can do without, by what is said of the values in them: asked before any is read."""
+"""Which parts of its tables a bound query can do without: by what is said of the values in them, before any is read, or by some columns."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tqp.core.schema import ColumnFacts, TableSource
+from tqp.core.schema import ColumnFacts, Field, TableSource
 from tqp.planner.algebra.expressions import (
     Call,
+    Cast,
+    ColumnRef,
     Expression,
     InList,
+    Literal,
     all_column_ids,
     column_ids,
+    conjunction,
     conjuncts,
     has_subquery,
+    walk,
 )
 from tqp.planner.algebra.join_keys import JoinType
 from tqp.planner.algebra.known_fields import KnownFields
 from tqp.planner.algebra.logical_plan import Filter, Join, LogicalPlan, Scan, Sort
 from tqp.planner.algebra.may_raise import may_raise
-from tqp.planner.algebra.node import walk_plan
+from tqp.planner.algebra.node import transform_plan, walk_plan
 from tqp.planner.algebra.outcomes import TRUE, outcomes
 from tqp.planner.algebra.value_ranges import value_range
+from tqp.planner.functions.conditions import COMPARISONS
+from tqp.planner.rules.columns import in_subqueries, reference, substitute
+from tqp.planner.rules.or_predicates import any_of
 
 _Range = tuple[int, int]
 
@@ -34,6 +42,8 @@ _MAY_HOLD: dict[str, Callable[[_Range, _Range], bool]] = {
     "greater": lambda left, right: left[1] > right[0],
     "greater_equal": lambda left, right: left[1] >= right[0],
 }
+#: What conditions consist of that are looked at row by row before the query is planned: as quick as reading a column.
+_QUICK, _QUICK_CALLS = (ColumnRef, Literal, Call, Cast, InList), COMPARISONS | {"and", "or", "not"}
 #: Joins whose left rows pass unchanged, or not at all: a condition on them above holds below.
 _PASSES_LEFT = frozenset(JoinType) - {JoinType.FULL}
 
@@ -43,6 +53,11 @@ class TableConditions:
     """The scans of one table, each with conditions that all rows that the query wants of it satisfy."""
 
     scans: tuple[tuple[Scan, tuple[Expression, ...]], ...]
+
+    @property
+    def read(self) -> frozenset[str]:
+        """All columns that the scans read."""
+        return frozenset(name for scan, _ in self.scans for name in scan.columns)
 
     @property
     def columns(self) -> frozenset[str]:
@@ -57,6 +72,36 @@ class TableConditions:
     def may_hold(self, facts: Mapping[str, ColumnFacts]) -> bool:
         """Whether the query may want one of some rows, of whose columns so much is known; a column that is missing holds anything."""
         return any(_may_be_wanted(scan, parts, facts) for scan, parts in self.scans)
+
+    def on(self, columns: Collection[str]) -> TableConditions | None:
+        """The quick ones that read these columns alone; None where one of the scans has none."""
+        scans = []
+        for scan, parts in self.scans:
+            ids = {field.id for field, name in zip(scan.fields, scan.columns, strict=True) if name in columns}
+            scans.append((scan, tuple(part for part in parts if column_ids(part) <= ids and _is_quick(part))))
+        return TableConditions(tuple(scans)) if all(parts for _, parts in scans) else None
+
+    def of_rows(self, table: TableSource) -> Filter | None:
+        """The rows of the table, whose columns asked of are read, that the query may want; None where that may be any."""
+        fields: dict[str, Field] = {}
+        wanted = []
+        for scan, parts in self.scans:
+            read = all_column_ids(parts)
+            asked = [
+                (name, field)
+                for name, field in zip(scan.columns, scan.fields, strict=True)
+                if field.id in read
+            ]
+            renamed: dict[int, Expression] = {
+                field.id: reference(fields.setdefault(name, replace(field, id=len(fields))))
+                for name, field in asked
+            }
+            known = KnownFields(_scan(table, asked).field_facts)
+            safe = tuple(substitute(part, renamed) for part in parts if not may_raise(part, known))
+            if not safe:
+                return None
+            wanted.append(conjunction(safe))
+        return Filter(_scan(table, list(fields.items())), any_of(wanted))
 
 
 def scan_conditions(plan: LogicalPlan) -> dict[TableSource, TableConditions]:
@@ -91,6 +136,17 @@ def scan_conditions(plan: LogicalPlan) -> dict[TableSource, TableConditions]:
         if all(parts[id(scan)] for scan in found)
         and table.can_be_restricted([name for scan in found for name in scan.columns])
     }
+
+
+def over_tables(plan: LogicalPlan, tables: Mapping[TableSource, TableSource]) -> LogicalPlan:
+    """The plan over tables with the same columns in place of those, in subqueries too."""
+
+    def over(node: LogicalPlan) -> LogicalPlan:
+        if isinstance(node, Scan):
+            return node.changed({"table": tables[node.table]}) if node.table in tables else node
+        return in_subqueries(node, lambda plan: over_tables(plan, tables))
+
+    return transform_plan(plan, over)
 
 
 def _scans(plan: LogicalPlan, readers: Mapping[int, int]) -> Iterator[Scan]:
@@ -143,3 +199,14 @@ def _may_compare(function: str, left: Expression, rights: Sequence[Expression], 
     known = value_range(left, fields)
     ranges = [value_range(right, fields) for right in rights]
     return known is None or any(each is None or _MAY_HOLD[function](known, each) for each in ranges)
+
+
+def _scan(table: TableSource, columns: Sequence[tuple[str, Field]]) -> Scan:
+    return Scan(table, table.name, tuple(name for name, _ in columns), tuple(field for _, field in columns))
+
+
+def _is_quick(condition: Expression) -> bool:
+    return all(
+        isinstance(node, _QUICK) and (not isinstance(node, Call) or node.function in _QUICK_CALLS)
+        for node in walk(condition)
+    )

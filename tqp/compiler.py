@@ -48,6 +48,12 @@ class Compiler:
         """A bound plan as joins only."""
         return without_subqueries(plan, OptimizerContext(disabled_rules=self.disabled_rules))
 
+    def optimized(self, plan: LogicalPlan) -> tuple[LogicalPlan, float]:
+        """A bound plan optimized, and how many rows it is expected to put out."""
+        context = OptimizerContext(disabled_rules=self.disabled_rules, backend=self.backend)
+        logical = optimize(plan, context)
+        return logical, context.estimator.rows(logical)
+
     def plans(
         self, plan: LogicalPlan, without: frozenset[str] = frozenset()
     ) -> tuple[LogicalPlan, PhysicalPlan]:

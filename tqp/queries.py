@@ -9,7 +9,7 @@ from functools import partial
 from typing import NamedTuple
 
 from tqp.catalog.catalog import Catalog
-from tqp.catalog.snapshot import RestrictedSnapshot, Snapshot
+from tqp.catalog.snapshot import Snapshot
 from tqp.catalog.state import CatalogState
 from tqp.catalog.variables import Variables
 from tqp.compiled import CompiledQueries, Parameters, given_values, text_key
@@ -19,15 +19,18 @@ from tqp.core.datatypes import DataType
 from tqp.core.deep_recursion import call_deep
 from tqp.core.errors import BindError, Error, ExecutionError, ParseError, UnsupportedError
 from tqp.core.garbage import collected_later
+from tqp.data.sources.base import Source
 from tqp.data.sources.file_identity import read_again_if_changed
 from tqp.planner.bind import Arrangement, BoundStatement, bind
 from tqp.planner.binder.pivot_values import with_values
 from tqp.planner.parse import ParsedStatement, Query, parse, text_of
+from tqp.planner.scan_conditions import TableConditions
 from tqp.planner.shapes import shape_of
 from tqp.planner.templates import SplitText, learn, split
 from tqp.result import Result
 from tqp.runtime.executor import Executor
 from tqp.runtime.program import TensorProgram
+from tqp.wanted_rows import is_for_one_query, with_wanted_rows
 
 
 class BoundDescription(NamedTuple):
@@ -198,9 +201,13 @@ class Queries:
         statement = bind(query, snapshot, params)
         if statement.explain is not None:
             return statement
-        restricted = statement.restricted_tables()
+        restricted = statement.restricted_tables(
+            partial(
+                self._restricted, chooses_rows=by_shape and "choose_rows" not in self.compiler.disabled_rules
+            )
+        )
         if restricted:  # by its own constants
-            statement, text = bind(query, RestrictedSnapshot(snapshot, restricted), params), None
+            statement, text = statement.over(restricted), None
         statement.encode_columns()
         program = None
         if text is not None:
@@ -209,9 +216,14 @@ class Queries:
         if program is None:
             program = self.compiler.program(statement)
             with self.catalog.lock:
-                if not self.catalog.is_closed:
+                if not self.catalog.is_closed and not any(map(is_for_one_query, restricted.values())):
                     self.compiled.programs.keep(key, program, snapshot.read, self.catalog.now())
         return program
+
+    def _restricted(self, table: Source, conditions: TableConditions, chooses_rows: bool) -> Source:
+        """The table without row groups, and without rows if these may be chosen, that the conditions rule out."""
+        table = table.restricted(conditions)
+        return with_wanted_rows(self.compiler, table, conditions) if chooses_rows else table
 
     def _program_of_words(self, key: Hashable, text: SplitText, snapshot: Snapshot) -> TensorProgram | None:
         """A program that a text's words and constants tell without binding it, if one is kept; see `_program_of_shape`."""

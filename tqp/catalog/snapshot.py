@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from tqp.catalog.state import CatalogState
 from tqp.catalog.system_tables import system_table
@@ -155,59 +154,3 @@ class Snapshot:
     def agrees(self, read: Meanings) -> bool:
         """Whether all these names still mean what they meant."""
         return all(self.meaning(kind, name) == meaning for (kind, name), meaning in read.items())
-
-
-@dataclass(frozen=True, slots=True)
-class RestrictedSnapshot:
-    """A snapshot in which tables lack rows that one query does not want; implements `Catalog`."""
-
-    snapshot: Snapshot
-    restricted: Mapping[TableSource, TableSource]
-
-    def lookup(self, name: str) -> TableSource | None:
-        """The table of that name, or None."""
-        table = self.snapshot.lookup(name)
-        return None if table is None else self.restricted.get(table, table)
-
-    def lookup_view(self, name: str) -> View | None:
-        """The view of that name, or None."""
-        return self.snapshot.lookup_view(name)
-
-    def lookup_macro(self, name: str) -> Macro | None:
-        """The macro of that name, or None."""
-        return self.snapshot.lookup_macro(name)
-
-    def macro_names(self) -> Sequence[str]:
-        """Every macro's name."""
-        return self.snapshot.macro_names()
-
-    def lookup_files(
-        self, paths: Sequence[str], kind: FileKind | None = None, options: ReadOptions = NO_OPTIONS
-    ) -> TableSource | None:
-        """The files of these names; see `Catalog`."""
-        table = self.snapshot.lookup_files(paths, kind, options)
-        return None if table is None else self.restricted.get(table, table)
-
-    def query_time(self) -> int:
-        """Microseconds since 1970; see `Snapshot`."""
-        return self.snapshot.query_time()
-
-    def lookup_type(self, name: str) -> DataType | None:
-        """The type that CREATE TYPE has made under that name, or None."""
-        return self.snapshot.lookup_type(name)
-
-    def lookup_variable(self, name: str) -> Literal | None:
-        """The value that SET VARIABLE has given to that name, or None."""
-        return self.snapshot.lookup_variable(name)
-
-    def table_names(self) -> Sequence[str]:
-        """The names of tables and views as they were given."""
-        return self.snapshot.table_names()
-
-    def lookup_function(self, name: str) -> Model | PythonFunction | None:
-        """The model or Python function of that name, or None."""
-        return self.snapshot.lookup_function(name)
-
-    def function_names(self) -> Sequence[str]:
-        """Every model's and Python function's name as it was registered."""
-        return self.snapshot.function_names()

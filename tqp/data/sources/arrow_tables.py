@@ -9,8 +9,10 @@ import pyarrow as pa
 import torch
 
 from tqp.core.datatypes import DataType
+from tqp.data.arrow_buffers import AnyArray
 from tqp.data.arrow_types import field_type, type_of_values
 from tqp.data.column import Column
+from tqp.data.encoding.chosen_rows import rows_of_chunks
 from tqp.data.encoding.columns import encode_column
 from tqp.data.sources.base import EncodedColumns, Source
 
@@ -20,6 +22,8 @@ class ArrowSource(Source):
 
     Without an owner the table is this source's alone, and a column's Arrow form is let go once it is encoded.
     """
+
+    reads_rows = True
 
     def __init__(self, name: str, table: pa.Table, device: torch.device, owner: object | None = None) -> None:
         encoded = None if owner is None else _remembered(owner, device, table.num_columns)
@@ -42,6 +46,10 @@ class ArrowSource(Source):
         if self._owner is None:
             self._columns[position] = None
         return column
+
+    def chunks_of_rows(self, position: int, rows: AnyArray) -> list[pa.Array] | None:
+        values = self._columns[position]
+        return None if values is None else rows_of_chunks(values.chunks, rows)
 
 
 _memory: dict[tuple[int, torch.device], EncodedColumns] = {}

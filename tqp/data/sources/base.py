@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+import pyarrow as pa
 import torch
 from torch import Tensor
 
@@ -18,13 +19,19 @@ from tqp.core.errors import BindError, Error, nearest
 from tqp.core.forks import renew_after_fork
 from tqp.core.memory_budget import note_freed
 from tqp.core.schema import ColumnEstimates, ColumnFacts, RowConditions
+from tqp.data.arrow_buffers import AnyArray
 from tqp.data.column import Column
+from tqp.data.encoding.chosen_rows import rows_of_column
+from tqp.data.encoding.columns import encode_chunks
 from tqp.data.encoding.value_dictionary import ValueDictionary, is_worth_encoding, make_value_dictionary
 from tqp.data.sharing import Handout, share, sharing_threads
 from tqp.data.sources.file_identity import FileSet
 
 #: Rows from which encoding a column takes longer than waking a thread.
 _WORTH_WORKERS = 16_384
+
+#: Rows from which it takes less time to find those that a query wants first than to encode its other columns whole.
+WORTH_CHOOSING = 262_144
 
 
 #: A column, or what is found of one and kept beside it; both say as `nbytes` what they take, and as `KEPT` what they are.
@@ -89,6 +96,8 @@ class Source(ABC):
 
     #: Exact; subclasses set it.
     num_rows: int
+    #: Whether some rows of a column can be read without encoding all: `chunks_of_rows`.
+    reads_rows = False
 
     def __init__(
         self,
@@ -112,6 +121,7 @@ class Source(ABC):
             check_text(f'table "{name}": the name of a column', column)
         self._all_names = (*self.column_names, *hidden_names)
         self._positions = {column: position for position, column in enumerate(self._all_names)}
+        self._read_for_rows: set[str] = set()
         self._encoded = encoded if encoded is not None else EncodedColumns(len(self._all_names))
 
     @property
@@ -145,7 +155,33 @@ class Source(ABC):
 
     def can_be_restricted(self, names: Iterable[str]) -> bool:
         """See `tqp.core.schema.TableSource.can_be_restricted`."""
-        return False
+        return self.can_choose_rows(names)
+
+    def can_choose_rows(self, names: Iterable[str]) -> bool:
+        """Whether a query that reads these columns may do so for the rows that it wants only.
+
+        Each column is read so once at most: what a second query asks for is worth to be encoded whole.
+        """
+        if not self.reads_rows or self.num_rows < WORTH_CHOOSING:
+            return False
+        missing = [name for name in names if not self.is_encoded(name)]
+        return bool(missing) and self._read_for_rows.isdisjoint(missing)
+
+    def column_of_rows(self, name: str, rows: AnyArray) -> Column:
+        """Some rows of a column, by their numbers, int64 ascending: of a column that is not encoded, they alone are."""
+        position = self._position(name)
+        column = self._encoded.peek(position, Column)
+        if column is None:
+            self._read_for_rows.add(name)
+            chunks = self.chunks_of_rows(position, rows)
+            if chunks is not None:
+                return encode_chunks(name, chunks, self.column_type(name), self.device)
+            column = self.column(name)
+        return rows_of_column(column, rows)
+
+    def chunks_of_rows(self, position: int, rows: AnyArray) -> list[pa.Array] | None:
+        """Some rows of a column that nobody has encoded, as Arrow arrays; None where all had better be encoded."""
+        raise NotImplementedError
 
     def restricted(self, conditions: RowConditions) -> Source:
         """See `tqp.core.schema.TableSource.restricted`."""

@@ -12,8 +12,10 @@ import torch
 
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, Error
+from tqp.data.arrow_buffers import AnyArray
 from tqp.data.arrow_types import type_of_values
 from tqp.data.column import Column
+from tqp.data.encoding.chosen_rows import rows_of_chunks
 from tqp.data.encoding.columns import encode_column
 from tqp.data.sources.base import Source
 from tqp.data.sources.numpy_arrays import arrow_of_numpy
@@ -42,6 +44,8 @@ class PandasSource(Source):
     As in DuckDB, NaN is NULL, but not in a column that Arrow holds.
     """
 
+    reads_rows = True
+
     def __init__(self, name: str, frame: Any, device: torch.device) -> None:
         super().__init__(name, frame.columns, device)
         self.num_rows = len(frame)
@@ -63,6 +67,10 @@ class PandasSource(Source):
         column = encode_column(self.column_names[position], self._convert(position), self.device)
         self._arrow.pop(position, None)
         return column
+
+    def chunks_of_rows(self, position: int, rows: AnyArray) -> list[pa.Array] | None:
+        values = self._convert(position)
+        return rows_of_chunks(values.chunks if isinstance(values, pa.ChunkedArray) else [values], rows)
 
     def _convert(self, position: int) -> pa.Array | pa.ChunkedArray:
         """Kept, as finding a type may have made it; of two threads that convert a column at once, both make the same."""

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
@@ -17,10 +18,13 @@ import torch
 from tqp.core.datatypes import DataType
 from tqp.core.memory_budget import reserve
 from tqp.core.schema import ColumnFacts, RowConditions
+from tqp.data.arrow_buffers import AnyArray
 from tqp.data.arrow_types import field_type
 from tqp.data.column import Column
+from tqp.data.encoding.chosen_rows import can_be_taken, rows_of_chunks
 from tqp.data.encoding.columns import encode_chunks, plain, reporting
 from tqp.data.encoding.integers import IntegerPieces, expected_bounds
+from tqp.data.encoding.string_views import take_rows
 from tqp.data.encoding.strings import narrow_codes
 from tqp.data.sharing import processors, share
 from tqp.data.sources.base import Source
@@ -184,6 +188,8 @@ class ParquetSource(Source):
     Rows and types come from the metadata; a column is read when first touched.
     """
 
+    reads_rows = True
+
     def __init__(
         self, name: str, files: FileSet, device: torch.device, parts: Sequence[_ParquetFile] | None = None
     ) -> None:
@@ -212,8 +218,8 @@ class ParquetSource(Source):
         self.files: FileSet = files
 
     def can_be_restricted(self, names: Iterable[str]) -> bool:
-        """Whether there are several row groups, and columns that have not been read yet."""
-        return self._num_groups > 1 and not all(map(self.is_encoded, names))
+        """Whether there are several row groups, or many rows, and columns that have not been read yet."""
+        return (self._num_groups > 1 and not all(map(self.is_encoded, names))) or self.can_choose_rows(names)
 
     def restricted(self, conditions: RowConditions) -> ParquetSource:
         """The table itself, or without row groups whose statistics rule out what is asked, if that leaves at most half the rows.
@@ -289,11 +295,34 @@ class ParquetSource(Source):
         parts = self._parts(position)
         if data_type.is_integer_like:
             return self._integers(name, position, data_type, parts).to(self.device)
-        as_codes = data_type.is_string and self._is_dictionary_encoded(position)
-        way = Way.DICTIONARY if as_codes else Way.TYPED
+        way = self._way_of_text(position)
         with reporting(name):
             chunks = share(lambda part: list(map(narrow_codes, self._read(name, part, way))), parts)
         return encode_chunks(name, list(itertools.chain(*chunks)), data_type, self.device)
+
+    def chunks_of_rows(self, position: int, rows: AnyArray) -> list[pa.Array] | None:
+        name = self.column_names[position]
+        if position in self._partitions:
+            return rows_of_chunks(list(self._repeated(self._partitions[position])), rows)
+        if not can_be_taken(self._fields[position].type):
+            return None
+        way = self._way_of_text(position)
+
+        def chosen(part: _Part) -> list[pa.Array]:
+            found, first = [], part.first
+            for chunk in self._read(name, part, Way.STORED if part.is_stored_decimal else way):
+                start, stop = np.searchsorted(rows, (first, first + len(chunk)))
+                if start < stop:
+                    found.append(narrow_codes(take_rows(chunk, rows[start:stop] - first)))
+                first += len(chunk)
+            return found if way is Way.DICTIONARY or len(found) < 2 else [pa.concat_arrays(found)]
+
+        with reporting(name):
+            return list(itertools.chain(*share(chosen, self._parts(position))))
+
+    def _way_of_text(self, position: int) -> Way:
+        as_codes = self._type_at(position).is_string and self._is_dictionary_encoded(position)
+        return Way.DICTIONARY if as_codes else Way.TYPED
 
     def _integers(self, name: str, position: int, data_type: DataType, parts: Sequence[_Part]) -> Column:
         """A column of integers, decimals or times: each row group is narrowed while it is in the processor's cache."""
