@@ -8,6 +8,7 @@ from tqp.operators.groups.averages import AVERAGE_KERNELS
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.nested.functions import FUNCTION_KERNELS
 from tqp.operators.nested.lists import LIST_KERNELS
+from tqp.operators.nested.maps import MAP_KERNELS
 from tqp.operators.numbers.extremes import EXTREME_KERNELS
 from tqp.operators.numbers.integers import INTEGER_KERNELS
 from tqp.operators.numbers.math import MATH_KERNELS
@@ -50,6 +51,7 @@ _KERNELS: dict[str, Overload] = {
     **VECTOR_KERNELS,
     **LIST_KERNELS,
     **FUNCTION_KERNELS,
+    **MAP_KERNELS,
 }
 
 #: Every function that `resolve` knows.

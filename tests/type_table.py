@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from tqp.core.datatypes import INTEGER, DataType, TypeKind, list_of, struct
+from tqp.core.datatypes import INTEGER, VARCHAR, DataType, TypeKind, list_of, map_of, struct
 from tqp.data import arrow_types
 
 _ARROW_TYPES = (
@@ -26,9 +26,14 @@ _ARROW_TYPES = (
         pa.large_list_view(pa.int32()),
     ),
     pa.struct({"a": pa.int32()}),
+    pa.map_(pa.string(), pa.int32()),
 )
 #: Of the types that hold others, and need some.
-_NESTED_TYPES = {"INTEGER[]": list_of(INTEGER), "STRUCT(a INTEGER)": struct({"a": INTEGER})}
+_NESTED_TYPES = {
+    "INTEGER[]": list_of(INTEGER),
+    "STRUCT(a INTEGER)": struct({"a": INTEGER}),
+    "MAP(VARCHAR, INTEGER)": map_of(VARCHAR, INTEGER),
+}
 
 
 def type_rows(rows: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:

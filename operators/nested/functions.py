@@ -50,7 +50,7 @@ def _of_vector(lengths: Tensor, vector: Vector) -> Lists:
     return lists_of(lengths, vector.values, vector.validity)
 
 
-def _words(values: Values, validity: Tensor | None, element: DataType) -> list[Tensor]:
+def words_of(values: Values, validity: Tensor | None, element: DataType) -> list[Tensor]:
     """Integers that are equal where the values are."""
     if element.is_nested:
         values = order_key(values, element)
@@ -67,12 +67,13 @@ def _words(values: Values, validity: Tensor | None, element: DataType) -> list[T
 def _one_of_each(lists: Lists, element: DataType) -> tuple[Vector, Tensor, Tensor]:
     """All elements, the lengths of the lists, and which are the first of their value in a list; none that is NULL."""
     vector, lengths = flattened(lists)
-    words = _words(*vector, element)
+    words = words_of(*vector, element)
     chosen = distinct_pairs.one_of_each(list_rows(lengths), words, vector.validity)
     return vector, lengths, row_indices(chosen)
 
 
-def _counts(lengths: Tensor, kept: Tensor) -> Tensor:
+def element_counts(lengths: Tensor, kept: Tensor) -> Tensor:
+    """How many of the elements of each list are among those kept (int64, places among all elements)."""
     rows = torch.index_select(list_rows(lengths), 0, kept)
     return torch.zeros_like(lengths).index_add_(0, rows, torch.ones_like(rows))
 
@@ -80,13 +81,13 @@ def _counts(lengths: Tensor, kept: Tensor) -> Tensor:
 def list_distinct(lists: Lists, *, element: DataType) -> Lists:
     """The different values of each list, without NULL."""
     vector, lengths, kept = _one_of_each(lists, element)
-    return _of_vector(_counts(lengths, kept), take_vector(vector, kept))
+    return _of_vector(element_counts(lengths, kept), take_vector(vector, kept))
 
 
 def list_unique(lists: Lists, *, element: DataType) -> Tensor:
     """int64 [n]: how many different values each list has, without NULL."""
     _, lengths, kept = _one_of_each(lists, element)
-    return _counts(lengths, kept)
+    return element_counts(lengths, kept)
 
 
 def list_concat(*pairs: Pair) -> tuple[Lists, None]:
@@ -196,10 +197,16 @@ def quoted_texts(strings: Strings) -> Strings:
     return string_layout.replace_rows(strings, rows, join([quote, chosen, quote]))
 
 
-def list_texts(elements: Strings, rows: Tensor, lengths: Tensor) -> Strings:
-    """Lists as text, of the texts of their elements; `rows`: the list of each."""
+def list_texts(elements: Strings, rows: Tensor, lengths: Tensor, around: str) -> Strings:
+    """Lists as text, of the texts of their elements; `rows`: the list of each; `around`: the brackets."""
     inside = join_groups(elements, rows, lengths.shape[0], None, ", ")
-    return join([from_list([b"["], rows.device), inside, from_list([b"]"], rows.device)])
+    opened, closed = (from_list([bracket.encode()], rows.device) for bracket in around)
+    return join([opened, inside, closed])
+
+
+def entry_texts(keys: Strings, values: Strings) -> Strings:
+    """Entries of maps as text."""
+    return join([keys, from_list([b"="], keys.starts.device), values])
 
 
 def struct_texts(names: tuple[str, ...], *fields: Strings) -> Strings:

@@ -144,6 +144,7 @@ LIST_KERNELS: dict[str, Overload] = {
     ),
     "list_extract": lambda types, result: Kernel(list_extract, returns_validity=True, any_width=True),
     "list_length": lambda types, result: Kernel(list_length),
+    "cardinality": lambda types, result: Kernel(list_length),
     "list_slice": _resolve_slice,
     "order_key": _resolve_order_key,
 }

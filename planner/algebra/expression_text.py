@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, timedelta
+from typing import Any
 
-from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
+from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind, list_of
 from tqp.core.keywords import quoted
 from tqp.planner.algebra.element_expressions import ElementRef, OverElements
 from tqp.planner.algebra.expressions import (
@@ -204,6 +205,10 @@ def format_literal(literal: Literal) -> str:
 
 
 def _format_nested(value: tuple[Value, ...], data_type: DataType) -> str:
+    if data_type.kind is TypeKind.MAP:
+        entries: tuple[Any, ...] = value
+        lists = zip(zip(*entries, strict=True), map(list_of, data_type.element.children), strict=False)
+        return f"MAP({', '.join(format_literal(Literal(*each)) for each in lists)})"
     is_list = data_type.kind is TypeKind.LIST
     types = [data_type.element] * len(value) if is_list else data_type.children
     texts = [format_literal(Literal(*each)) for each in zip(value[:_MOST_ELEMENTS], types, strict=False)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tqp.core.datatypes import HUGEINT, TypeKind
+from tqp.core.datatypes import COMPOSED, HUGEINT, TypeKind
 from tqp.core.errors import BindError
 from tqp.planner.algebra.expressions import AggregateCall, Expression, Literal
 from tqp.planner.functions.declaration import aggregate, constant_number
@@ -129,6 +129,7 @@ AGGREGATE_FUNCTIONS = (
     aggregate("kurtosis", "DOUBLE -> DOUBLE", fewest_values=4, raises=_is_refused_of_infinity),
     aggregate("kurtosis_pop", "DOUBLE -> DOUBLE", fewest_values=2, raises=_is_refused_of_infinity),
     aggregate("entropy", "ANY -> DOUBLE", of_nothing=0.0),
+    aggregate("histogram", "ANY -> histogram"),
     # pairs of numbers
     aggregate("corr", _OF_PAIRS),
     aggregate("covar_pop", _OF_PAIRS),
@@ -141,7 +142,7 @@ AGGREGATE_FUNCTIONS = (
     aggregate(
         "median",
         "ANY -> middle",
-        unsupported=frozenset((TypeKind.BLOB, TypeKind.ARRAY, TypeKind.LIST, TypeKind.STRUCT)),
+        unsupported=frozenset((TypeKind.BLOB, *COMPOSED)),
     ),
     aggregate(
         "quantile_cont",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from tqp.core.datatypes import BIGINT
+from tqp.core.datatypes import BIGINT, TypeKind
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.functions.declaration import NullRule, scalar
@@ -14,6 +15,34 @@ from tqp.planner.functions.ranges import Range, Ranges
 
 def _packed(call: Call, *values: Any) -> Any:
     return values
+
+
+def _map(call: Call, keys: Any, values: Any) -> Any:
+    """The entries of a map; which keys are equal is left to the kernel, where that is not plain."""
+    if call.data_type.element.children[0].kind in _ORDERED_OTHERWISE or keys is None or values is None:
+        return NotImplemented
+    if len(keys) != len(values) or None in keys or len(set(keys)) < len(keys):
+        return NotImplemented
+    return tuple(zip(keys, values, strict=True))
+
+
+def _entries(call: Call, value: Any) -> Any:
+    return value
+
+
+def _parts(place: int, call: Call, value: Any) -> Any:
+    return None if value is None else tuple(entry[place] for entry in value)
+
+
+#: Types of which values that differ may be equal, or hold such.
+_ORDERED_OTHERWISE = (
+    TypeKind.FLOAT,
+    TypeKind.DOUBLE,
+    TypeKind.INTERVAL,
+    TypeKind.LIST,
+    TypeKind.STRUCT,
+    TypeKind.MAP,
+)
 
 
 def _length(call: Call, ranges: Ranges) -> Range:
@@ -65,11 +94,18 @@ NESTED = (
     scalar("range", *_RANGES),
     scalar("generate_series", *_RANGES),
     scalar("string_split str_split string_to_array split", "VARCHAR VARCHAR -> VARCHAR[]"),
+    scalar("map", is_call=True, raises=True, fold=_map),
+    scalar("map_from_entries", is_call=True, raises=True),
+    scalar("map_keys", is_call=True, fold=partial(_parts, 0)),
+    scalar("map_values", is_call=True, fold=partial(_parts, 1)),
+    scalar("map_entries", is_call=True, fold=_entries),
+    scalar("map_concat", is_call=True, null=NullRule.ALL),
+    scalar("cardinality", is_call=True, range=_length),
 )
 
 #: Aggregates that have a function of their own over lists.
 LIST_AGGREGATES = """
-    sum avg min max count product stddev_pop stddev_samp var_pop var_samp median bool_and bool_or any_value
+    sum avg min max count product stddev_pop stddev_samp var_pop var_samp median bool_and bool_or any_value histogram
 """.split()
 
 #: Calls over the elements of lists, which the binder makes of other expressions; by what it makes, how SQL writes them.
@@ -85,6 +121,7 @@ ELEMENT_FUNCTIONS: Mapping[str, str] = {
 
 #: Calls that the binder makes of the functions above.
 LIST_FORMS = """
+    map_extract map_extract_value element_at map_contains map_contains_value map_contains_entry
     list_append array_append array_push_back list_prepend array_prepend array_push_front list_reverse array_reverse
     array_pop_back array_pop_front
 """.split()

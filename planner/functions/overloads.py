@@ -19,11 +19,13 @@ from tqp.core.datatypes import (
     INTEGER,
     MAX_DECIMAL_PRECISION,
     NULL,
+    UBIGINT,
     VARCHAR,
     DataType,
     TypeKind,
     decimal,
     list_of,
+    map_of,
 )
 from tqp.core.errors import UnsupportedError
 from tqp.planner.algebra.expressions import Expression, Literal
@@ -301,6 +303,7 @@ _RESULT_RULES: dict[str, _Rule] = {
     "element": _element,
     "flat": _flat,
     "list": lambda types, _: (types, list_of(types[0])),
+    "histogram": lambda types, _: (types, map_of(types[0], UBIGINT)),
     "sum": _sum,
     "product": _product,
     "remainder": _remainder,

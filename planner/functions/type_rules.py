@@ -21,7 +21,6 @@ from tqp.core.datatypes import (
     DataType,
     TypeKind,
     decimal,
-    list_of,
     struct,
 )
 from tqp.core.errors import BindError
@@ -246,9 +245,9 @@ def _common_nested(
 
     `common` is the type of two elements or fields.
     """
-    if left.kind is TypeKind.LIST:
+    if left.has_elements:
         element = common(left.element, right.element)
-        return None if element is None else list_of(element)
+        return None if element is None else replace(left, children=(element,))
     if left.kind is not TypeKind.STRUCT:
         return None
     if left.is_tuple or right.is_tuple:
@@ -352,6 +351,7 @@ _FORCED_ORDER = (
     TypeKind.ARRAY,
     TypeKind.STRUCT,
     TypeKind.LIST,
+    TypeKind.MAP,
 )
 
 
@@ -394,6 +394,8 @@ def can_cast(source: DataType, target: DataType) -> bool:
         if target.kind is TypeKind.TIMESTAMP_S:
             return source.kind not in (TypeKind.TIME, TypeKind.TIMESTAMP_NS)
         return source.kind is not TypeKind.TIME
+    if source.kind is TypeKind.STRUCT and target.kind is TypeKind.MAP:
+        return not source.is_tuple
     return source.is_nested and source.kind is target.kind  # element by element, field by field
 
 

@@ -12,17 +12,16 @@ _KINDS = {
     "try": "TRY",
     **dict.fromkeys(("random", "setseed", "uuid", "gen_random_uuid"), "randomness"),
     "fill": "a window function",
-    "map": "a nested value",
 }
 _PREFIXES = ("pg_", "has_", "enum_", "icu_", "collate_", "st_", "inet_", "current_")
 _NAMES = frozenset(
     """
 ago alias approx_top_k assert_true binom bit_position bitstring bitstring_agg
-bitstring_byte_comparable can_cast_implicitly cardinality cast_to_type col_description combine
+bitstring_byte_comparable can_cast_implicitly cast_to_type col_description combine
 combine_aggr constant_or_null create_sort_key currval days_in_month decimal_average decimal_division
-decode element_at equi_width_bins error fdiv finalize format format_pg_type format_type from_json
+decode equi_width_bins error fdiv finalize format format_pg_type format_type from_json
 from_json_strict generate_subscripts get_bit get_block_size get_current_time get_type
-grade_up hash histogram histogram_exact hive_partition_component in_search_path index_key invoke
+grade_up hash histogram_exact hive_partition_component in_search_path index_key invoke
 is_histogram_other_bin left_grapheme lttb make_type md5_number md5_number_lower md5_number_upper
 nextval normalized_interval not_ilike_escape not_like_escape obj_description parse_duckdb_log_message
 parse_formatted_bytes parse_path path_join printf reduce regexp_extract_all regexp_split_to_array
@@ -46,6 +45,7 @@ _FORMS = {
     "arg_min_nulls_last": (3,),
     "arg_max_nulls_last": (3,),
     "regexp_extract": (4,),
+    "histogram": (2,),
 }
 
 

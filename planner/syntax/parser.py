@@ -56,6 +56,24 @@ def _parse_clock_word(parser: DuckDBParser) -> exp.Expr | None:
     return parser.expression(_CLOCK_WORDS[word.text.upper()]()).update_positions(word)
 
 
+def _parse_map(parser: DuckDBParser) -> exp.Expr | None:
+    """`MAP {key: value}` is `map([key], [value])`, as its name says in DuckDB; without braces the word is a name."""
+    word = parser._prev
+    if not parser._match(TokenType.L_BRACE):
+        parser._retreat(parser._index - 1)
+        return parser._parse_function_call(optional_parens=False)
+    keys, values = exp.Array(expressions=[]), exp.Array(expressions=[])
+    while parser._curr.token_type is not TokenType.R_BRACE:
+        for place, part in enumerate((keys, values)):
+            if place:
+                parser._match(TokenType.COLON)
+            part.append("expressions", parser._parse_disjunction())
+        if not parser._match(TokenType.COMMA):
+            break
+    parser._match(TokenType.R_BRACE)
+    return parser.expression(exp.Anonymous(this="map", expressions=[keys, values])).update_positions(word)
+
+
 def _parse_overlay(parser: DuckDBParser) -> exp.Expr:
     """`overlay(a PLACING b FROM 1 FOR 2)` is a call with words for commas."""
     name = parser._tokens[parser._index - 2]
@@ -115,6 +133,7 @@ class Parser(PivotParser):
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         **DuckDBParser.NO_PAREN_FUNCTION_PARSERS,
         **dict.fromkeys(_CLOCK_WORDS, _parse_clock_word),
+        "MAP": _parse_map,
     }
     PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = {
         **DuckDBParser.PLACEHOLDER_PARSERS,

@@ -204,7 +204,7 @@ def test_timestamp_out_of_range_names_the_column():
 @pytest.mark.parametrize(
     "arrow_type",
     [
-        pa.map_(pa.string(), pa.int32()),
+        pa.dense_union([pa.field("a", pa.int32())]),
         pa.struct([]),
         pa.list_(pa.list_(pa.float64(), 2)),
         pa.list_(pa.float64(), 2),
@@ -215,6 +215,14 @@ def test_timestamp_out_of_range_names_the_column():
 def test_unsupported_types_are_named(arrow_type):
     with pytest.raises(UnsupportedError, match='column "x"'):
         encode(pa.nulls(1, arrow_type))
+
+
+def test_a_map_keeps_its_entries_and_a_key_stands_in_it_once():
+    arrow_type = pa.map_(pa.string(), pa.int32())
+    column = encode(pa.array([[("a", 1)], None, [], [("a", 2), ("b", None)]], arrow_type).slice(1))
+    assert python_values(column) == [None, {}, {"a": 2, "b": None}]
+    with pytest.raises(ExecutionError, match="a key stands twice in a map"):
+        encode(pa.array([[("a", 1), ("a", 1)]], arrow_type))
 
 
 def test_null_inside_an_array_is_refused_but_not_under_a_null_array():

@@ -10,11 +10,12 @@ import pytest
 import torch
 
 from tqp.core.datatypes import INTEGER, VARCHAR, DataType, list_of, struct
+from tqp.core.errors import ExecutionError
 from tqp.data.column import column_of
 from tqp.data.encoding.columns import encode_column
 from tqp.data.nested import Lists, Values, take
 from tqp.data.results.to_python import python_values
-from tqp.operators.nested import functions, layout, lists
+from tqp.operators.nested import functions, layout, lists, maps
 from tqp.operators.nested.order_keys import order_key
 from tqp.operators.strings import layout as string_layout
 
@@ -152,3 +153,54 @@ def test_ranges() -> None:
             list(range(a, b + (step > 0) - (step < 0) if includes_end else b, step)) for a, b, step in cases
         ]
         assert _python(list_of(INTEGER), made, len(cases)) == expected
+
+
+def _lists_of(items: list[Any], element: DataType) -> Lists:
+    values = _values(items, _ARROW[list_of(element)])
+    assert isinstance(values, Lists)
+    return values
+
+
+@pytest.mark.parametrize("key_type", [INTEGER, VARCHAR, list_of(INTEGER)])
+def test_maps_of_lists_and_of_maps_against_dicts(key_type: DataType) -> None:
+    random = Random(11)
+
+    def random_keys() -> list[Any]:
+        keys = [_random(random, key_type) for _ in range(random.randrange(6))]
+        return list({repr(key): key for key in keys}.values())
+
+    def random_values(keys: list[list[Any]]) -> list[list[Any]]:
+        return [[_random(random, INTEGER, 1) for _ in each] for each in keys]
+
+    def parts(made: Lists) -> tuple[list[Any], list[Any]]:
+        found = (maps.map_part(made, place=place) for place in range(2))
+        types = (list_of(key_type), list_of(INTEGER))
+        keys, values = (_python(each, part, 40) for each, part in zip(types, found, strict=True))
+        return keys, values
+
+    made: list[tuple[Lists, torch.Tensor | None]] = []
+    expected: list[dict[str, tuple[Any, Any]]] = [{} for _ in range(40)]
+    for _ in range(3):
+        keys = [random_keys() for _ in range(40)]
+        values = random_values(keys)
+        one = maps.map_of_lists(_lists_of(keys, key_type), _lists_of(values, INTEGER), key_type=key_type)
+        assert parts(one) == (keys, values)
+        made.append((one, None))
+        for known, *row in zip(expected, keys, values, strict=True):
+            known |= {repr(key): (key, value) for key, value in zip(*row, strict=True)}
+    joined, validity = maps.map_concat(*made, key_type=key_type)
+    assert validity is None
+    entries = [list(known.values()) for known in expected]
+    assert parts(joined) == tuple([[entry[place] for entry in row] for row in entries] for place in range(2))
+
+
+def test_keys_are_looked_at_in_the_rows_that_count() -> None:
+    keys, values = _lists_of([[1, 1], [2]], INTEGER), _lists_of([[10, 20], [30]], INTEGER)
+    with pytest.raises(ExecutionError, match="twice"):
+        maps.map_of_lists(keys, values, key_type=INTEGER)
+    made = maps.map_of_lists(keys, values, torch.tensor([False, True]), key_type=INTEGER)
+    assert made.lengths.tolist() == [0, 1]
+    with pytest.raises(ExecutionError, match="different lengths"):
+        maps.map_of_lists(keys, keys._replace(lengths=keys.lengths - 1), key_type=INTEGER)
+    with pytest.raises(ExecutionError, match="NULL"):
+        maps.map_of_lists(_lists_of([[None]], INTEGER), _lists_of([[1]], INTEGER), key_type=INTEGER)

@@ -20,6 +20,7 @@ from tqp.core.datatypes import (
 )
 from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal
 from tqp.planner.binder.expressions.lambdas import ELEMENT_FORMS
+from tqp.planner.binder.expressions.maps import MAP_FORMS
 from tqp.planner.binder.expressions.nested import NESTED_FORMS
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.overloads import (
@@ -44,6 +45,7 @@ BOUND_BY_HAND = {
     *functions.SPECIAL_FORMS,
     *("coalesce", "ifnull", "greatest", "least", "concat", "concat_ws", "array_value", "enum_code"),
     *NESTED_FORMS,
+    *MAP_FORMS,
     *ELEMENT_FORMS,
     *("list_cat", "array_concat", "array_cat"),
 }

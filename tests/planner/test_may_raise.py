@@ -4,6 +4,7 @@ import pytest
 
 from tqp.core.datatypes import (
     BIGINT,
+    COMPOSED,
     DATE,
     DOUBLE,
     INTEGER,
@@ -26,7 +27,7 @@ from tqp.planner.functions.registry import aggregate_overloads, scalar_names, sc
 from tqp.planner.functions.type_rules import ANY_ARRAY, ANY_DECIMAL, ANY_LIST
 
 _DECIMAL = decimal(38, 3)
-_OTHERS = (TypeKind.NULL, TypeKind.DECIMAL, TypeKind.ARRAY, TypeKind.LIST, TypeKind.STRUCT)
+_OTHERS = (TypeKind.NULL, TypeKind.DECIMAL, *COMPOSED)
 _SIMPLE = [kind for kind in TypeKind if kind not in _OTHERS]
 _TYPES = [*map(DataType, _SIMPLE), decimal(4, 2), _DECIMAL]
 

@@ -107,7 +107,7 @@ def _storage(column: Column) -> list[Any]:
     if column.data_type.is_string:
         texts: list[Any] = string_array(column, validity).to_pylist()
         return texts
-    if column.data_type.kind in (TypeKind.LIST, TypeKind.STRUCT):
+    if column.data_type.is_nested:
         raise TooLongError("nested values are not interpreted")
     if column.values is None or column.data_type.kind is TypeKind.NULL:
         return [None] * column.num_rows

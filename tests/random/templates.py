@@ -66,7 +66,7 @@ TAKES_ONE_VALUE = re.compile(
     r"\b(any_value|arbitrary|first|last|mode|arg_?\w*|\w+_by|\w+_agg|group_concat|listagg)\("
 )
 _LEFT_OUT = frozenset(
-    "count_star list approx_count_distinct approx_quantile sum_no_overflow arg_min_nulls_last arg_max_nulls_last mad".split()
+    "count_star list histogram approx_count_distinct approx_quantile sum_no_overflow arg_min_nulls_last arg_max_nulls_last mad".split()
 )
 #: Aggregates whose last digits come of the order of rows; of one, or of two arguments.
 INEXACT_AGGREGATES = frozenset(
@@ -96,6 +96,12 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         *("({str} || {str})", "({str} || {any})", "CAST({any} AS VARCHAR)", "concat({any}, {any})", "typeof({any})"),
         *("concat_ws({constant_text}, {any}, {str}, {any})", "concat(NULL, {str})", "CAST({str} AS VARCHAR)"),
         *("TRY_CAST({str} AS {enum_type})", "TRY_CAST({any} AS {enum_type})"),
+        *(
+            "CAST(MAP {'a': {any}, 'b': NULL} AS VARCHAR)",
+            "typeof(MAP {1: [{any}]})",
+            "CAST(list_transform(list_distinct([{any}]), lambda k: MAP {k: k}) AS VARCHAR)",
+            "CAST(CAST(MAP {'1': {any}, '02': {any}} AS MAP(INTEGER, VARCHAR)) AS VARCHAR)",
+        ),
     ),
     "blob": ("CAST({str} AS BLOB)", "TRY_CAST({str} AS BLOB)", "({blob} || {blob})"),
     "date": (
@@ -120,7 +126,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 #: Any family can look like this; {same} is an expression of the same family.
-_NESTED = (TypeKind.LIST, TypeKind.STRUCT)
+_NESTED = (TypeKind.LIST, TypeKind.STRUCT, TypeKind.MAP)
 
 GENERAL = (
     *("CASE WHEN {bool} THEN {same} END", "CASE WHEN {bool} THEN {same} ELSE {same} END"),
@@ -146,6 +152,17 @@ GENERAL = (
         "[[{same}], [{same}, {same}]][2][{small}]",
     ),
     "list_transform([{same}, {same}], lambda e, place: {'e': e, 'p': place})[{small}].e",
+    *(
+        "MAP {1: {same}, 2: {same}, -1: {same}}[{small}]",
+        "map(['a', 'b'], [{same}, {same}])[{constant_text}]",
+    ),
+    "list_transform(list_sort(list_distinct([{same}, {same}])), lambda k: MAP {k: k})[1][{same}]",
+    *(
+        "map_concat(MAP {1: {same}, 2: {same}}, MAP {2: {same}, 0: {same}})[{small}]",
+        "map_values(MAP {'k': {same}, 'l': {same}})[{small}]",
+        "map_extract(map_from_entries([('p', {same}), ('q', {same})]), 'q')[1]",
+        "(MAP {'k': {same}, 'l': {same}}).l",
+    ),
     *("list_reverse([{same}, {same}])[1:2][{small}]", "flatten([[{same}], NULL, [{same}]])[{small}]"),
     *("list_min([{same}, {same}])", "list_max([{same}, {same}])"),
 )
@@ -200,6 +217,13 @@ PREDICATES = (
         "([{x}] IS {not}DISTINCT FROM [{x}])",
         "({x} {order} {quantifier} ([{x}, {x}]))",
     ),
+    *(
+        "(MAP {1: {x}, 2: {x}} {compare} MAP {1: {x}, 2: {x}})",
+        "(MAP {'a': {x}} IS {not}DISTINCT FROM MAP {'a': {x}})",
+        "map_contains_value(MAP {1: {x}, 2: {x}}, {x})",
+        "map_contains_entry(MAP {1: {x}}, {small}, {x})",
+        "map_contains(list_transform(list_sort(list_distinct([{x}, {x}])), lambda k: MAP {k: 1})[1], {x})",
+    ),
     *("(list_position([{x}, {x}], {x}) = {small})", "(len(list_distinct([{x}, {x}])) = {small})"),
     *("({x} {order} {quantifier} ({x_rows}))", "({str} {compare} {any})", "({any} {compare} {any})"),
 )
@@ -253,6 +277,11 @@ def _function_templates() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[s
             family = "str" if main == "string_agg" else _result_family(overload)
             distinct = "" if main in _OF_ONE_VALUE or others else "{distinct}"
             aggregates[family].append(f"{name}({distinct}{', '.join((first, *others))})")
+    aggregates["int"] += [
+        "cardinality(histogram({any}))",
+        "list_sum(map_values(histogram({distinct}{any})))",
+        "histogram({int})[{small}]",
+    ]
     aggregates["int"] += ["len(list({any}))", "list_unique(list({any}))", "list_sum(list({int}))"]
     aggregates["int"] += ["count(*)", "count_if({bool})", "count(DISTINCT {any})"]
     return {key: tuple(value) for key, value in scalars.items()}, {

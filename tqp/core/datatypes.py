@@ -47,6 +47,11 @@ class TypeKind(Enum):
     ENUM = "ENUM"
     LIST = "LIST"
     STRUCT = "STRUCT"
+    MAP = "MAP"
+
+
+#: Of types whose values hold others.
+COMPOSED = (TypeKind.ARRAY, TypeKind.LIST, TypeKind.STRUCT, TypeKind.MAP)
 
 
 class Categories(tuple[str, ...]):
@@ -84,7 +89,7 @@ class DataType:
     """A logical type. `precision`/`scale` belong to DECIMAL, `size` (and FLOAT elements) to ARRAY, `categories` to ENUM.
 
     `children`: the type of the elements of a LIST, those of the fields of a STRUCT, whose names are `names` ("" of all
-    fields of one that has none).
+    fields of one that has none); of a MAP, which is a list of its entries, a STRUCT of `key` and `value`.
 
     >>> str(DataType(TypeKind.DECIMAL, precision=15, scale=2))
     'DECIMAL(15,2)'
@@ -128,6 +133,8 @@ class DataType:
             return f"ENUM({', '.join(texts)})"
         if self.kind is TypeKind.LIST and self.children:
             return f"{_inner_name(self.element)}[]"
+        if self.kind is TypeKind.MAP and self.children:
+            return f"MAP({', '.join(map(_inner_name, self.element.children))})"
         if self.kind is TypeKind.STRUCT and self.children:
             types = map(_inner_name, self.children)
             if self.is_tuple:
@@ -163,8 +170,13 @@ class DataType:
 
     @property
     def is_nested(self) -> bool:
-        """True for what holds values of other types: LIST and STRUCT."""
+        """True for what holds values of other types: LIST, STRUCT and MAP."""
         return bool(self.children)
+
+    @property
+    def has_elements(self) -> bool:
+        """True for what is stored as lists: LIST, and MAP with its entries."""
+        return self.kind in (TypeKind.LIST, TypeKind.MAP)
 
     @property
     def is_tuple(self) -> bool:
@@ -173,7 +185,7 @@ class DataType:
 
     @property
     def element(self) -> DataType:
-        """The type of the elements of a LIST."""
+        """The type of the elements of a LIST, and of the entries of a MAP."""
         return self.children[0]
 
     @property
@@ -295,6 +307,11 @@ def list_of(element: DataType) -> DataType:
 def struct(fields: Mapping[str, DataType]) -> DataType:
     """STRUCT(name type, ...), of one field at least."""
     return DataType(TypeKind.STRUCT, children=tuple(fields.values()), names=tuple(fields))
+
+
+def map_of(key: DataType, value: DataType) -> DataType:
+    """MAP(key, value)"""
+    return DataType(TypeKind.MAP, children=(struct({"key": key, "value": value}),))
 
 
 def row_of(types: Iterable[DataType]) -> DataType:

@@ -101,6 +101,9 @@ def data_type_of(arrow_type: pa.DataType, column: str) -> DataType:
         )
     if any(is_list(arrow_type) for is_list in LIST_TYPES):
         return datatypes.list_of(field_type(arrow_type.value_field, column))
+    if pa.types.is_map(arrow_type):
+        parts = (field_type(each, column) for each in (arrow_type.key_field, arrow_type.item_field))
+        return datatypes.map_of(*parts)
     if pa.types.is_struct(arrow_type) and arrow_type.num_fields:
         return _struct_type(arrow_type, column)
     raise UnsupportedError(
@@ -153,6 +156,9 @@ def arrow_type_of(data_type: DataType) -> pa.DataType:
         return pa.list_(pa.float32(), data_type.size)
     if data_type.kind is TypeKind.LIST:
         return pa.list_(pa.field("l", arrow_type_of(data_type.element)))
+    if data_type.kind is TypeKind.MAP:
+        key, value = map(arrow_type_of, data_type.element.children)
+        return pa.map_(pa.int32() if key == pa.null() else key, value)  # Arrow has no keys without a type
     if data_type.kind is TypeKind.STRUCT:
         names = field_names(data_type)
         return pa.struct(

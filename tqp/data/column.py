@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType
 from tqp.core.schema import NO_ESTIMATES, NO_FACTS, ColumnEstimates, ColumnFacts
-from tqp.data.nested import Lists, Nested, Values, count_of, cut, flattened, mapped, tensors_in
+from tqp.data.nested import Lists, Nested, Structs, Values, count_of, cut, flattened, mapped, tensors_in
 from tqp.data.strings import Strings
 
 
@@ -22,7 +22,7 @@ class Column:
     int64 [n, 2] (high, low; see `tqp.operators.numbers.wide`) when 64 bits do not; FLOAT float32 [n]; DOUBLE float64 [n];
     INTERVAL int64 [n, 3] (months, days, microseconds); ARRAY float32 [n, size]; NULL int8 [n];
     VARCHAR and BLOB: codes int8/16/32/64 [n] into `pool`, or None, meaning that row i is entry i of the pool;
-    LIST and STRUCT: None, their values are in `nested`.
+    LIST, STRUCT and MAP: None, their values are in `nested`.
     """
 
     KEPT: ClassVar[str] = "values"
@@ -84,11 +84,22 @@ def column_of(data_type: DataType, num_rows: int, values: Values, validity: Tens
 
 
 def elements_in_order(column: Column) -> tuple[Column, Tensor]:
-    """The elements of a LIST column, one list after the other, as a column of their own, and how many each row has."""
+    """The elements of a LIST or MAP column, one list after the other, as a column of their own, and how many each row has."""
     lists = column.nested
     assert isinstance(lists, Lists)
     elements, lengths = flattened(lists, column.validity)
     return column_of(column.data_type.element, count_of(elements.values), *elements), lengths.cpu()
+
+
+def entries_in_order(column: Column) -> tuple[Column, Column, Tensor]:
+    """As `elements_in_order`, of a MAP column: its keys and its values."""
+    entries, lengths = elements_in_order(column)
+    assert isinstance(entries.nested, Structs)
+    keys, values = (
+        column_of(each, entries.num_rows, *field)
+        for each, field in zip(entries.data_type.children, entries.nested.fields, strict=True)
+    )
+    return keys, values, lengths
 
 
 @dataclass(frozen=True, slots=True)

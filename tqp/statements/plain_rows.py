@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.datatypes import COMPOSED, DataType, TypeKind
 from tqp.core.definitions import quoted
 from tqp.data.sources.make_source import make_source
 from tqp.data.sources.stored_tables import StoredTable
@@ -84,4 +84,4 @@ def _says_all(source: str, data_type: DataType) -> bool:
 
 
 def _is_composed(data_type: DataType) -> bool:
-    return data_type.is_nested or data_type.kind is TypeKind.ARRAY
+    return data_type.kind in COMPOSED

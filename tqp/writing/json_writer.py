@@ -68,10 +68,20 @@ def _values(column: Column) -> pa.LargeStringArray:
 
 
 def _nested(value: Any) -> str | None:
-    """A list or struct; numbers and texts in it as they are, everything else as text."""
-    return (
-        None if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
-    )
+    """A list, struct or map; numbers and texts in it as they are, everything else as text."""
+    if value is None:
+        return None
+    return json.dumps(_with_text_keys(value), ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def _with_text_keys(value: Any) -> Any:
+    """The value with keys of maps that JSON takes: dates and decimals as text."""
+    if isinstance(value, dict):
+        return {
+            key if isinstance(key, str | int | float) else str(key): _with_text_keys(each)
+            for key, each in value.items()
+        }
+    return [_with_text_keys(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _quoted(texts: pa.LargeStringArray) -> pa.LargeStringArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tqp.core.datatypes import BOOLEAN, VARCHAR, DataType, TypeKind
+from tqp.core.datatypes import BIGINT, BOOLEAN, VARCHAR, DataType, TypeKind, list_of
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError
 from tqp.planner.algebra.element_expressions import ElementRef, OverElements
 from tqp.planner.algebra.expressions import (
@@ -58,9 +58,38 @@ def cast_to(expression: Expression, target: DataType, span: Span | None, is_try:
         target.is_nested or expression.data_type.is_nested
     ):
         raise UnsupportedError(f"a cast of {expression.data_type} to {target} is not supported", span)
+    if expression.data_type.kind is TypeKind.STRUCT and target.kind is TypeKind.MAP:
+        return _map_of_fields(expression, target, span, is_try)
     if is_try and not can_cast(expression.data_type, target):
         return _null_after(expression, target)
     return folded(Cast(expression, target, is_try, span))
+
+
+def _map_of_fields(expression: Expression, target: DataType, span: Span | None, is_try: bool) -> Expression:
+    """A struct as a map: the names of its fields are the keys."""
+    source = expression.data_type
+    if source.is_tuple:
+        raise BindError(f"cannot cast {source} to {target}: its fields have no names", span)
+    key, value = target.element.children
+    names = tuple(Literal(name, VARCHAR) for name in source.names)
+    fields = tuple(
+        cast_to(
+            folded(Call("struct_extract", (expression, Literal(place, BIGINT)), each, span)),
+            value,
+            span,
+            is_try,
+        )
+        for place, each in enumerate(source.children, 1)
+    )
+    lists = (
+        folded(
+            Call("list_value", tuple(cast_to(name, key, span, is_try) for name in names), list_of(key), span)
+        ),
+        folded(Call("list_value", fields, list_of(value), span)),
+    )
+    made = folded(Call("map", lists, target, span))
+    is_null = folded(Call("is_null", (expression,), BOOLEAN, span))
+    return Case(((is_null, Literal(None, target)),), made, target)
 
 
 def _null_after(expression: Expression, target: DataType) -> Expression:

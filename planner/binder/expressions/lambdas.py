@@ -124,14 +124,19 @@ def _search(function: str, binder: ExpressionBinder, nodes: _Nodes, span: Span |
 
 
 def search(
-    function: str, binder: ExpressionBinder, value: Expression, wanted: Expression, span: Span | None
+    function: str,
+    binder: ExpressionBinder,
+    value: Expression,
+    wanted: Expression,
+    span: Span | None,
+    shown: str = "",
 ) -> Expression:
     """Whether a list holds a value, which is NULL for NULL; or the place of the first element that is equal to it.
 
     Where it asks whether, a text that is constant bends as one that is written, as in DuckDB.
     """
     result = BOOLEAN if function == "list_any" else INTEGER
-    shown = "list_contains()" if function == "list_any" else "list_position()"
+    shown = shown or ("list_contains()" if function == "list_any" else "list_position()")
     if value.data_type == NULL:
         return Literal(None, result)
     if value.data_type.kind is not TypeKind.LIST:
@@ -162,6 +167,9 @@ def _contains(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Exp
     value, wanted = (binder.bind_flexible(node) for node in nodes)
     if value.data_type.kind is TypeKind.LIST:
         return search("list_any", binder, value, wanted, span)
+    if value.data_type.kind is TypeKind.MAP:
+        keys = Call("map_keys", (value,), list_of(value.data_type.element.children[0]), span)
+        return search("list_any", binder, folded(keys), wanted, span, "contains()")
     return apply("contains", (value, wanted), span, "contains()")
 
 
@@ -182,7 +190,7 @@ def _aggregate_of(name: str, binder: ExpressionBinder, nodes: _Nodes, span: Span
     if not overloads or overloads[0].canonical not in functions.AGGREGATES:
         raise UnsupportedError(f"the aggregate {name}() of a list is not supported", span)
     if value.data_type == NULL:
-        value = Literal(None, list_of(NULL))
+        return value
     element = element_of(binder, value, "x")
     if value.data_type.element.kind in functions.AGGREGATES[overloads[0].canonical].unsupported:
         raise UnsupportedError(f"list_{name}() of {value.data_type} is not supported", span)

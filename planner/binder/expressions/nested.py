@@ -24,8 +24,9 @@ from tqp.planner.binder.expressions.coercion import (
     unify,
 )
 from tqp.planner.binder.expressions.lambdas import bind_comprehension
+from tqp.planner.binder.expressions.maps import extract_value
 from tqp.planner.binder.expressions.operators import apply
-from tqp.planner.functions.type_rules import bends, settle
+from tqp.planner.functions.type_rules import SourceLiteral, bends, settle
 from tqp.planner.parse import Span, head_span, span_of
 from tqp.planner.syntax.parser import OPEN_END
 
@@ -110,7 +111,10 @@ def bind_subscript(binder: ExpressionBinder, node: exp.Bracket) -> Expression:
     value = binder.bind_flexible(node.this)
     if isinstance(place, exp.Slice):
         return _slice(binder, value, place, span)
-    return extract(value, binder.bind_flexible(place), span, "[...]")
+    place = binder.bind_flexible(place)
+    if value.data_type.kind is TypeKind.MAP:
+        return extract_value(binder, value, place, span)
+    return extract(value, place, span, "[...]")
 
 
 def array_extract(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
@@ -188,6 +192,13 @@ def struct_extract(value: Expression, place: Expression, span: Span | None) -> E
     return field_of(value, place.value, span)
 
 
+def named_part(binder: ExpressionBinder, value: Expression, name: str, span: Span | None) -> Expression:
+    """value.name: the field of a struct, and of a map what stands under that key."""
+    if value.data_type.kind is TypeKind.MAP:
+        return extract_value(binder, value, SourceLiteral(name, VARCHAR), span)
+    return field_of(value, name, span)
+
+
 def field_of(value: Expression, name: str, span: Span | None) -> Expression:
     """value.name"""
     if _is_null(value):
@@ -227,7 +238,7 @@ def bind_dot(binder: ExpressionBinder, node: exp.Dot) -> Expression:
         return binder.bind_flexible(call)
     if isinstance(part, exp.Star):
         raise UnsupportedError("the fields of a struct as columns (.*) are not supported", span_of(node))
-    return field_of(binder.bind(base), part.name, head_span(part) or span_of(node))
+    return named_part(binder, binder.bind(base), part.name, head_span(part) or span_of(node))
 
 
 def _are_names(*nodes: exp.Expr) -> bool:

@@ -136,7 +136,7 @@ class ExpressionBinder:
         """The field of a struct, of a struct in it, and so on; None of None."""
         for name in names if value is not None else ():
             assert value is not None
-            value = nested.field_of(settle(value), name, span)
+            value = nested.named_part(self, settle(value), name, span)
         return value
 
     def _table_as_struct(self, name: str, span: Span | None) -> Expression:
@@ -411,7 +411,6 @@ _ARITHMETIC: dict[type, tuple[str, str]] = {
 _LIKES: dict[type, tuple[str, str]] = {exp.Like: ("~~", "LIKE"), exp.ILike: ("~~*", "ILIKE")}
 
 _FEATURES: dict[type, str] = {
-    exp.Map: "maps are not supported",
     exp.Lambda: "lambda functions are not supported",
     exp.Collate: "collations are not supported",
     exp.CurrentTime: "CURRENT_TIME, which has a time zone, is not supported; LOCALTIME has none",
@@ -422,7 +421,6 @@ _FEATURES: dict[type, str] = {
     exp.JSONExtractScalar: "JSON operators are not supported",
     exp.IgnoreNulls: "IGNORE NULLS is not supported",
     exp.Concat: "texts in a row are not supported; join them with ||",
-    exp.ToMap: "maps are not supported",
 }
 
 Handler = Callable[[ExpressionBinder, Any], Expression]  # each takes the class of node it stands under

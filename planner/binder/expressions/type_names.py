@@ -7,7 +7,16 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from tqp.core.datatypes import INTERVAL, MAX_DECIMAL_PRECISION, DataType, TypeKind, array, list_of, struct
+from tqp.core.datatypes import (
+    INTERVAL,
+    MAX_DECIMAL_PRECISION,
+    DataType,
+    TypeKind,
+    array,
+    list_of,
+    map_of,
+    struct,
+)
 from tqp.core.datatypes import decimal as decimal_type
 from tqp.core.datatypes import enum as enum_type
 from tqp.core.errors import BindError, UnsupportedError
@@ -57,6 +66,12 @@ def bind_type(node: exp.Expr, span: Span | None, user_types: UserTypes = lambda 
         return array(int(size))
     if kind is exp.DType.ARRAY and not node.args.get("values") and node.expressions:
         return list_of(bind_type(node.expressions[0], span, user_types))
+    if kind is exp.DType.MAP:
+        if len(node.expressions) != 2:
+            raise BindError(
+                "the type MAP takes the types of its keys and of its values: MAP(VARCHAR, INTEGER)", span
+            )
+        return map_of(*(bind_type(each, span, user_types) for each in node.expressions))
     if kind is exp.DType.STRUCT and node.expressions:
         return _struct(node, span, user_types)
     if kind is exp.DType.DECIMAL:

@@ -382,10 +382,11 @@ def _is_nested(target: exp.DataType) -> bool:
     """Is it a type with types in it that are more than one word and brackets?"""
     inside = target.expressions
     if target.this is not exp.DType.ARRAY or not inside:
-        return target.this is exp.DType.STRUCT
+        return target.this in (exp.DType.STRUCT, exp.DType.MAP)
     return bool(getattr(inside[0], "expressions", None)) and inside[0].this in (
         exp.DType.ARRAY,
         exp.DType.STRUCT,
+        exp.DType.MAP,
     )
 
 

@@ -1,4 +1,4 @@
-"""LIST and STRUCT columns: Arrow's offsets, and what they hold encoded as columns of their own."""
+"""LIST, MAP and STRUCT columns: Arrow's offsets, and what they hold encoded as columns of their own."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.errors import ExecutionError
 from tqp.data.arrow_buffers import AnyArray, tensor_of, validity_of, values_view
 from tqp.data.column import Column
 from tqp.data.encoding.integers import joined_validity
@@ -21,10 +22,10 @@ Encode = Callable[[Sequence[pa.Array], DataType], Column]
 
 
 def encode_nested(chunks: Sequence[pa.Array], data_type: DataType, encode: Encode) -> Column:
-    """A column on the CPU from list arrays of any kind, or from struct arrays."""
+    """A column on the CPU from list arrays of any kind, map arrays, or struct arrays."""
     num_rows = sum(len(chunk) for chunk in chunks)
     nested: Nested
-    if data_type.kind is TypeKind.LIST:
+    if data_type.has_elements:
         nested = _lists(chunks, data_type, encode)
     else:
         fields = (
@@ -48,10 +49,25 @@ def _lists(chunks: Sequence[pa.Array], data_type: DataType, encode: Encode) -> L
         valid = validity_of(chunk)
         parts.append(elements)
         starts.append(first + num_elements)
+        if data_type.kind is TypeKind.MAP:
+            _check_keys(sizes, elements, valid)
         lengths.append(sizes if valid is None else sizes * valid)
         num_elements += len(elements)
     elements = vector_of(encode(parts, data_type.element))
     return Lists(_joined(starts), _joined(lengths), elements)
+
+
+def _check_keys(sizes: AnyArray, entries: pa.StructArray, valid: AnyArray | None) -> None:
+    """Raises ExecutionError where a key stands twice in a map, which Arrow leaves to whom it concerns; of nested keys nobody looks."""
+    keys = entries.field(0)
+    if pa.types.is_nested(keys.type):
+        return
+    rows = np.repeat(np.arange(len(sizes)), sizes)
+    pairs = pa.table({"row": rows, "key": keys})
+    if valid is not None:
+        pairs = pairs.filter(pa.array(np.repeat(valid, sizes)))
+    if pairs.group_by(["row", "key"]).aggregate([]).num_rows < pairs.num_rows:
+        raise ExecutionError("a key stands twice in a map; the keys of a map are distinct")
 
 
 def _joined(parts: Sequence[AnyArray]) -> Tensor:

@@ -13,7 +13,7 @@ from rich.cells import cell_len, set_cell_size
 
 from tqp.core.datatypes import TICKS_PER_SECOND, TypeKind
 from tqp.core.text_numbers import format_bytes
-from tqp.data.column import Column, Table, column_of, elements_in_order
+from tqp.data.column import Column, Table, column_of, elements_in_order, entries_in_order
 from tqp.data.nested import Structs
 from tqp.data.results.to_python import python_values, split, storage_values, where_valid
 from tqp.data.results.value_text import (
@@ -60,6 +60,10 @@ def _nested_texts(column: Column) -> list[str]:
         keys = [quoted_text(name) for name in data_type.names]
         rows = (zip(keys, row, strict=True) for row in zip(*fields, strict=True))
         return ["{" + ", ".join(f"{key}: {text}" for key, text in row) + "}" for row in rows]
+    if data_type.kind is TypeKind.MAP:
+        of_keys, of_values, lengths = entries_in_order(column)
+        entries = list(map("{}={}".format, _inner_texts(of_keys), _inner_texts(of_values)))
+        return ["{" + ", ".join(texts) + "}" for texts in split(entries, lengths.tolist())]
     elements, lengths = elements_in_order(column)
     return [f"[{', '.join(texts)}]" for texts in split(_inner_texts(elements), lengths.tolist())]
 

@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.table import Table as DrawnTable
 from rich.text import Text
 
-from tqp.core.datatypes import BOOLEAN
-from tqp.data.column import Column, Table, column_of, elements_in_order
+from tqp.core.datatypes import BOOLEAN, TypeKind
+from tqp.data.column import Column, Table, column_of, elements_in_order, entries_in_order
 from tqp.data.nested import Structs
 from tqp.data.results.display import cell_texts
 from tqp.data.results.to_arrow import table_to_arrow
@@ -65,7 +65,8 @@ def _write_json(table: Table, out: TextIO) -> None:
 
 
 def _json_texts(column: Column) -> list[str]:
-    """Every value of a column in JSON: a LIST is an array, a STRUCT an object, an array where its fields have no names."""
+    """Every value of a column in JSON: a LIST is an array, a STRUCT an object, an array where its fields have no names,
+    a MAP an object of which the keys are texts."""
     data_type = column.data_type
     if column.nested is None:
         is_bare = data_type.is_numeric or data_type == BOOLEAN
@@ -82,6 +83,11 @@ def _json_texts(column: Column) -> list[str]:
         form = "[{}]" if data_type.is_tuple else "{{{}}}"
         rows = zip(*fields, strict=True)
         texts = [form.format(", ".join(map("".join, zip(keys, row, strict=True)))) for row in rows]
+    elif data_type.kind is TypeKind.MAP:
+        of_keys, of_values, lengths = entries_in_order(column)
+        names = (json.dumps(text, ensure_ascii=False) for text in cell_texts(of_keys))
+        entries = list(map("{}: {}".format, names, _json_texts(of_values)))
+        texts = [f"{{{', '.join(items)}}}" for items in split(entries, lengths.tolist())]
     else:
         elements, lengths = elements_in_order(column)
         texts = [f"[{', '.join(items)}]" for items in split(_json_texts(elements), lengths.tolist())]

@@ -62,17 +62,16 @@ def column_to_arrow(name: str, column: Column) -> pa.Array:
 
 
 def _nested(name: str, column: Column, validity: BoolArray | None) -> pa.Array:
-    """A LIST as a list array, whose elements are copied where they do not lie in row order; a STRUCT as a struct array."""
+    """A LIST or MAP as a list array, whose elements are copied where they do not lie in row order; a STRUCT as a struct array."""
     data_type = column.data_type
     arrow_type, bitmap = arrow_type_of(data_type), pack_bits(validity)
     if isinstance(column.nested, Structs):
-        children = [
-            column_to_arrow(name, column_of(each, column.num_rows, *field))
-            for each, field in zip(data_type.children, column.nested.fields, strict=True)
-        ]
-        return pa.StructArray.from_buffers(arrow_type, column.num_rows, [bitmap], children=children)
+        return _structs(name, column, arrow_type, bitmap)
     elements, lengths = elements_in_order(column)
-    child = column_to_arrow(name, elements)
+    if data_type.kind is TypeKind.MAP:  # no key is NULL, which who writes Parquet relies on
+        child = _structs(name, elements, pa.struct([arrow_type.key_field, arrow_type.item_field]), None)
+    else:
+        child = column_to_arrow(name, elements)
     if elements.num_rows > _MAX_ELEMENTS:
         raise ExecutionError(
             f'column "{name}": its lists hold more than 2^31 elements together, too many for Arrow'
@@ -80,6 +79,17 @@ def _nested(name: str, column: Column, validity: BoolArray | None) -> pa.Array:
     offsets = np.zeros(column.num_rows + 1, np.int32)
     np.cumsum(lengths.numpy(), out=offsets[1:])
     return pa.Array.from_buffers(arrow_type, column.num_rows, [bitmap, _buffer(offsets)], children=[child])
+
+
+def _structs(name: str, column: Column, arrow_type: pa.DataType, bitmap: pa.Buffer | None) -> pa.Array:
+    assert isinstance(column.nested, Structs)
+    children = [
+        column_to_arrow(name, column_of(each, column.num_rows, *field))
+        for each, field in zip(column.data_type.children, column.nested.fields, strict=True)
+    ]
+    if pa.types.is_null(children[0].type):  # keys of an empty map have a type all the same
+        children[0] = children[0].cast(arrow_type.field(0).type)
+    return pa.StructArray.from_buffers(arrow_type, column.num_rows, [bitmap], children=children)
 
 
 def _dictionary(column: Column, validity: BoolArray | None) -> pa.Array:

@@ -26,12 +26,12 @@ def column_to_pandas(name: str, column: Column) -> Any:
     validity = None if column.validity is None else column.validity.cpu().numpy()
     if validity is not None and validity.all():  # a column may have lost its NULLs on the way
         validity = None
-    if kind in (TypeKind.NULL, TypeKind.TIME, TypeKind.BLOB):
+    if kind in (TypeKind.NULL, TypeKind.TIME, TypeKind.BLOB, TypeKind.MAP):
         return pandas.Series(python_values(column), dtype=object)
     if kind is TypeKind.ARRAY:
         return _vectors(column, validity)
     if kind in (TypeKind.VARCHAR, TypeKind.ENUM) or column.data_type.is_nested:
-        return column_to_arrow(name, column).to_pandas()
+        return column_to_arrow(name, column).to_pandas(maps_as_pydicts="strict")
     assert column.values is not None
     if column.data_type.is_timestamp or kind in (TypeKind.DATE, TypeKind.INTERVAL):
         ticks, unit = _ticks(name, column)

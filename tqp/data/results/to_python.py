@@ -13,7 +13,7 @@ from torch import Tensor
 from tqp.core import time_limits
 from tqp.core.datatypes import TICKS_PER_SECOND, TypeKind
 from tqp.core.errors import ExecutionError
-from tqp.data.column import Column, column_of, elements_in_order
+from tqp.data.column import Column, column_of, elements_in_order, entries_in_order
 from tqp.data.nested import Structs
 from tqp.data.results.value_text import date_text, interval_text, time_text, timestamp_text
 from tqp.data.string_buffers import string_array
@@ -29,7 +29,8 @@ def python_values(column: Column) -> list[Any]:
     """One object per row; NULL is None. Exact: Decimal for DECIMAL, int of any size for integers.
 
     DATE is date, TIME time, timestamps datetime (to the microsecond; aware, in UTC, with time zone), INTERVAL timedelta
-    with 30 days a month, BLOB bytes, ARRAY a tuple of floats, LIST a list, STRUCT a dict by name (a tuple if its fields have none). Infinite dates and timestamps are the first and last ones that
+    with 30 days a month, BLOB bytes, ARRAY a tuple of floats, LIST a list, STRUCT a dict by name (a tuple if its fields have none), MAP a dict,
+    of two lists `key` and `value` where its keys are nested. Infinite dates and timestamps are the first and last ones that
     Python has, others beyond Python's range their text. Raises ExecutionError for an interval that timedelta cannot hold.
     """
     data_type = column.data_type
@@ -80,6 +81,12 @@ def _nested_values(column: Column) -> list[Any]:
             if data_type.is_tuple
             else [dict(zip(data_type.names, row, strict=True)) for row in rows]
         )
+    if data_type.kind is TypeKind.MAP:
+        *parts, lengths = entries_in_order(column)
+        rows = zip(*(split(python_values(part), lengths.tolist()) for part in parts), strict=True)
+        if parts[0].data_type.is_nested:  # no keys of a dict
+            return [{"key": keys, "value": values} for keys, values in rows]
+        return [dict(zip(keys, values, strict=True)) for keys, values in rows]
     elements, lengths = elements_in_order(column)
     return split(python_values(elements), lengths.tolist())
 

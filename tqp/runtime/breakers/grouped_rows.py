@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from tqp.data.nested import COMPOUND
+from tqp.data.nested import COMPOUND, Vector
 from tqp.data.strings import Strings
 from tqp.operators.groups import (
     aggregates,
@@ -25,6 +25,7 @@ from tqp.operators.groups.moments import Differences
 from tqp.operators.groups.ordered import OrderedGroups, extreme_rows, middle_rows, order_values
 from tqp.operators.nested.elements import lists_of_groups
 from tqp.operators.nested.layout import take_padded_values
+from tqp.operators.nested.maps import histograms
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows import selection as rows
 from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows
@@ -83,6 +84,8 @@ class GroupedRows:
         assert values is not None
         if kind == "list":
             return lists_of_groups(values, validity, self.ids, self.count, self._validity(reduction))
+        if kind == "histogram":
+            return histograms(self._frequencies(reduction), Vector(values, None), self.count)
         if kind == "entropy":
             return frequencies.entropy(self._frequencies(reduction), self.count)
         if kind == "string_agg":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tqp.core.datatypes import BIGINT, BOOLEAN, TypeKind
+from tqp.core.datatypes import BIGINT, BOOLEAN, COMPOSED, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.operators.groups import averages
 from tqp.operators.groups.distinct_sets import ValueRange
@@ -33,8 +33,6 @@ _INT64 = (-(2**63), 2**63 - 1)
 #: Reductions that can be made of the sets of values that groups have, and how many values may come at most.
 _OF_SETS = ("count", "sum", "sum_wide")
 _LARGEST_DOMAIN = 1 << 27
-#: Of what DISTINCT values are not told apart.
-_NOT_DISTINCT = (TypeKind.ARRAY, TypeKind.LIST, TypeKind.STRUCT)
 
 #: Makes the layout and values of a result from what its reductions came to.
 Finish = Callable[["ExpressionLowering", list[Node]], tuple[Layout, Node]]
@@ -141,7 +139,7 @@ class AggregateCalls:
         """The number of an accumulator; `reads`: what else there is to say of it, see `Reduction`."""
         if kind == "count" and not distinct and (value is None or value.validity is None):
             kind, value = "count_star", None
-        if distinct and value is not None and value.layout.data_type.kind in _NOT_DISTINCT:
+        if distinct and value is not None and value.layout.data_type.kind in COMPOSED:
             raise UnsupportedError(f"DISTINCT of {value.layout.data_type} values is not supported")
         summands = (
             range_of(value)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tqp.core.datatypes import BOOLEAN, DOUBLE, VARCHAR, DataType, TypeKind
+from tqp.core.datatypes import BOOLEAN, COMPOSED, DOUBLE, VARCHAR, DataType, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.operators.groups.moments import FORMULAS
 from tqp.planner.algebra.expressions import AggregateCall, Cast, Expression, Literal
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from tqp.runtime.lowering.aggregate_calls import AggregateCalls
     from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
 
-_NESTED = (TypeKind.ARRAY, TypeKind.LIST, TypeKind.STRUCT)
 _BOOLEANS = Layout(BOOLEAN, Form.NUMBER, torch.bool, False)
 
 
@@ -37,7 +36,7 @@ def _value(calls: AggregateCalls, expression: Expression) -> Value:
 def _comparable(calls: AggregateCalls, call: AggregateCall, place: int) -> Value:
     """An argument that is compared with those of other rows. Raises UnsupportedError for nested values."""
     data_type = call.arguments[place].data_type
-    if data_type.kind in _NESTED:
+    if data_type.kind in COMPOSED:
         raise UnsupportedError(f"{call.function}() of {data_type} values is not supported", call.span)
     return calls.lowering.comparable(_value(calls, call.arguments[place]))
 
@@ -91,7 +90,7 @@ def _choice(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pe
     ):
         key = call.order[0]  # no sort is needed for the first row
         extreme = "arg_max_nulls_last" if key.descending else "arg_min_nulls_last"
-        if key.expression.data_type.kind not in _NESTED:
+        if key.expression.data_type.kind not in COMPOSED:
             read = (*call.arguments, key.expression)
             return _choice(calls, replace(call, function=extreme, arguments=read, order=()), kept)
     arguments = [_value(calls, call.arguments[0])]
@@ -366,6 +365,17 @@ def _list(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pend
     return calls.optional(None if kept is None else counted, made, lambda _, nodes: (layout, nodes[0]))
 
 
+def _histogram(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
+    """A map of the values to how often each occurs; NULL where there is none."""
+    value = _comparable(calls, call, 0)
+    node, validity = as_elements(calls.lowering, value)
+    layout = element_layout(value.layout.data_type)
+    value = _with_validity(Value(layout, node, validity), _all_of(calls, kept, value.validity))
+    made = calls.reduce("histogram", value, call.distinct)
+    result = canonical_layout(call.data_type, False)
+    return calls.optional(value, made, lambda _, nodes: (result, nodes[0]))
+
+
 #: Aggregates that need all rows of a group, by name.
 COLLECTED_CALLS: dict[str, Callable[[AggregateCalls, AggregateCall, Node | None], Pending]] = {
     **dict.fromkeys(_NOT_NULL, _choice),
@@ -381,4 +391,5 @@ COLLECTED_CALLS: dict[str, Callable[[AggregateCalls, AggregateCall, Node | None]
     "mad": _deviation,
     "string_agg": _string_agg,
     "list": _list,
+    "histogram": _histogram,
 }

@@ -86,6 +86,7 @@ _CANONICAL: dict[TypeKind, tuple[Form, torch.dtype]] = {
     TypeKind.BLOB: (Form.STRINGS, torch.uint8),
     TypeKind.LIST: (Form.NESTED, torch.uint8),
     TypeKind.STRUCT: (Form.NESTED, torch.uint8),
+    TypeKind.MAP: (Form.NESTED, torch.uint8),
 }
 
 

@@ -19,6 +19,7 @@ from torch import Tensor
 from tqp.core.datatypes import BIGINT, VARCHAR, DataType, TypeKind
 from tqp.operators.nested import elements as element_kernels
 from tqp.operators.nested import functions as function_kernels
+from tqp.operators.nested import maps as map_kernels
 from tqp.operators.nested.lists import in_element_form, struct_extract
 from tqp.planner.algebra.element_expressions import OverElements
 from tqp.planner.algebra.expressions import AggregateCall, Cast, ColumnRef
@@ -29,7 +30,7 @@ from tqp.planner.physical.plan import GroupAlgorithm
 from tqp.runtime.breakers.grouped_rows import GroupedRows
 from tqp.runtime.breakers.reductions import Reduction
 from tqp.runtime.frame import MAX_ROWS, Frame, FrameColumn
-from tqp.runtime.lowering.graph_builder import Node
+from tqp.runtime.lowering.graph_builder import NamedKernel, Node
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, element_layout
 from tqp.runtime.lowering.pending import Pending
 from tqp.runtime.lowering.stream import Link, Space, Value
@@ -98,13 +99,15 @@ def lower_nested_cast(lowering: ExpressionLowering, cast: Cast, value: Value) ->
     source, target = value.layout.data_type, cast.data_type
     if value.is_constant:
         value = lowering.materialise(value)
-    if target.kind is TypeKind.LIST:
+    if target.has_elements:
         node = mapped(
             lowering,
             value,
             target.element,
             lambda elements: _cast(lowering, cast, elements.values, target.element),
         )
+        if target.kind is TypeKind.MAP:
+            return _checked_map(lowering, cast, node, value)
         return Value(canonical_layout(target, value.layout.nullable), node, value.validity)
     fields = []
     is_there = value.validity
@@ -120,14 +123,37 @@ def lower_nested_cast(lowering: ExpressionLowering, cast: Cast, value: Value) ->
     return Value(canonical_layout(target, value.layout.nullable), node, value.validity)
 
 
+def _checked_map(lowering: ExpressionLowering, cast: Cast, node: Node, value: Value) -> Value:
+    """Maps whose keys are cast: these may have become NULL or equal."""
+    build, key_type = lowering.stream.builder, cast.data_type.element.children[0]
+    if key_type == value.layout.data_type.element.children[0]:
+        return Value(canonical_layout(cast.data_type, value.layout.nullable), node, value.validity)
+    if cast.is_try:
+        valid = build.call(map_kernels.have_distinct_keys, node, value.validity, key_type)
+        valid = valid if value.validity is None else build.call(operator.and_, value.validity, valid)
+        return Value(canonical_layout(cast.data_type, True), node, valid)
+    kernel = NamedKernel(map_kernels.checked_maps, "checked_map", cast.span)
+    active = lowering.active(value.validity)
+    node = build.call(kernel, node, validity=active, key_type=key_type, name="map")
+    return Value(canonical_layout(cast.data_type, value.layout.nullable), node, value.validity)
+
+
 def lower_nested_text(lowering: ExpressionLowering, value: Value) -> Value:
-    """A list or struct as text: [a, 'b c '], {'a': 1, 'b': NULL}."""
+    """A list, struct or map as text: [a, 'b c '], {'a': 1, 'b': NULL}, {a=1}."""
     data_type, build = value.layout.data_type, lowering.stream.builder
     value = lowering.materialise(value)
-    if data_type.kind is TypeKind.LIST:
+    if data_type.has_elements:
+        is_map = data_type.kind is TypeKind.MAP
         with elements_of(lowering, value) as elements:
-            inside = _inner_text(lowering, elements.values)
-        node = build.call(function_kernels.list_texts, inside, elements.rows, elements.lengths, name="text")
+            inside = (_entry_text if is_map else _inner_text)(lowering, elements.values)
+        node = build.call(
+            function_kernels.list_texts,
+            inside,
+            elements.rows,
+            elements.lengths,
+            "{}" if is_map else "[]",
+            name="text",
+        )
     else:
         fields = (field_of(lowering, value, place) for place in range(len(data_type.children)))
         texts = [_inner_text(lowering, field) for field in fields]
@@ -147,6 +173,12 @@ def _inner_text(lowering: ExpressionLowering, value: Value) -> Node:
     return lowering.stream.builder.call(
         function_kernels.text_or_null, strings, text.validity, not is_plain, name="text"
     )
+
+
+def _entry_text(lowering: ExpressionLowering, entry: Value) -> Node:
+    """key=value"""
+    parts = (_inner_text(lowering, field_of(lowering, entry, place)) for place in range(2))
+    return lowering.stream.builder.call(function_kernels.entry_texts, *parts, name="text")
 
 
 def field_of(lowering: ExpressionLowering, struct: Value, place: int) -> Value:
