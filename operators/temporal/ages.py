@@ -36,7 +36,7 @@ def _age(later: Tensor, earlier: Tensor, data_type: DataType) -> Tensor:
 
 def _resolve_age(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
     data_type = argument_types[0]
-    if data_type.kind is not TypeKind.TIMESTAMP:
+    if data_type.kind not in (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_TZ):
         return None
 
     def age(later: Tensor, earlier: Tensor) -> tuple[Tensor, Tensor | None]:

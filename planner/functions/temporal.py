@@ -13,7 +13,6 @@ from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.patterns import parse_format
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.functions.declaration import (
-    ConstantCheck,
     Fold,
     Infix,
     NullRule,
@@ -244,21 +243,19 @@ def _check_format(arguments: Sequence[Expression]) -> None:
         parse_format(pattern)
 
 
-def _refuse(function: str, *kinds: TypeKind) -> ConstantCheck:
-    """Types of which DuckDB has it, and we do not."""
-
-    def check(arguments: Sequence[Expression]) -> None:
-        for each in arguments:
-            if each.data_type.kind in kinds:
-                raise UnsupportedError(f"{function}() of {each.data_type} is not supported")
-
-    return check
-
-
 def _check_zoned(arguments: Sequence[Expression]) -> None:
     """Of other types DuckDB makes instants of nanoseconds, or times of day with a zone."""
     if arguments[1].data_type.kind not in (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_TZ, TypeKind.VARCHAR):
         raise UnsupportedError(f"a time zone of {arguments[1].data_type} is not supported; cast to TIMESTAMP")
+
+
+def _check_bucket(arguments: Sequence[Expression]) -> None:
+    if (
+        arguments[2:]
+        and arguments[2].data_type.is_string
+        and arguments[1].data_type.kind is TypeKind.TIMESTAMP_TZ
+    ):
+        raise UnsupportedError("time_bucket() in a time zone is not supported; use AT TIME ZONE before it")
 
 
 def _no_text_alone(arguments: Sequence[Expression]) -> None:
@@ -289,6 +286,10 @@ _PART_LINES = (
     *(line for part in "hour minute second millisecond microsecond".split() for line in _part(part, "TIME")),
     *(*_part("epoch", "TIME", result="DOUBLE"), *_part("epoch_ms", "TIME")),
     *(f"julian: [julian] {each} -> DOUBLE" for each in _INSTANTS),
+    *(
+        f"{part}: [{part}] TIMESTAMP_TZ -> BIGINT"
+        for part in ("timezone", "timezone_hour", "timezone_minute")
+    ),
 )
 STRICT, STRICT_IF_FINITE, PROPAGATES = NullRule.STRICT, NullRule.STRICT_IF_FINITE, NullRule.PROPAGATES
 
@@ -341,13 +342,16 @@ TEMPORAL = (
         "TIMESTAMP TIMESTAMP -> INTERVAL",
         "TIMESTAMP_TZ TIMESTAMP_TZ -> INTERVAL",
         null=STRICT_IF_FINITE,
-        check=_refuse("age", TypeKind.TIMESTAMP_TZ),
     ),
     scalar(
         "time_bucket",
         *_of_each("INTERVAL {0} -> {0}", (*_INSTANTS, "TIME")),
+        *_of_each("INTERVAL {0} INTERVAL -> {0}", (*_INSTANTS, "TIME")),
+        *_of_each("INTERVAL {0} {0} -> {0}", (*_INSTANTS, "TIME")),
+        "INTERVAL TIMESTAMP_TZ VARCHAR -> TIMESTAMP_TZ",
+        check=_check_bucket,
+        null=PROPAGATES,
         raises=True,
-        check=_refuse("time_bucket", TypeKind.TIMESTAMP_TZ),
         work=Work.CALENDAR,
     ),
     scalar(

@@ -129,6 +129,7 @@ TEXT = (
         "regexp_extract",
         "VARCHAR VARCHAR -> VARCHAR",
         "VARCHAR VARCHAR INTEGER -> VARCHAR",
+        "VARCHAR VARCHAR INTEGER VARCHAR -> VARCHAR",
         raises=_varies,
         work=Work.SEARCH,
         check=_regular_expression("regexp_extract", options=3),

@@ -16,19 +16,19 @@ _KINDS = {
 _PREFIXES = ("pg_", "has_", "enum_", "icu_", "collate_", "st_", "inet_", "current_")
 _NAMES = frozenset(
     """
-ago alias approx_top_k assert_true binom bit_position bitstring bitstring_agg
+alias approx_top_k assert_true binom bit_position bitstring bitstring_agg
 bitstring_byte_comparable can_cast_implicitly cast_to_type col_description combine
-combine_aggr constant_or_null create_sort_key currval days_in_month decimal_average decimal_division
-decode equi_width_bins error fdiv finalize format format_pg_type format_type from_json
+combine_aggr constant_or_null create_sort_key currval decimal_average decimal_division
+decode equi_width_bins error finalize format format_pg_type format_type from_json
 from_json_strict generate_subscripts get_bit get_block_size get_current_time get_type
 grade_up hash histogram_exact hive_partition_component in_search_path index_key invoke
 is_histogram_other_bin left_grapheme lttb make_type md5_number md5_number_lower md5_number_upper
-nextval normalized_interval not_ilike_escape not_like_escape obj_description parse_duckdb_log_message
+nextval normalized_interval obj_description parse_duckdb_log_message
 parse_formatted_bytes parse_path path_join printf reduce regexp_extract_all regexp_split_to_array
 regexp_split_to_table remap_struct replace_type reservoir_quantile right_grapheme round_even
-roundbankers row_to_json session_user set_bit setval shobj_description sleep_ms stats str_split_regex
-string_split_regex substring_grapheme switch timetz_byte_comparable timezone_hour
-timezone_minute to_aggregate_state to_json txid_current unpivot_list user uuid_extract_timestamp
+roundbankers row_to_json set_bit setval shobj_description sleep_ms stats str_split_regex
+string_split_regex substring_grapheme switch timetz_byte_comparable
+to_aggregate_state to_json txid_current unpivot_list uuid_extract_timestamp
 uuid_extract_version uuidv4 uuidv7 vector_type version vertex_extract write_log
 """.split()
 )
@@ -37,14 +37,12 @@ uuid_extract_version uuidv4 uuidv7 vector_type version vertex_extract write_log
 #: Forms that DuckDB has beside those of the table: how many arguments they take.
 _FORMS = {
     "make_timestamptz": (6, 7),
-    "time_bucket": (3,),
     "max": (2,),
     "min": (2,),
     "arg_min": (3,),
     "arg_max": (3,),
     "arg_min_nulls_last": (3,),
     "arg_max_nulls_last": (3,),
-    "regexp_extract": (4,),
     "histogram": (2,),
 }
 

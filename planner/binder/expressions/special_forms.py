@@ -28,6 +28,7 @@ from tqp.planner.binder.expressions.lambdas import ELEMENT_FORMS
 from tqp.planner.binder.expressions.maps import MAP_FORMS
 from tqp.planner.binder.expressions.nested import NESTED_FORMS, joined
 from tqp.planner.binder.expressions.operators import apply, bind_negation, bind_operator
+from tqp.planner.binder.expressions.short_forms import SHORT_FORMS
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.type_rules import SourceLiteral, settle
 from tqp.planner.parse import Span, span_of
@@ -115,33 +116,6 @@ def _getvariable(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> 
     if not isinstance(node, exp.Literal) or not node.is_string:
         raise BindError("getvariable() takes the name of a variable, a constant text", span)
     return binder.context.catalog.lookup_variable(node.name) or Literal(None, NULL)
-
-
-def _fmod(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
-    """fmod(x, y), a macro of DuckDB: x - y * floor(x / y)."""
-    dividend, divisor = (binder.bind_flexible(node) for node in nodes)
-    quotient = apply("/", (dividend, divisor), span, "fmod(), with its /,")
-    whole = apply("floor", (quotient,), span, "fmod()")
-    product = apply("multiply", (divisor, whole), span, "fmod(), with its *,")
-    return apply("subtract", (dividend, product), span, "fmod(), with its -,")
-
-
-def _call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
-    return exp.Anonymous(this=name, expressions=list(arguments))
-
-
-def _geometric_mean(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
-    """geomean(x), a macro of DuckDB: exp(avg(ln(x)))."""
-    return binder.bind_flexible(_call("exp", _call("avg", _call("ln", nodes[0]))))
-
-
-def _weighted_average(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
-    """weighted_avg(x, w), a macro of DuckDB: the sum of x * w by the sum of the weights of values that are not NULL."""
-    value, weight = nodes
-    is_there = exp.Is(this=value, expression=exp.Null(), negate=True)
-    weights = exp.Case(ifs=[exp.If(this=is_there, true=weight)], default=exp.Literal.number(0))
-    product = exp.Mul(this=value, expression=weight.copy())
-    return binder.bind_flexible(exp.Div(this=_call("sum", product), expression=_call("sum", weights)))
 
 
 def _enum_operand(name: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
@@ -237,6 +211,7 @@ _SPECIAL_FORMS: dict[str, tuple[_Bind, int, int | None]] = {
     **MAP_FORMS,
     **ELEMENT_FORMS,
     **CLOCK_FORMS,
+    **SHORT_FORMS,
     "coalesce": (_coalesce, 1, None),
     "ifnull": (_coalesce, 1, None),
     "nullif": (_nullif, 2, 2),
@@ -247,11 +222,6 @@ _SPECIAL_FORMS: dict[str, tuple[_Bind, int, int | None]] = {
     "concat_ws": (_concat_ws, 2, None),
     "typeof": (_typeof, 1, 1),
     "getvariable": (_getvariable, 1, 1),
-    "fmod": (_fmod, 2, 2),
-    "geomean": (_geometric_mean, 1, 1),
-    "geometric_mean": (_geometric_mean, 1, 1),
-    "weighted_avg": (_weighted_average, 2, 2),
-    "wavg": (_weighted_average, 2, 2),
     "date": (lambda binder, nodes, span: cast_to(binder.bind_flexible(nodes[0]), DATE, span), 1, 1),
     "enum_code": (_enum_code, 1, 1),
     "enum_first": (partial(_enum_end, "enum_first", 0), 1, 1),

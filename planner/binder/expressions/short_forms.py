@@ -1,0 +1,100 @@
+"""Functions that are short for an expression of others, as DuckDB has them: each is bound as that expression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from tqp.core.datatypes import INTERVAL, VARCHAR
+from tqp.planner.algebra.expressions import Expression, Literal
+from tqp.planner.binder.expressions.coercion import cast_to
+from tqp.planner.binder.expressions.operators import apply
+from tqp.planner.parse import Span
+
+if TYPE_CHECKING:
+    from tqp.planner.binder.expressions.scalars import ExpressionBinder
+
+_Nodes = Sequence[exp.Expr]
+
+
+def _call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def _chain(names: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    """The functions one around the other, the outermost first."""
+    *outer, innermost = names.split()
+    call = _call(innermost, *nodes)
+    for name in reversed(outer):
+        call = _call(name, call)
+    return binder.bind_flexible(call)
+
+
+def _constant(text: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    return Literal(text, VARCHAR)
+
+
+def _fmod(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    """fmod(x, y): x - y * floor(x / y)."""
+    dividend, divisor = (binder.bind_flexible(node) for node in nodes)
+    quotient = apply("/", (dividend, divisor), span, "fmod(), with its /,")
+    whole = apply("floor", (quotient,), span, "fmod()")
+    product = apply("multiply", (divisor, whole), span, "fmod(), with its *,")
+    return apply("subtract", (dividend, product), span, "fmod(), with its -,")
+
+
+def _fdiv(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    """fdiv(x, y): floor(x / y)."""
+    quotient = apply("/", [binder.bind_flexible(node) for node in nodes], span, "fdiv(), with its /,")
+    return apply("floor", (quotient,), span, "fdiv()")
+
+
+def _ago(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    """ago(i): now() - i."""
+    width = cast_to(binder.bind_flexible(nodes[0]), INTERVAL, span)
+    return apply("subtract", (binder.bind(_call("now")), width), span, "ago(), with its -,")
+
+
+def _geometric_mean(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    """geomean(x): exp(avg(ln(x)))."""
+    return _chain("exp avg ln", binder, nodes, span)
+
+
+def _weighted_average(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    """weighted_avg(x, w): the sum of x * w by the sum of the weights of values that are not NULL."""
+    value, weight = nodes
+    is_there = exp.Is(this=value, expression=exp.Null(), negate=True)
+    weights = exp.Case(ifs=[exp.If(this=is_there, true=weight)], default=exp.Literal.number(0))
+    product = exp.Mul(this=value, expression=weight.copy())
+    return binder.bind_flexible(exp.Div(this=_call("sum", product), expression=_call("sum", weights)))
+
+
+def _negated(name: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    return binder.bind_flexible(exp.Not(this=_call(name, *nodes)))
+
+
+_Bind = Callable[["ExpressionBinder", _Nodes, Span | None], Expression]
+
+#: What binds each, and how many arguments it takes, at least and at most.
+SHORT_FORMS: dict[str, tuple[_Bind, int, int]] = {
+    "fmod": (_fmod, 2, 2),
+    "fdiv": (_fdiv, 2, 2),
+    "ago": (_ago, 1, 1),
+    "days_in_month": (partial(_chain, "day last_day"), 1, 1),
+    "pg_typeof": (partial(_chain, "lower typeof"), 1, 1),
+    "pg_size_pretty": (partial(_chain, "format_bytes"), 1, 1),
+    "not_like_escape": (partial(_negated, "like_escape"), 3, 3),
+    "not_ilike_escape": (partial(_negated, "ilike_escape"), 3, 3),
+    "geomean": (_geometric_mean, 1, 1),
+    "geometric_mean": (_geometric_mean, 1, 1),
+    "weighted_avg": (_weighted_average, 2, 2),
+    "wavg": (_weighted_average, 2, 2),
+    "current_schema": (partial(_constant, "main"), 0, 0),
+    **dict.fromkeys(("current_database", "current_catalog"), (partial(_constant, "memory"), 0, 0)),
+    **dict.fromkeys(
+        ("user", "current_user", "session_user", "current_role"), (partial(_constant, "duckdb"), 0, 0)
+    ),
+}
