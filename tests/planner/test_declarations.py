@@ -49,6 +49,7 @@ _CONSTANTS = {
     ("regexp_full_match", 2): "'i'",
     ("regexp_replace", 3): "'g'",
     ("regexp_extract", 2): "0",
+    ("regexp_extract", 3): "'i'",
     ("like", 2): "'!'",
     ("ilike", 2): "'!'",
     ("from_hex", 0): "'da'",
