@@ -145,6 +145,7 @@ class Scope:
     merged: MergedColumns = field(default_factory=dict)
     used: dict[int, tuple[str, Span | None]] = field(default_factory=dict)
     uses: list[ColumnUse] | None = None
+    row_number: ColumnRef | None = None  # of the rows of FROM, where WHERE draws random numbers
     open_aggregates: AggregateCollector | None = None  # set while a clause is bound that may hold aggregates
     aliases: Iterable[str] = ()  # of SELECT, in lower case
     alias_of: Callable[[str, Span | None], Expression] | None = (

@@ -10,7 +10,7 @@ from tqp.core.errors import UnsupportedError
 _NESTED = ("list_", "array_", "struct_", "map_", "json", "union_", "variant_")
 _KINDS = {
     "try": "TRY",
-    **dict.fromkeys(("random", "setseed", "uuid", "gen_random_uuid"), "randomness"),
+    **dict.fromkeys(("setseed", "uuid", "gen_random_uuid"), "randomness"),
     "fill": "a window function",
 }
 _PREFIXES = ("pg_", "has_", "enum_", "icu_", "collate_", "st_", "inet_", "current_")

@@ -28,6 +28,7 @@ from tqp.planner.binder.expressions.lambdas import ELEMENT_FORMS
 from tqp.planner.binder.expressions.maps import MAP_FORMS
 from tqp.planner.binder.expressions.nested import NESTED_FORMS, joined
 from tqp.planner.binder.expressions.operators import apply, bind_negation, bind_operator
+from tqp.planner.binder.expressions.randomness import RANDOM_FORMS
 from tqp.planner.binder.expressions.short_forms import SHORT_FORMS
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.type_rules import SourceLiteral, settle
@@ -212,6 +213,7 @@ _SPECIAL_FORMS: dict[str, tuple[_Bind, int, int | None]] = {
     **ELEMENT_FORMS,
     **CLOCK_FORMS,
     **SHORT_FORMS,
+    **RANDOM_FORMS,
     "coalesce": (_coalesce, 1, None),
     "ifnull": (_coalesce, 1, None),
     "nullif": (_nullif, 2, 2),

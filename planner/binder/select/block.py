@@ -17,6 +17,7 @@ from tqp.planner.algebra.expressions import Cast, ColumnRef, Expression, Literal
 from tqp.planner.algebra.logical_plan import Aggregate, Filter, LogicalPlan, Project, Sort, SortKey, Values
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.aggregates import AggregateCollector
+from tqp.planner.binder.expressions.randomness import with_row_numbers
 from tqp.planner.binder.expressions.scalars import Aliases, ExpressionBinder
 from tqp.planner.binder.expressions.windows import WindowCollector
 from tqp.planner.binder.from_clause.tables import bind_from
@@ -77,6 +78,7 @@ class SelectBlock:
             plan = tree.plan
             self.scope.relations = tree.relations
             self.scope.merged = tree.merged
+        plan = with_row_numbers(self.context, self.scope, plan, select)
         nodes = expand_items(self.context, self.scope, select.expressions)
         aliases = self.scope.aliases = {
             item.alias.lower(): item for item in nodes if item.is_aliased and item.alias
