@@ -107,17 +107,30 @@ def to_base(
         validity,
     )
     rest, base = numbers.clamp(min=0), torch.where(is_base, base, 2)
-    reserve(8 * _MOST_DIGITS * numbers.shape[0])
-    digits = torch.empty((numbers.shape[0], _MOST_DIGITS), dtype=torch.int64, device=numbers.device)
-    for place in range(_MOST_DIGITS - 1, -1, -1):
-        quotient = torch.div(rest, base, rounding_mode="floor")
-        digits[:, place] = rest - quotient * base
+    places = _places(rest, base, fewest)
+    reserve(places * numbers.shape[0])
+    digits = torch.zeros((places, numbers.shape[0]), dtype=torch.uint8, device=numbers.device)
+    width = fewest.clamp(1, _MOST_DIGITS)
+    only = int(base[0]) if given[1].shape[0] == 1 and numbers.shape[0] else None
+    characters = _characters(_DIGITS, digits.device)
+    for place in range(places):
+        quotient = torch.div(rest, base if only is None else only, rounding_mode="floor")
+        digits[places - 1 - place] = characters[rest - quotient * (base if only is None else only)]
+        width = torch.where(rest > 0, width.clamp(min=place + 1), width)
         rest = quotient
-    width = ((digits != 0).cumsum(1) != 0).sum(1).clamp(min=1)
-    width = torch.maximum(width, fewest.clamp(1, _MOST_DIGITS))
-    data = torch.index_select(_characters(_DIGITS, digits.device), 0, digits.reshape(-1))
-    ends = torch.arange(1, numbers.shape[0] + 1, device=numbers.device) * _MOST_DIGITS
-    return Strings(ends - width, width.to(torch.int32), data)
+    ends = torch.arange(1, numbers.shape[0] + 1, device=numbers.device) * places
+    return Strings(ends - width, width.to(torch.int32), digits.t().contiguous().view(-1))
+
+
+def _places(numbers: Tensor, base: Tensor, fewest: Tensor) -> int:
+    """How many digits the longest of them has."""
+    if numbers.shape[0] == 0:
+        return 1
+    largest, least_base = int(numbers.max()), int(base.min())
+    places = 1
+    while least_base**places <= largest:
+        places += 1
+    return max(places, min(int(fewest.max()), _MOST_DIGITS))
 
 
 def _check_length(strings: Strings, factor: int) -> None:

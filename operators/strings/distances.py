@@ -7,20 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from tqp.core.memory_budget import reserve
+from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers.float_pairs import multiply_add
 from tqp.operators.numbers.wide import raise_where
+from tqp.operators.strings.byte_bits import Bytes, Counts, Places, alphabet_of, byte_sets, count_bits
 from tqp.operators.strings.layout import broadcast, compact, take, total_length
 
 #: So many numbers of a table of bytes by bytes are worked on at a time.
 _BLOCK = 1 << 20
 #: What stands behind the end of a row; no byte is like it, and the one of the left is none of the right.
 _LEFT_END, _RIGHT_END = -1, -2
+
+#: Of so many places a word has a bit.
+_WORD = 64
 
 #: From bytes, int16 [rows, width] each, and lengths, int64 [rows] each, to a number for each row.
 Measure = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
@@ -79,6 +86,9 @@ def _bytes_of(strings: Strings, width: int, end: int) -> Tensor:
 
 def _levenshtein(left: Tensor, right: Tensor, left_lengths: Tensor, right_lengths: Tensor) -> Tensor:
     """Insertions, deletions and substitutions."""
+    if is_host(left) and right.shape[1] <= _WORD:
+        sides = (left.numpy(), right.numpy(), left_lengths.numpy(), right_lengths.numpy())
+        return torch.from_numpy(_levenshtein_by_bits(*sides))
     column = torch.arange(right.shape[1] + 1, dtype=torch.int32, device=left.device)
     costs = column.expand(left.shape[0], -1)
     result = right_lengths.clone()
@@ -87,6 +97,30 @@ def _levenshtein(left: Tensor, right: Tensor, left_lengths: Tensor, right_length
         costs = _with_insertions(place + 1, torch.minimum(costs[:, :-1] + differs, costs[:, 1:] + 1), column)
         result = _at_end(result, costs, left_lengths == place + 1, right_lengths)
     return result
+
+
+def _levenshtein_by_bits(left: Bytes, right: Bytes, left_lengths: Counts, right_lengths: Counts) -> Counts:
+    """As `_levenshtein`, a row of its table being two words, of the places where costs rise and fall by one.
+
+    G. Myers, A fast bit-vector algorithm for approximate string matching, 1999, over many pairs at once.
+    """
+    one = np.uint64(1)
+    num_rows = len(left)
+    rises, falls = np.full(num_rows, ~np.uint64(0)), np.zeros(num_rows, np.uint64)
+    last = np.maximum(right_lengths - 1, 0).astype(np.uint64)
+    costs, places = right_lengths.copy(), Places(right)
+    for place in range(left.shape[1]):
+        is_same = places.of(left[:, place])
+        across = (((is_same & rises) + rises) ^ rises) | is_same
+        above, below = falls | ~(across | rises), rises & across
+        is_open = place < left_lengths
+        costs += (
+            ((above >> last) & one).astype(np.int64) - ((below >> last) & one).astype(np.int64)
+        ) * is_open
+        above = (above << one) | one
+        same_or_fell = is_same | falls
+        rises, falls = (below << one) | ~(same_or_fell | above), above & same_or_fell
+    return np.where(right_lengths == 0, left_lengths, costs)
 
 
 def _with_insertions(deletions: int, others: Tensor, column: Tensor) -> Tensor:
@@ -129,6 +163,23 @@ def _damerau_levenshtein(left: Tensor, right: Tensor, left_lengths: Tensor, righ
 
 def _jaro(left: Tensor, right: Tensor, left_lengths: Tensor, right_lengths: Tensor) -> Tensor:
     """Bytes that both have near to one place, and how many of these are in another order: float64 [n], 0 without any."""
+    if is_host(left) and left.shape[1] <= _WORD:
+        common_of = _common_by_bits(left.numpy(), right.numpy(), left_lengths.numpy(), right_lengths.numpy())
+        taken, of_right = map(torch.from_numpy, common_of)
+    else:
+        taken, of_right = _common(left, right, left_lengths, right_lengths)
+    width = min(left.shape[1], right.shape[1])
+    differs = _in_order(left, taken, width) != _in_order(right, of_right, width)
+    exchanged = torch.div(differs.sum(1), 2, rounding_mode="floor")
+    common = taken.sum(1).to(torch.float64)
+    shares = common / left_lengths + common / right_lengths + (common - exchanged) / common
+    return torch.where(common > 0, shares / 3.0, 0.0)
+
+
+def _common(
+    left: Tensor, right: Tensor, left_lengths: Tensor, right_lengths: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Where the left and the right have bytes in common, bool [n, width] each: of each byte of the right the first one that is left."""
     longer = torch.maximum(left_lengths, right_lengths)
     reach = (torch.div(longer, 2, rounding_mode="floor") - 1).clamp(min=0).unsqueeze(1)
     places = torch.arange(left.shape[1], device=left.device)
@@ -139,12 +190,28 @@ def _jaro(left: Tensor, right: Tensor, left_lengths: Tensor, right_lengths: Tens
         first = fits.to(torch.uint8).argmax(1, keepdim=True)
         taken.scatter_(1, first, taken.gather(1, first) | found.unsqueeze(1))
         of_right[:, place] = found
-    width = min(left.shape[1], right.shape[1])
-    differs = _in_order(left, taken, width) != _in_order(right, of_right, width)
-    exchanged = torch.div(differs.sum(1), 2, rounding_mode="floor")
-    common = taken.sum(1).to(torch.float64)
-    shares = common / left_lengths + common / right_lengths + (common - exchanged) / common
-    return torch.where(common > 0, shares / 3.0, 0.0)
+    return taken, of_right
+
+
+def _common_by_bits(
+    left: Bytes, right: Bytes, left_lengths: Counts, right_lengths: Counts
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """`_common` of lefts of at most 64 bytes, whose places are bits of a word."""
+    one = np.uint64(1)
+    reach = np.maximum(np.maximum(left_lengths, right_lengths) // 2 - 1, 0)
+    near = ~np.uint64(0) >> np.maximum(_WORD - 1 - reach, 0).astype(
+        np.uint64
+    )  # places of the left near the first
+    taken, of_right = np.zeros(len(left), np.uint64), np.zeros(right.shape, np.bool_)
+    places = Places(left)
+    for place in range(right.shape[1]):
+        fits = places.of(right[:, place]) & near & ~taken
+        first = fits & (~fits + one)
+        taken |= first
+        of_right[:, place] = first != 0
+        near = (near << one) | (place < reach)
+    bits = np.unpackbits(taken.astype("<u8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
+    return bits[:, : left.shape[1]].astype(np.bool_), of_right
 
 
 def _in_order(values: Tensor, chosen: Tensor, width: int) -> Tensor:
@@ -197,8 +264,21 @@ def _jaccard(left: Strings, right: Strings, *, validity: Tensor | None = None) -
     """The share that bytes of both are of those of either: float64 [n]. Raises ExecutionError where one is empty."""
     is_empty = (left.lengths == 0) | (right.lengths == 0)
     raise_where(is_empty, "jaccard(): strings must not be empty", validity)
+    if is_host(left.starts):
+        return torch.from_numpy(_share_of_sets(left, right))
     first, second = _byte_sets(left), _byte_sets(right)
     return (first & second).sum(1) / (first | second).sum(1).to(torch.float64)
+
+
+def _share_of_sets(left: Strings, right: Strings) -> npt.NDArray[np.float64]:
+    """`_jaccard` on the host; NaN where both are empty."""
+    left, right = compact(left), compact(right)
+    alphabet = alphabet_of(left, right)
+    shared, either = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    for first, second in zip(byte_sets(left, alphabet), byte_sets(right, alphabet), strict=True):
+        shared, either = shared + count_bits(first & second), either + count_bits(first | second)
+    with np.errstate(invalid="ignore"):
+        return np.broadcast_to(shared / either, max(left.num_rows, right.num_rows)).copy()
 
 
 def _byte_sets(strings: Strings) -> Tensor:

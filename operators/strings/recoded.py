@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType
@@ -55,7 +57,18 @@ def _shown(value: bytes) -> str:
 
 
 def _digest(algorithm: str) -> Overload:
-    return _recoded(lambda value: hashlib.new(algorithm, value, usedforsecurity=False).hexdigest().encode())
+    make = getattr(hashlib, algorithm)
+
+    def call(strings: Strings) -> Strings:
+        codes, distinct = distinct_values(strings)
+        digests = b"".join([make(value, usedforsecurity=False).digest() for value in to_list(distinct)])
+        length = 2 * make().digest_size
+        data = torch.from_numpy(np.frombuffer(binascii.hexlify(digests), np.uint8).copy())
+        lengths = torch.full_like(codes, length, dtype=torch.int32)
+        return Strings(codes * length, lengths, data.to(codes.device))
+
+    kernel = Kernel(call)
+    return lambda argument_types, result_type: kernel
 
 
 def _from_hex(digits: bytes) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from tqp.core.datatypes import VARCHAR
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.patterns import check_regular_expression, like_problem, replacement_problem
-from tqp.planner.algebra.expressions import Call, Expression, Literal
+from tqp.planner.algebra.expressions import Call, Expression, Literal, column_ids
 from tqp.planner.functions.declaration import (
     Infix,
     NullRule,
@@ -51,6 +51,9 @@ def _regular_expression(function: str, options: int) -> Callable[[Sequence[Expre
     """The second argument, with the options that stand at their place, if they do."""
 
     def check(arguments: Sequence[Expression]) -> None:
+        for option in arguments[min(options, 2) if function == "regexp_extract" else options :]:
+            if column_ids(option):
+                raise BindError(f"the options of {function}() must be constants")
         letters = arguments[options] if options < len(arguments) else Literal("", VARCHAR)
         if isinstance(letters, Literal) and letters.value is None:
             raise BindError(f"the options of {function}() must not be NULL")
