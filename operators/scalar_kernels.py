@@ -9,6 +9,7 @@ from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.nested.functions import FUNCTION_KERNELS
 from tqp.operators.nested.lists import LIST_KERNELS
 from tqp.operators.nested.maps import MAP_KERNELS
+from tqp.operators.nested.several import SEVERAL_KERNELS
 from tqp.operators.numbers.extremes import EXTREME_KERNELS
 from tqp.operators.numbers.integers import INTEGER_KERNELS
 from tqp.operators.numbers.math import MATH_KERNELS
@@ -52,6 +53,7 @@ _KERNELS: dict[str, Overload] = {
     **LIST_KERNELS,
     **FUNCTION_KERNELS,
     **MAP_KERNELS,
+    **SEVERAL_KERNELS,
 }
 
 #: Every function that `resolve` knows.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -36,14 +36,26 @@ from tqp.operators.strings.transform import lower, replace
 
 def list_sort(lists: Lists, *how: str, element: DataType, descending: bool) -> Lists:
     """The elements of each list in order: ASC or DESC, then NULLS FIRST or NULLS LAST, which is the default."""
+    vector, lengths = flattened(lists)
+    return _of_vector(lengths, take_vector(vector, _order(vector, lengths, how, element, descending)))
+
+
+def list_grade_up(lists: Lists, *how: str, element: DataType) -> Lists:
+    """The places, from 1, at which the elements of each list stand that `list_sort` puts first, second, ..."""
+    vector, lengths = flattened(lists)
+    order = _order(vector, lengths, how, element, descending=False)
+    return lists_of(lengths, torch.index_select(places_in_lists(lengths), 0, order.to(torch.int64)), None)
+
+
+def _order(
+    vector: Vector, lengths: Tensor, how: Sequence[str], element: DataType, descending: bool
+) -> Tensor:
+    """The elements of all lists in the order of each list."""
+    values, validity = vector
     words = [word.upper() for word in how]
-    nulls_first = "NULLS FIRST" in words
-    descending = descending or "DESC" in words
-    (values, validity), lengths = flattened(lists)
     comparable: Any = order_key(values, element) if element.is_nested else values
-    columns = sort_columns(comparable, validity, descending, nulls_first)
-    order = sort_rows([SortColumn(list_rows(lengths)), *columns])
-    return _of_vector(lengths, take_vector(Vector(values, validity), order))
+    columns = sort_columns(comparable, validity, descending or "DESC" in words, "NULLS FIRST" in words)
+    return sort_rows([SortColumn(list_rows(lengths)), *columns])
 
 
 def _of_vector(lengths: Tensor, vector: Vector) -> Lists:
@@ -256,6 +268,7 @@ def _of_elements(function: Callable[..., Any], **options: bool) -> Overload:
 FUNCTION_KERNELS: dict[str, Overload] = {
     "list_sort": _of_elements(list_sort, descending=False),
     "list_reverse_sort": _of_elements(list_sort, descending=True),
+    "list_grade_up": _of_elements(list_grade_up),
     "list_distinct": _of_elements(list_distinct),
     "list_unique": _of_elements(list_unique),
     "list_concat": lambda types, result: Kernel(list_concat, NullRule.CUSTOM),

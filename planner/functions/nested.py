@@ -69,12 +69,13 @@ def _check_order(arguments: Sequence[Expression]) -> None:
 
 _ORDERS = ("ASC", "DESC", "NULLS FIRST", "NULLS LAST")
 _SORTS = ("LIST -> same", "LIST VARCHAR -> same")
+_VECTORS = ("FLOAT[] FLOAT[] -> FLOAT", "DOUBLE[] DOUBLE[] -> DOUBLE")
 _RANGES = ("BIGINT -> BIGINT[]", "BIGINT BIGINT -> BIGINT[]", "BIGINT BIGINT BIGINT -> BIGINT[]")
 
 NESTED = (
     # bytes that compare as nested values do: what the planner and the runtime make of these to compare them
     scalar("order_key"),
-    scalar("list_value", is_call=True, null=NullRule.NEVER, fold=_packed),
+    scalar("list_value list_pack", is_call=True, null=NullRule.NEVER, fold=_packed),
     scalar("struct_pack row", is_call=True, null=NullRule.NEVER, fold=_packed),
     scalar("struct_extract struct_extract_at", is_call=True, null=NullRule.PROPAGATES),
     scalar("list_extract list_element", "LIST BIGINT -> element", null=NullRule.PROPAGATES),
@@ -87,6 +88,26 @@ NESTED = (
     ),
     scalar("list_sort array_sort", *_SORTS, "LIST VARCHAR VARCHAR -> same", check=_check_order),
     scalar("list_reverse_sort array_reverse_sort", *_SORTS, check=_check_order),
+    scalar(
+        "list_grade_up array_grade_up grade_up",
+        *("LIST -> BIGINT[]", "LIST VARCHAR -> BIGINT[]", "LIST VARCHAR VARCHAR -> BIGINT[]"),
+        check=_check_order,
+    ),
+    scalar("list_select array_select", "LIST BIGINT[] -> same", raises=True),
+    scalar("list_where array_where", "LIST BOOLEAN[] -> same", raises=True),
+    scalar("list_repeat", "repeat: LIST BIGINT -> same"),
+    scalar("list_zip array_zip", is_call=True, null=NullRule.NEVER),
+    scalar("list_resize array_resize", is_call=True, null=NullRule.FIRST, raises=True),
+    scalar("list_has_any array_has_any &&", is_call=True),
+    scalar("list_has_all array_has_all @>", is_call=True),
+    scalar("list_intersect array_intersect", is_call=True, null=NullRule.FIRST),
+    *(
+        scalar(names, *_VECTORS, raises=True, null=NullRule.PROPAGATES)
+        for names in (
+            *("list_inner_product list_dot_product", "list_negative_inner_product list_negative_dot_product"),
+            *("list_distance", "list_cosine_similarity", "list_cosine_distance"),
+        )
+    ),
     scalar("list_distinct array_distinct", "LIST -> same"),
     scalar("list_unique array_unique", "LIST -> UBIGINT", range=_length),
     scalar("list_concat list_cat array_concat array_cat", is_call=True, null=NullRule.NEVER),
@@ -106,6 +127,7 @@ NESTED = (
 #: Aggregates that have a function of their own over lists.
 LIST_AGGREGATES = """
     sum avg min max count product stddev_pop stddev_samp var_pop var_samp median bool_and bool_or any_value histogram
+    approx_count_distinct bit_and bit_or bit_xor entropy first kurtosis kurtosis_pop last mad mode sem skewness string_agg
 """.split()
 
 #: Calls over the elements of lists, which the binder makes of other expressions; by what it makes, how SQL writes them.

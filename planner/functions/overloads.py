@@ -322,7 +322,7 @@ _RESULTS_WITHOUT_TYPES: dict[str, DataType] = {"similarity": FLOAT, "part": DOUB
 
 _TYPES: dict[str, DataType] = {kind.value: DataType(kind) for kind in TypeKind}
 _TYPES["TIMESTAMP_TZ"] = DataType(TypeKind.TIMESTAMP_TZ)
-_TYPES |= {f"{name}[]": list_of(_TYPES[name]) for name in ("BIGINT", "VARCHAR")}
+_TYPES |= {f"{name}[]": list_of(_TYPES[name]) for name in ("BIGINT", "VARCHAR", "BOOLEAN", "FLOAT", "DOUBLE")}
 _INTEGERS = [name for name, data_type in _TYPES.items() if data_type.is_integer]
 
 

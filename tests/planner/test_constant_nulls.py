@@ -14,7 +14,7 @@ _ARGUMENTS = (
 )
 #: Whose text for the order, or the bounds, is wrong: tqp asks before it knows of the NULL, or the other way round.
 _OTHERWISE = frozenset(
-    ("list_sort", "list_reverse_sort", "array_sort", "array_reverse_sort", "list_slice", "array_length")
+    "list_sort list_reverse_sort array_sort array_reverse_sort list_slice array_length list_resize array_resize".split()
 )
 
 

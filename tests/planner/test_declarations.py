@@ -62,6 +62,8 @@ _CONSTANTS = {
     ("timezone", 0): "'Asia/Tokyo'",
     ("list_sort", 1): "'DESC'",
     ("list_sort", 2): "'NULLS FIRST'",
+    ("list_grade_up", 1): "'DESC'",
+    ("list_grade_up", 2): "'NULLS FIRST'",
     ("list_reverse_sort", 1): "'NULLS FIRST'",
 }
 #: Of the integer types, and the timestamps, one will do; what takes NULL alone is NULL without a kernel.
@@ -100,6 +102,8 @@ def _sample(overload: Overload, place: int) -> str:
         return "'hour'"
     if data_type.is_timestamp:
         return f"CAST('2020-01-02 03:04:05' AS {data_type})"
+    if data_type.kind is TypeKind.LIST and data_type.children:
+        return f"[{_SAMPLES.get(data_type.element.kind) or '1'}]::{data_type}"
     return _SAMPLES.get(data_type.kind) or f"1::{data_type}"
 
 

@@ -165,6 +165,16 @@ GENERAL = (
     ),
     *("list_reverse([{same}, {same}])[1:2][{small}]", "flatten([[{same}], NULL, [{same}]])[{small}]"),
     *("list_min([{same}, {same}])", "list_max([{same}, {same}])"),
+    *(
+        "list_zip([{same}, {same}], [{small}])[{small}][1]",
+        "list_select([{same}, {same}], [{small}, 1])[{small}]",
+        "list_where([{same}, {same}, {same}], [true, false, true, true])[{small}]",
+        "list_resize([{same}, {same}], 3, {same})[{small}]",
+        "list_intersect([{same}, {same}], [{same}])[1]",
+        "repeat([{same}, {same}], 2)[{small}]",
+        "list_first([{same}, {same}])",
+        "list_last([{same}, {same}])",
+    ),
 )
 
 PREDICATES = (
@@ -223,6 +233,13 @@ PREDICATES = (
         "map_contains_value(MAP {1: {x}, 2: {x}}, {x})",
         "map_contains_entry(MAP {1: {x}}, {small}, {x})",
         "map_contains(list_transform(list_sort(list_distinct([{x}, {x}])), lambda k: MAP {k: 1})[1], {x})",
+    ),
+    *(
+        "list_has_any([{x}, {x}], [{x}])",
+        "list_has_all([{x}, {x}], [{x}])",
+        "([{x}] && [{x}, {x}])",
+        "([{x}] <@ [{x}, {x}])",
+        "(list_grade_up([{x}, {x}, {x}])[{small}] = {small})",
     ),
     *("(list_position([{x}, {x}], {x}) = {small})", "(len(list_distinct([{x}, {x}])) = {small})"),
     *("({x} {order} {quantifier} ({x_rows}))", "({str} {compare} {any})", "({any} {compare} {any})"),

@@ -178,9 +178,7 @@ def _aggregate(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Ex
     name = binder.bind(nodes[1])
     if not isinstance(name, Literal) or not isinstance(name.value, str):
         raise BindError("the aggregate of list_aggregate() is named by a constant text", span)
-    if len(nodes) > 2:
-        raise UnsupportedError("list_aggregate() with further arguments is not supported", span)
-    return _aggregate_of(name.value.lower(), binder, nodes[:1], span)
+    return _aggregate_of(name.value.lower(), binder, (nodes[0], *nodes[2:]), span)
 
 
 def _aggregate_of(name: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
@@ -194,15 +192,24 @@ def _aggregate_of(name: str, binder: ExpressionBinder, nodes: _Nodes, span: Span
     element = element_of(binder, value, "x")
     if value.data_type.element.kind in functions.AGGREGATES[overloads[0].canonical].unsupported:
         raise UnsupportedError(f"list_{name}() of {value.data_type} is not supported", span)
+    extra = [binder.bind(node) for node in nodes[1:]]
+    constants = tuple(each for each in extra if isinstance(each, Literal))
+    if len(constants) < len(extra):
+        raise UnsupportedError(f"list_{name}() with arguments that are no constants is not supported", span)
     try:
-        resolution = resolve(overloads, [ColumnRef(-1, element.data_type)])
+        resolution = resolve(overloads, [ColumnRef(-1, element.data_type), *constants])
     except NoOverloadError as error:
         takes = ", ".join(error.candidates[:4])
         raise BindError(
             f"list_{name}() does not take {value.data_type}; {name}() takes {takes}", span
         ) from None
-    body = cast_to(element, resolution.argument_types[0], span)
-    return OverElements(overloads[0].canonical, value, body, element, None, resolution.result, span=span)
+    body, *others = (
+        cast_to(each, target, span)
+        for each, target in zip((element, *constants), resolution.argument_types, strict=True)
+    )
+    constants = tuple(each for each in others if isinstance(each, Literal))
+    function = resolution.overload.canonical
+    return OverElements(function, value, body, element, None, resolution.result, constants, span)
 
 
 def _to_string(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:

@@ -150,9 +150,12 @@ def _concat(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expre
 
 def _cardinality(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
     """cardinality(m): how many entries a map has, or elements a list."""
-    value = binder.bind(nodes[0])
-    if value.data_type == NULL:
+    values = [binder.bind(node) for node in nodes]
+    if any(isinstance(each, Literal) and each.value is None for each in values):
         return Literal(None, UBIGINT)
+    value = values[0]
+    if len(values) > 1:
+        raise BindError(f"cardinality() takes 1 argument, not {len(values)}", span)
     if not value.data_type.has_elements:
         raise BindError(f"cardinality() takes a map or a list, not {value.data_type}", span)
     return folded(Call("cardinality", (value,), UBIGINT, span))
@@ -171,5 +174,5 @@ MAP_FORMS: dict[
     "map_contains_value": (partial(_contains, "map_contains_value", "map_values"), 2, 2),
     "map_contains_entry": (_contains_entry, 3, 3),
     "map_concat": (_concat, 2, None),
-    "cardinality": (_cardinality, 1, 1),
+    "cardinality": (_cardinality, 1, None),
 }

@@ -25,6 +25,7 @@ from tqp.planner.binder.expressions.coercion import (
     folded,
 )
 from tqp.planner.binder.expressions.lambdas import ELEMENT_FORMS
+from tqp.planner.binder.expressions.list_calls import LIST_CALLS
 from tqp.planner.binder.expressions.maps import MAP_FORMS
 from tqp.planner.binder.expressions.nested import NESTED_FORMS, joined
 from tqp.planner.binder.expressions.operators import apply, bind_negation, bind_operator
@@ -209,6 +210,7 @@ _Bind = Callable[["ExpressionBinder", _Nodes, Span | None], Expression]
 #: By name, what is bound otherwise than by its overloads, and how many arguments it takes: at least, at most.
 _SPECIAL_FORMS: dict[str, tuple[_Bind, int, int | None]] = {
     **NESTED_FORMS,
+    **LIST_CALLS,
     **MAP_FORMS,
     **ELEMENT_FORMS,
     **CLOCK_FORMS,

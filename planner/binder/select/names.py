@@ -11,6 +11,7 @@ from sqlglot import exp
 from tqp.core.keywords import quoted
 from tqp.core.units import UNIT_NAMES
 from tqp.planner.binder.expressions.calls import GROUPING_NAMES
+from tqp.planner.binder.expressions.list_calls import SET_OPERATORS
 from tqp.planner.binder.expressions.literals import signed_number
 from tqp.planner.binder.expressions.type_names import bind_type
 from tqp.planner.binder.select.named_windows import definition_of
@@ -70,6 +71,7 @@ _INFIX: dict[type, str] = {
     exp.Glob: "~~~",
     exp.StartsWith: "^@",
     exp.Distance: "<->",
+    **SET_OPERATORS,
 }
 #: Behind a key of ORDER BY, whose span may end before its last parentheses.
 _DIRECTION = re.compile(r"[\s)]*(ASC|DESC)?\s*(NULLS\s+(?:FIRST|LAST))?", re.IGNORECASE)

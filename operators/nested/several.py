@@ -1,0 +1,320 @@
+"""Functions of several lists: zipped, taken from by another, compared as sets, and how near they are as vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tqp.core.datatypes import DataType
+from tqp.core.errors import ExecutionError
+from tqp.data.nested import Lists, Structs, Vector, count_of, flattened, take_vector
+from tqp.operators.groups.group_ids import group_ids_of_columns
+from tqp.operators.kernel import Kernel, NullRule, Overload
+from tqp.operators.nested.elements import list_rows, lists_of, places_in_lists
+from tqp.operators.nested.functions import element_counts, words_of
+from tqp.operators.nested.layout import (
+    concatenate_vectors,
+    every_row,
+    every_row_of,
+    take_padded_vector,
+)
+from tqp.operators.nested.lists import Pair, in_element_form
+from tqp.operators.numbers.logic import any_true
+from tqp.operators.rows.selection import row_indices
+
+
+def _rows_of(pairs: tuple[Pair, ...]) -> list[Lists]:
+    """Lists of equal number; one that is NULL is empty."""
+    counts = [count_of(values) for values, _ in pairs]
+    num_rows = min(counts) and max(counts)
+    found = []
+    for values, validity in pairs:
+        lists = every_row(values, num_rows)
+        assert isinstance(lists, Lists)
+        lengths = lists.lengths if validity is None else lists.lengths * validity
+        found.append(Lists(lists.starts[:num_rows], lengths[:num_rows].expand(num_rows), lists.elements))
+    return found
+
+
+def list_zip(*pairs: Pair, truncates: bool) -> tuple[Lists, None]:
+    """Lists of rows: the first elements of all lists, then the second ones, ...; NULL behind the end of one.
+
+    With `truncates`, the last argument is a truth value: true where lists end with the shortest.
+    """
+    *given, last = pairs
+    lists = _rows_of(tuple(given) if truncates else pairs)
+    lengths = torch.stack([each.lengths for each in lists], dim=1)
+    longest = lengths.amax(1)
+    if truncates:
+        stops, is_there = last
+        assert isinstance(stops, Tensor)
+        stops = stops if is_there is None else stops & is_there
+        longest = torch.where(stops, lengths.amin(1), longest)
+    rows, places = list_rows(longest), places_in_lists(longest) - 1
+    fields = []
+    for each in lists:
+        inside = places < torch.index_select(each.lengths, 0, rows)
+        found = torch.where(inside, torch.index_select(each.starts, 0, rows) + places, -1)
+        fields.append(Vector(*take_padded_vector(each.elements, found)))
+    return lists_of(longest, Structs(tuple(fields)), None), None
+
+
+def list_select(lists: Lists, indices: Lists, validity: Tensor | None = None) -> Lists:
+    """The elements at the indices, counted from 1; NULL where there is none. Raises ExecutionError for an index that is NULL."""
+    num_rows = min(lists.num_rows, indices.num_rows) and max(lists.num_rows, indices.num_rows)
+    chosen = every_row(indices, num_rows)
+    assert isinstance(chosen, Lists)
+    (index, is_there), lengths = flattened(chosen, validity)
+    _refuse_nulls(is_there)
+    assert isinstance(index, Tensor)
+    return _elements_at(lists, lengths, index.to(torch.int64) - 1)
+
+
+def list_where(lists: Lists, masks: Lists, validity: Tensor | None = None) -> Lists:
+    """The elements where the mask is true; NULL for what it has behind the end of the list. Raises ExecutionError for NULL in it."""
+    num_rows = min(lists.num_rows, masks.num_rows) and max(lists.num_rows, masks.num_rows)
+    given = every_row(masks, num_rows)
+    assert isinstance(given, Lists)
+    (mask, is_there), lengths = flattened(given, validity)
+    _refuse_nulls(is_there)
+    assert isinstance(mask, Tensor)
+    kept = row_indices(mask)
+    places = torch.index_select(places_in_lists(lengths), 0, kept) - 1
+    return _elements_at(lists, element_counts(lengths, kept), places)
+
+
+def _refuse_nulls(is_there: Tensor | None) -> None:
+    if is_there is not None and any_true(~is_there):
+        raise ExecutionError("the second list holds NULL, which says nothing of an element; filter it out")
+
+
+def _elements_at(lists: Lists, lengths: Tensor, places: Tensor) -> Lists:
+    """Lists of such lengths, of the elements at places from 0 that stand one list after the other."""
+    own = every_row(lists, lengths.shape[0])
+    assert isinstance(own, Lists)
+    rows = list_rows(lengths)
+    inside = (places >= 0) & (places < torch.index_select(own.lengths.expand(lengths.shape), 0, rows))
+    starts = torch.index_select(own.starts.expand(lengths.shape), 0, rows)
+    return lists_of(lengths, *take_padded_vector(own.elements, torch.where(inside, starts + places, -1)))
+
+
+#: No list is made longer than this.
+_MOST_ELEMENTS = 1 << 37
+
+
+def list_resize(
+    types: tuple[DataType, ...], lists: Pair, sizes: Pair, filling: Pair
+) -> tuple[Lists, Tensor | None]:
+    """The first elements of each list, as many as asked for; one that has fewer is filled up. A size that is NULL is 0."""
+    values, validity = lists
+    wanted, is_wanted = sizes
+    assert isinstance(values, Lists) and isinstance(wanted, Tensor)
+    wanted = wanted.reshape(-1) if is_wanted is None else wanted.reshape(-1) * is_wanted
+    fill = Vector(in_element_form(filling[0], types[2]), filling[1])
+    counts = (values.num_rows, wanted.shape[0], count_of(fill.values))
+    num_rows = min(counts) and max(counts)
+    given = every_row(values, num_rows)
+    assert isinstance(given, Lists)
+    lengths = wanted.to(torch.int64).expand(num_rows) if num_rows else wanted[:0].to(torch.int64)
+    if validity is not None:
+        lengths = lengths * validity[: lengths.shape[0]]
+    if any_true(lengths > _MOST_ELEMENTS):
+        raise ExecutionError(f"a list of more than {_MOST_ELEMENTS} elements; ask for fewer")
+    rows, places = list_rows(lengths), places_in_lists(lengths) - 1
+    own = torch.index_select(given.lengths.expand(num_rows), 0, rows)
+    starts = torch.index_select(given.starts.expand(num_rows), 0, rows)
+    beyond = count_of(given.elements.values)
+    elements = concatenate_vectors([given.elements, every_row_of(fill, num_rows)])
+    taken = take_vector(elements, torch.where(places < own, starts + places, beyond + rows))
+    return lists_of(lengths, taken.values, taken.validity), validity
+
+
+def list_repeat(lists: Lists, times: Tensor) -> Lists:
+    """The elements of each list so many times; none for less than one."""
+    counts = (lists.num_rows, times.reshape(-1).shape[0])
+    num_rows = min(counts) and max(counts)
+    given = every_row(lists, num_rows)
+    assert isinstance(given, Lists)
+    own = given.lengths.expand(num_rows)
+    lengths = own * times.reshape(-1).clamp(min=0).to(torch.int64).expand(num_rows)
+    rows = list_rows(lengths)
+    places = (places_in_lists(lengths) - 1) % torch.index_select(own, 0, rows).clamp(min=1)
+    found = torch.index_select(given.starts.expand(num_rows), 0, rows) + places
+    taken = take_vector(given.elements, found)
+    return lists_of(lengths, taken.values, taken.validity)
+
+
+# ---- sets ----
+
+
+class _Shared:
+    """The distinct values of two lists of each row, none of them NULL, and where each stands first in either list.
+
+    `rows`: the row of each value. `first`: by list, the place among all elements of it, -1 where it has no such value.
+    """
+
+    def __init__(self, lists: Lists, others: Lists, element: DataType) -> None:
+        vectors, lengths = zip(*(flattened(each) for each in (lists, others)), strict=True)
+        self.elements = vectors[0]
+        rows = [list_rows(each) for each in lengths]
+        both = concatenate_vectors(vectors)
+        all_rows = torch.cat(rows)
+        words = words_of(both.values, both.validity, element)
+        device = all_rows.device
+        places = torch.cat([torch.arange(each.shape[0], device=device) for each in rows])
+        is_other = torch.arange(all_rows.shape[0], device=device) >= rows[0].shape[0]
+        if both.validity is not None:
+            kept = row_indices(both.validity)
+            all_rows, places, is_other = (
+                torch.index_select(each, 0, kept) for each in (all_rows, places, is_other)
+            )
+            words = [torch.index_select(each, 0, kept) for each in words]
+        ids, first_rows, count = group_ids_of_columns([all_rows, *words])
+        self.rows = torch.index_select(all_rows, 0, first_rows.to(torch.int64))
+        nowhere = torch.iinfo(torch.int64).max
+        self.first = []
+        for is_side in (~is_other, is_other):
+            hits = row_indices(is_side)
+            least = torch.full((count,), nowhere, dtype=torch.int64, device=device).scatter_reduce_(
+                0,
+                torch.index_select(ids.to(torch.int64), 0, hits),
+                torch.index_select(places, 0, hits),
+                "amin",
+            )
+            self.first.append(torch.where(least == nowhere, -1, least))
+
+
+def list_has_any(*pairs: Pair, element: DataType) -> tuple[Tensor, Tensor | None]:
+    """bool [n]: has the other list a value that the list has?"""
+    lists, others = _rows_of(pairs)
+    shared = _Shared(lists, others, element)
+    hits = row_indices((shared.first[0] >= 0) & (shared.first[1] >= 0))
+    found = torch.zeros(lists.num_rows, dtype=torch.bool, device=lists.starts.device)
+    found[torch.index_select(shared.rows, 0, hits)] = True
+    return found, _both_there(pairs, lists.num_rows)
+
+
+def list_has_all(*pairs: Pair, element: DataType) -> tuple[Tensor, Tensor | None]:
+    """bool [n]: has the list all values that the other list has?"""
+    lists, others = _rows_of(pairs)
+    shared = _Shared(lists, others, element)
+    missing = row_indices((shared.first[0] < 0) & (shared.first[1] >= 0))
+    found = torch.ones(lists.num_rows, dtype=torch.bool, device=lists.starts.device)
+    found[torch.index_select(shared.rows, 0, missing)] = False
+    return found, _both_there(pairs, lists.num_rows)
+
+
+def _both_there(pairs: tuple[Pair, ...], num_rows: int) -> Tensor | None:
+    present = [validity for _, validity in pairs if validity is not None]
+    if not present:
+        return None
+    found = present[0] if len(present) == 1 else present[0] & present[1]
+    return found[:num_rows].expand(num_rows)
+
+
+def list_intersect(*pairs: Pair, element: DataType) -> tuple[Lists, Tensor | None]:
+    """The different values that both lists have, in the order of the longer one, or of the second where they are equally long."""
+    lists, others = _rows_of(pairs)
+    shared = _Shared(lists, others, element)
+    kept = row_indices((shared.first[0] >= 0) & (shared.first[1] >= 0))
+    rows, *first = (torch.index_select(each, 0, kept) for each in (shared.rows, *shared.first))
+    is_longer = torch.index_select(lists.lengths > others.lengths, 0, rows)
+    order = torch.where(is_longer, first[0], first[1]).argsort(stable=True)
+    order = torch.index_select(order, 0, torch.index_select(rows, 0, order).argsort(stable=True))
+    counts = torch.zeros_like(lists.lengths).index_add_(0, rows, torch.ones_like(rows))
+    vector = take_vector(shared.elements, torch.index_select(first[0], 0, order))
+    validity = pairs[0][1]
+    return lists_of(counts, vector.values, vector.validity), (
+        None if validity is None else validity[: lists.num_rows].expand(lists.num_rows)
+    )
+
+
+# ---- vectors ----
+
+
+def _sums(values: Tensor, rows: Tensor, num_rows: int) -> Tensor:
+    return torch.zeros(num_rows, dtype=torch.float64, device=values.device).index_add_(0, rows, values)
+
+
+def _of_vectors(
+    measure: Callable[[Tensor, Tensor, Tensor, int], Tensor], is_cosine: bool, result: torch.dtype
+) -> Any:
+    """A kernel of two lists of floats of equal lengths."""
+
+    def compute(lists: Lists, others: Lists, validity: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
+        num_rows = min(lists.num_rows, others.num_rows) and max(lists.num_rows, others.num_rows)
+        sides = []
+        for each in (lists, others):
+            rows = every_row(each, num_rows)
+            assert isinstance(rows, Lists)
+            (values, is_there), lengths = flattened(rows, validity)
+            if is_there is not None and any_true(~is_there):
+                raise ExecutionError("a list that is taken as a vector holds NULL; filter it out")
+            assert isinstance(values, Tensor)
+            sides.append((values.to(torch.float64), lengths))
+        (left, lengths), (right, other_lengths) = sides
+        if any_true(lengths != other_lengths):
+            raise ExecutionError("two lists that are taken as vectors have different lengths")
+        found = measure(left, right, list_rows(lengths), lengths.shape[0]).to(result)
+        return found, lengths > 0 if is_cosine else None
+
+    return compute
+
+
+def _inner_product(left: Tensor, right: Tensor, rows: Tensor, num_rows: int) -> Tensor:
+    return _sums(left * right, rows, num_rows)
+
+
+def _distance(left: Tensor, right: Tensor, rows: Tensor, num_rows: int) -> Tensor:
+    return _sums((left - right) ** 2, rows, num_rows).sqrt()
+
+
+def _cosine(left: Tensor, right: Tensor, rows: Tensor, num_rows: int) -> Tensor:
+    product, *squares = (
+        _sums(a * b, rows, num_rows) for a, b in ((left, right), (left, left), (right, right))
+    )
+    return (product / (squares[0] * squares[1]).sqrt()).clamp(-1.0, 1.0)
+
+
+def _vector_kernel(
+    measure: Callable[[Tensor, Tensor, Tensor, int], Tensor], is_cosine: bool = False
+) -> Overload:
+    def resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel:
+        dtype = torch.float32 if str(result_type) == "FLOAT" else torch.float64
+        return Kernel(_of_vectors(measure, is_cosine, dtype), checks=True, returns_validity=True)
+
+    return resolve
+
+
+def _of_elements(function: Callable[..., Any]) -> Overload:
+    def resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel:
+        return Kernel(partial(function, element=argument_types[0].element), NullRule.CUSTOM)
+
+    return resolve
+
+
+def _resolve_zip(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel:
+    return Kernel(partial(list_zip, truncates=not argument_types[-1].has_elements), NullRule.CUSTOM)
+
+
+SEVERAL_KERNELS: dict[str, Overload] = {
+    "list_zip": _resolve_zip,
+    "list_select": lambda types, result: Kernel(list_select, checks=True),
+    "list_where": lambda types, result: Kernel(list_where, checks=True),
+    "list_resize": lambda types, result: Kernel(
+        partial(list_resize, types), NullRule.CUSTOM, accepts_wide=True
+    ),
+    "list_repeat": lambda types, result: Kernel(list_repeat),
+    "list_has_any": _of_elements(list_has_any),
+    "list_has_all": _of_elements(list_has_all),
+    "list_intersect": _of_elements(list_intersect),
+    "list_inner_product": _vector_kernel(_inner_product),
+    "list_negative_inner_product": _vector_kernel(lambda *sides: -_inner_product(*sides)),
+    "list_distance": _vector_kernel(_distance),
+    "list_cosine_similarity": _vector_kernel(_cosine, is_cosine=True),
+    "list_cosine_distance": _vector_kernel(lambda *sides: 1 - _cosine(*sides), is_cosine=True),
+}
