@@ -27,6 +27,7 @@ from tqp.operators.temporal.functions import FORMAT_KERNELS
 from tqp.operators.temporal.intervals import INTERVAL_KERNELS
 from tqp.operators.temporal.time_buckets import BUCKET_KERNELS
 from tqp.operators.temporal.zones import ZONE_KERNELS
+from tqp.operators.text.printed import PRINTED_KERNELS
 from tqp.operators.text.sizes import SIZE_KERNELS
 from tqp.operators.vectors import VECTOR_KERNELS
 
@@ -49,6 +50,7 @@ _KERNELS: dict[str, Overload] = {
     **DISTANCE_KERNELS,
     **RECODED_KERNELS,
     **SIZE_KERNELS,
+    **PRINTED_KERNELS,
     **VECTOR_KERNELS,
     **LIST_KERNELS,
     **FUNCTION_KERNELS,

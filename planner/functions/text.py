@@ -212,6 +212,7 @@ TEXT = (
     scalar("format_bytes formatreadablesize", "BIGINT -> VARCHAR"),
     scalar("format_decimal_bytes", "formatreadabledecimalsize: BIGINT -> VARCHAR"),
     scalar("bar", "DOUBLE DOUBLE DOUBLE -> VARCHAR", "DOUBLE DOUBLE DOUBLE DOUBLE -> VARCHAR", raises=True),
+    *(scalar(name, is_call=True, raises=True) for name in ("format", "printf")),
     scalar("levenshtein editdist3", "VARCHAR VARCHAR -> BIGINT", range=_length, work=Work.SEARCH),
     scalar("damerau_levenshtein", "VARCHAR VARCHAR -> BIGINT", range=_length, work=Work.SEARCH),
     scalar("hamming mismatches", "VARCHAR VARCHAR -> BIGINT", range=_length, raises=True),

@@ -95,6 +95,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "str": (
         *("({str} || {str})", "({str} || {any})", "CAST({any} AS VARCHAR)", "concat({any}, {any})", "typeof({any})"),
         *("concat_ws({constant_text}, {any}, {str}, {any})", "concat(NULL, {str})", "CAST({str} AS VARCHAR)"),
+        *("format('{}|{:>6}|{}', {int}, {str}, {date})", "printf('%5s|%d', {str}, {int})", "format('{:.2f}', {exact})"),
         *("TRY_CAST({str} AS {enum_type})", "TRY_CAST({any} AS {enum_type})"),
         *(
             "CAST(MAP {'a': {any}, 'b': NULL} AS VARCHAR)",

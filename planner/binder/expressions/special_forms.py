@@ -107,6 +107,21 @@ def _concat_ws(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Ex
     return Call("concat_ws", tuple(as_text(each, span) for each in bound), VARCHAR, span)
 
 
+def _printed(function: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    """format() and printf(): of numbers, truth values and texts, which other values become."""
+    if len(nodes) == 1:
+        raise UnsupportedError(f"{function}() of a format alone is not supported", span)
+    bound = [binder.bind(node) for node in nodes]
+    values = [cast_to(bound[0], VARCHAR, span)]
+    for each in bound[1:]:
+        is_number = each.data_type.is_integer or each.data_type.kind is TypeKind.BOOLEAN
+        is_fraction = each.data_type.is_float or each.data_type.is_decimal
+        values.append(each if is_number else cast_to(each, DOUBLE if is_fraction else VARCHAR, span))
+    if any(isinstance(each, Literal) and each.value is None for each in values):
+        return Literal(None, VARCHAR)
+    return Call(function, tuple(values), VARCHAR, span)
+
+
 def _typeof(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
     data_type = binder.bind(nodes[0]).data_type
     return Literal('"NULL"', VARCHAR) if data_type == NULL else SourceLiteral(str(data_type), VARCHAR)
@@ -224,6 +239,8 @@ _SPECIAL_FORMS: dict[str, tuple[_Bind, int, int | None]] = {
     "least": (partial(_extreme, "least"), 1, None),
     "concat": (_concat, 1, None),
     "concat_ws": (_concat_ws, 2, None),
+    "format": (partial(_printed, "format"), 1, None),
+    "printf": (partial(_printed, "printf"), 1, None),
     "typeof": (_typeof, 1, 1),
     "getvariable": (_getvariable, 1, 1),
     "date": (lambda binder, nodes, span: cast_to(binder.bind_flexible(nodes[0]), DATE, span), 1, 1),

@@ -1,0 +1,271 @@
+"""format() and printf(): a constant pattern is cut into texts and places, and each place printed for the values that stand in it.
+
+Python prints numbers as the library does that DuckDB uses. What one of the two might print otherwise is refused.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.errors import ExecutionError, UnsupportedError
+from tqp.data.strings import Strings
+from tqp.operators.kernel import Kernel, Overload
+from tqp.operators.string_keys.codes import distinct_values
+from tqp.operators.strings.build import join
+from tqp.operators.strings.layout import broadcast, from_list, take, to_list
+
+#: What prints one value.
+Printer = Callable[[Any], str]
+#: Pieces of a pattern: texts, and places with the number of an argument and how to print it.
+Pieces = Sequence["str | tuple[int, Printer]"]
+
+
+class _Style(NamedTuple):
+    """How a place is written, whichever of the two patterns it stands in."""
+
+    fill: str = ""
+    align: str = ""
+    sign: str = ""
+    alternative: str = ""
+    zero: str = ""
+    width: str = ""
+    separator: str = ""
+    precision: str = ""
+    letter: str = ""
+
+
+_FORMAT = re.compile(
+    r"(?:(?P<fill>[^{}])?(?P<align>[<>^=]))?(?P<sign>[-+ ]?)(?P<alternative>#?)(?P<zero>0?)(?P<width>(?:[1-9]\d*)?)"
+    r"(?P<separator>[,_]?)(?P<precision>(?:\.\d+)?)(?P<letter>[A-Za-z%]?)"
+)
+_PRINTF = re.compile(
+    r"%(?:(?P<number>\d+)\$)?(?P<flags>[-+ #0,]*)(?P<width>(?:[1-9]\d*)?)(?P<precision>(?:\.\d*)?)(?P<letter>[A-Za-z])"
+)
+_INTEGERS, _FLOATS = "dxXob", "eEfFgG"
+
+
+def _kind(data_type: DataType) -> str:
+    if data_type.kind is TypeKind.BOOLEAN:
+        return "bool"
+    return "int" if data_type.is_integer else "float" if data_type.is_float else "str"
+
+
+# ---- patterns --------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def _pieces(function: str, pattern: str, kinds: tuple[str, ...]) -> Pieces:
+    """Raises ExecutionError for a pattern that is wrong, or asks for another argument or type than there are."""
+    return tuple((_of_format if function == "format" else _of_printf)(pattern, kinds))
+
+
+class _Numbers:
+    """Which argument a place means: one that it names, or the next one, in all places of a pattern alike."""
+
+    def __init__(self, count: int) -> None:
+        self._count, self._next, self._are_named = count, 0, False
+
+    def of(self, named: str | None) -> int:
+        if named is not None and self._next or named is None and self._are_named:
+            raise ExecutionError("a format has either numbers of arguments in all of its places, or in none")
+        self._are_named = named is not None
+        number = self._next if named is None else int(named)
+        self._next += named is None
+        if not 0 <= number < self._count:
+            raise ExecutionError(f"a format asks for argument {number}, and has {self._count} of them")
+        return number
+
+
+def _of_format(pattern: str, kinds: Sequence[str]) -> Iterator[str | tuple[int, Printer]]:
+    numbers, place = _Numbers(len(kinds)), 0
+    while place < len(pattern):
+        letter = pattern[place]
+        if letter not in "{}":
+            end = min(
+                (at for at in (pattern.find(each, place) for each in "{}") if at >= 0), default=len(pattern)
+            )
+            yield pattern[place:end]
+            place = end
+        elif pattern[place : place + 2] == letter * 2:
+            yield letter
+            place += 2
+        elif letter == "}":
+            raise ExecutionError("a } of a format without its {")
+        else:
+            end = pattern.find("}", place)
+            if end < 0:
+                raise ExecutionError("a { of a format without its }")
+            named, _, written = pattern[place + 1 : end].partition(":")
+            if "{" in written:
+                raise UnsupportedError("a width of format() that is an argument is not supported")
+            if named and not (named.isascii() and named.isdigit()):
+                raise ExecutionError(f'a format has no argument of the name "{named}"')
+            number = numbers.of(named or None)
+            found = _FORMAT.fullmatch(written)
+            if found is None:
+                raise UnsupportedError(f'the format "{{:{written}}}" is not supported')
+            style = _Style(**{key: value or "" for key, value in found.groupdict().items()})
+            if style.separator and written[0] != style.separator:
+                raise UnsupportedError(f'the format "{{:{written}}}" is not supported')
+            yield number, _printer(style, kinds[number])
+            place = end + 1
+
+
+def _of_printf(pattern: str, kinds: Sequence[str]) -> Iterator[str | tuple[int, Printer]]:
+    numbers, place = _Numbers(len(kinds)), 0
+    while place < len(pattern):
+        end = pattern.find("%", place)
+        if end < 0:
+            yield pattern[place:]
+            return
+        yield pattern[place:end]
+        if pattern[end : end + 2] == "%%":
+            yield "%"
+            place = end + 2
+            continue
+        found = _PRINTF.match(pattern, end)
+        if found is None:
+            raise UnsupportedError(f'the format "{pattern[end : end + 8]}" of printf() is not supported')
+        named, flags, letter = found["number"], found["flags"], found["letter"]
+        number = numbers.of(None if named is None else str(int(named) - 1))
+        kind = kinds[number]
+        if letter == "i":
+            letter = "d"
+        is_text = letter == "s"
+        sign = "" if is_text else "+" if "+" in flags else " " if " " in flags else ""
+        zero = "" if is_text or "0" not in flags else "0"
+        style = _Style(
+            align="<" if "-" in flags else ">" if is_text else "",
+            sign=sign,
+            alternative="#" if "#" in flags else "",
+            zero=zero,
+            width=found["width"],
+            separator="," if "," in flags else "",
+            precision=found["precision"],
+            letter=letter,
+        )
+        if letter in "xXo" and kind == "int":
+            raise UnsupportedError(f"%{letter} of printf() is not supported; use format()")
+        if letter not in "ds" + _FLOATS or style.precision == "." or (is_text and "," in flags):
+            known = letter in "cuhljztLaA" or letter in "ds" + _FLOATS
+            text = f"%{letter} of printf()"
+            raise (
+                UnsupportedError(f"{text} is not supported")
+                if known
+                else ExecutionError(f"{text} is no format")
+            )
+        if kind == "bool" and is_text:
+            style = style._replace(letter="")
+        yield number, _printer(style, kind)
+        place = found.end()
+
+
+# ---- values ----------------------------------------------------------------------------------------------------------
+
+
+def _printer(style: _Style, kind: str) -> Printer:
+    """What prints values of a kind so. Raises ExecutionError where that cannot be, UnsupportedError where it is not known how."""
+    letter = style.letter
+    if kind == "bool" and letter in ("", "d"):
+        if letter == "d":
+            return _printer(style, "int")
+        if style != _Style(fill=style.fill, align=style.align, width=style.width):
+            raise UnsupportedError("this format of a BOOLEAN is not supported")
+        return lambda value: format("true" if value else "false", _written(style._replace(letter="s")))
+    allowed = {"str": ("", "s"), "int": ("", *_INTEGERS), "float": ("", *_FLOATS), "bool": ()}[kind]
+    if letter not in allowed:
+        if letter in ("n", "B", "a", "A") or kind == "bool":
+            raise UnsupportedError(f'the letter "{letter}" of a format is not supported')
+        raise ExecutionError(f'a format has the letter "{letter}" for a value of another type')
+    if kind == "str":
+        if style.sign or style.alternative or style.zero or style.align == "=":
+            raise ExecutionError("a format has what only numbers take for a text")
+        if style.separator:
+            raise UnsupportedError("a separator of thousands in a text is not supported")
+        return lambda value: format(value, _written(style))
+    if kind == "int":
+        if style.precision:
+            if letter == "" or style.fill:
+                raise ExecutionError("a format has digits behind the point for an integer")
+            raise UnsupportedError("a format with a number of digits of an integer is not supported")
+        if style.separator and letter not in ("", "d") or style.alternative and letter not in ("x", "X", "b"):
+            raise UnsupportedError("this format of an integer is not supported")
+        return lambda value: format(int(value), _written(style))
+    if (
+        style.alternative
+        or (style.precision and not letter)
+        or (style.separator and letter not in ("f", "F"))
+    ):
+        raise UnsupportedError("this format of a number with a point is not supported")
+    written = _written(style)
+
+    def printed(value: float) -> str:
+        if math.isfinite(value):
+            return format(value, written)
+        if style.width or style.separator:
+            raise UnsupportedError("a format with a width of what is no finite number is not supported")
+        return format(value, written)
+
+    return printed
+
+
+def _written(style: _Style) -> str:
+    """As Python writes it; zeros stand behind the sign, wherever the rest is aligned."""
+    if style.zero and style.width:
+        style = style._replace(fill="0", align="=", zero="")
+    return "".join(style)
+
+
+# ---- rows ------------------------------------------------------------------------------------------------------------
+
+
+def _printing(function: str, argument_types: tuple[DataType, ...]) -> Kernel:
+    kinds = tuple(map(_kind, argument_types[1:]))
+
+    def call(pattern: str | bytes, *values: Strings | Tensor, validity: Tensor | None = None) -> Strings:
+        """The pattern with the values of each row in its places. Raises ExecutionError where a row counts and it is wrong."""
+        text = pattern.decode() if isinstance(pattern, bytes) else pattern
+        num_rows = max((_size(each) for each in values), default=1)
+        device = values[0].starts.device if isinstance(values[0], Strings) else values[0].device
+        nothing = broadcast(from_list([""], device), num_rows)
+        if num_rows == 0 or (validity is not None and not bool(validity.any())):
+            return nothing
+        parts = [
+            from_list([piece], device) if isinstance(piece, str) else _printed(values[piece[0]], piece[1])
+            for piece in _pieces(function, text, kinds)
+        ]
+        return join([nothing, *parts])
+
+    return Kernel(call, constant_arguments=frozenset({0}), checks=True)
+
+
+def _size(values: Strings | Tensor) -> int:
+    if isinstance(values, Strings):
+        return values.num_rows
+    return values.shape[0] if values.dim() else 1
+
+
+def _printed(values: Strings | Tensor, printer: Printer) -> Strings:
+    """Each distinct value is printed once."""
+    if isinstance(values, Strings):
+        codes, distinct = distinct_values(values)
+        return take(from_list([printer(each.decode()) for each in to_list(distinct)], codes.device), codes)
+    is_float = values.is_floating_point()
+    bits = values.reshape(-1).to(torch.float64).view(torch.int64) if is_float else values.reshape(-1)
+    known, codes = torch.unique(bits, return_inverse=True)
+    numbers = known.view(torch.float64) if is_float else known
+    return take(from_list([printer(each) for each in numbers.tolist()], codes.device), codes)
+
+
+PRINTED_KERNELS: dict[str, Overload] = {
+    name: lambda argument_types, result_type, name=name: _printing(name, argument_types)  # type: ignore[misc]
+    for name in ("format", "printf")
+}
