@@ -37,6 +37,7 @@ from tests.random.variants import (
     with_null_constants,
     with_ordered_limits,
     with_other_floats,
+    with_plain_sums,
     with_random_ties,
     with_text_compared,
 )
@@ -183,7 +184,12 @@ class Engines:
         if problem and self._contradicts_itself(sql, parameters, actual):
             return "DuckDB's own fault", "", ""
         variants = (
-            (*with_other_floats(sql), with_constant_keys_apart(sql), with_equal_keys_as_one(sql))
+            (
+                *with_other_floats(sql),
+                with_constant_keys_apart(sql),
+                with_equal_keys_as_one(sql),
+                with_plain_sums(sql),
+            )
             if problem
             else ()
         )

@@ -99,6 +99,10 @@ def _keys(definition: TableDefinition, clauses: Sequence[KeyClause]) -> tuple[Un
         if clause.is_primary and any(key.is_primary for key in found):
             raise BindError("a table has one PRIMARY KEY", clause.columns[0].span)
         places = [definition.place_of(name.text, name.span) for name in clause.columns]
+        for number, place in enumerate(places):
+            if place in places[:number]:
+                name = clause.columns[number]
+                raise BindError(f'the column "{name.text}" stands twice in one key', name.span)
         found.append(UniqueKey(tuple(definition.names[place] for place in places), clause.is_primary))
     return tuple(found)
 
