@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from tqp.core.datatypes import VARCHAR
 from tqp.core.errors import BindError, UnsupportedError
-from tqp.core.patterns import check_regular_expression, like_problem, replacement_problem
+from tqp.core.patterns import check_regular_expression, like_expression, like_problem, replacement_problem
 from tqp.planner.algebra.expressions import Call, Expression, Literal, column_ids
 from tqp.planner.functions.declaration import (
+    Fold,
     Infix,
     NullRule,
     ScalarFunction,
@@ -90,16 +93,24 @@ def _path_options(arguments: Sequence[Expression]) -> None:
 _PATTERN = ("VARCHAR VARCHAR -> BOOLEAN", "VARCHAR VARCHAR VARCHAR -> BOOLEAN")
 
 
-def _pattern(name: str, operator: str) -> ScalarFunction:
+def _pattern(name: str, operator: str, fold: Fold | None = None) -> ScalarFunction:
     lines = (*(f"{operator}: {line}" for line in _PATTERN), f"{name}_escape: {_PATTERN[1]}")
     infix = Infix(name.upper(), 4)
-    return scalar(name, *lines, raises=_escaped, work=Work.SEARCH, selectivity=0.07, infix=infix)
+    return scalar(
+        name, *lines, raises=_escaped, work=Work.SEARCH, selectivity=0.07, infix=infix, fold=fold
+    )
+
+
+def _is_like(call: Call, text: str, pattern: str, escape: str = "") -> Any:
+    if like_problem(pattern, escape) is not None:
+        return NotImplemented  # fails for the rows that ask
+    return re.fullmatch(like_expression(pattern, escape), text, re.DOTALL) is not None
 
 
 _WITH_DIGITS = ("VARCHAR", "BIGINT", "UBIGINT", "HUGEINT")
 
 TEXT = (
-    _pattern("like", "~~"),
+    _pattern("like", "~~", _is_like),
     _pattern("ilike", "~~*"),
     scalar("glob", f"~~~: {_PATTERN[0]}", work=Work.SEARCH, selectivity=0.07, infix=Infix("GLOB", 4)),
     scalar(
