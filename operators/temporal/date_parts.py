@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
+from tqp.core.datatypes import DOUBLE, TICKS_PER_SECOND, DataType, TypeKind
 from tqp.core.errors import UnsupportedError, nearest
 from tqp.core.time_limits import MICROSECONDS_PER_SECOND, SECONDS_PER_DAY
 from tqp.core.units import MICROSECONDS_OF_UNITS, MONTHS_OF_UNITS, PART_NAMES
@@ -24,26 +24,34 @@ def normalize_part(part: str | bytes) -> str:
 
 
 def resolve_date_part(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
-    """date_part(part, x): integers [n], or float64 [n] for epoch and julian; NULL for infinite dates."""
+    """date_part(part, x): integers [n], or float64 [n] for epoch, julian and parts that no constant names; NULL for infinite dates."""
     if len(argument_types) != 2:
         return None
     data_type = argument_types[1]
     constant = frozenset({0})
+
+    def of_type(field: Tensor) -> Tensor:
+        return field.to(torch.float64) if result_type == DOUBLE else field
+
     if data_type.kind is TypeKind.TIME:
         return Kernel(
-            lambda part, values: _clock_part(_known(part, _CLOCK_PARTS, data_type), values),
+            lambda part, values: of_type(_clock_part(_known(part, _CLOCK_PARTS, data_type), values)),
             constant_arguments=constant,
             varying_arguments=constant,
         )
     if data_type.kind is TypeKind.INTERVAL:
-        return Kernel(_interval_part, constant_arguments=constant, varying_arguments=constant)
+        return Kernel(
+            lambda part, values: of_type(_interval_part(part, values)),
+            constant_arguments=constant,
+            varying_arguments=constant,
+        )
     if data_type.kind is TypeKind.DATE or data_type.is_timestamp:
 
         def date_part(part: str | bytes, values: Tensor) -> tuple[Tensor, Tensor | None]:
             field = _narrow_clock_field(normalize_part(part), values, data_type)
             if field is not None:
-                return field, None
-            return _date_part(part, values, data_type), dates.finite_validity(values, data_type)
+                return of_type(field), None
+            return of_type(_date_part(part, values, data_type)), dates.finite_validity(values, data_type)
 
         return Kernel(
             date_part,
