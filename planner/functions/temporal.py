@@ -286,10 +286,8 @@ _PART_LINES = (
     *(line for part in "hour minute second millisecond microsecond".split() for line in _part(part, "TIME")),
     *(*_part("epoch", "TIME", result="DOUBLE"), *_part("epoch_ms", "TIME")),
     *(f"julian: [julian] {each} -> DOUBLE" for each in _INSTANTS),
-    *(
-        f"{part}: [{part}] TIMESTAMP_TZ -> BIGINT"
-        for part in ("timezone", "timezone_hour", "timezone_minute")
-    ),
+    # of these only an instant with a time zone has any; a call that leaves open what it is of is refused all the same
+    *(line for part in "timezone timezone_hour timezone_minute".split() for line in _part(part, "TIME")),
 )
 STRICT, STRICT_IF_FINITE, PROPAGATES = NullRule.STRICT, NullRule.STRICT_IF_FINITE, NullRule.PROPAGATES
 

@@ -96,9 +96,7 @@ _PATTERN = ("VARCHAR VARCHAR -> BOOLEAN", "VARCHAR VARCHAR VARCHAR -> BOOLEAN")
 def _pattern(name: str, operator: str, fold: Fold | None = None) -> ScalarFunction:
     lines = (*(f"{operator}: {line}" for line in _PATTERN), f"{name}_escape: {_PATTERN[1]}")
     infix = Infix(name.upper(), 4)
-    return scalar(
-        name, *lines, raises=_escaped, work=Work.SEARCH, selectivity=0.07, infix=infix, fold=fold
-    )
+    return scalar(name, *lines, raises=_escaped, work=Work.SEARCH, selectivity=0.07, infix=infix, fold=fold)
 
 
 def _is_like(call: Call, text: str, pattern: str, escape: str = "") -> Any:

@@ -112,7 +112,11 @@ class Script:
         listed = "" if some is columns else f" ({', '.join(column for column, _ in some)})"
 
         def value(data_type: str) -> str:
-            return self._value(data_type) if random.random() < 0.93 else random.choice(("DEFAULT", "'oops'", "1+1"))
+            return (
+                self._value(data_type)
+                if random.random() < 0.93
+                else random.choice(("DEFAULT", "'oops'", "1+1"))
+            )
 
         rows = [f"({', '.join(value(each) for _, each in some)})" for _ in range(random.randint(1, 4))]
         conflict = random.choice(("", "", "", " ON CONFLICT DO NOTHING")) if len(rows) == 1 else ""

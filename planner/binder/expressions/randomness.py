@@ -32,6 +32,8 @@ def with_row_numbers(
     context: BindContext, scope: Scope, plan: LogicalPlan, select: exp.Select
 ) -> LogicalPlan:
     """The plan of FROM with the numbers of its rows, if the clauses over it draw random numbers."""
+    if "random" not in context.query.lower() and not context.catalog.macro_names():
+        return plan
     clauses = [*select.expressions, select.args.get("where"), select.args.get("group")]
     nodes = (node for clause in clauses if clause is not None for node in clause.walk(prune=_is_query))
     if not any(isinstance(node, exp.Anonymous) and node.name.lower() == "random" for node in nodes):
