@@ -9,6 +9,7 @@ from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.nested.functions import FUNCTION_KERNELS
 from tqp.operators.nested.lists import LIST_KERNELS
 from tqp.operators.nested.maps import MAP_KERNELS
+from tqp.operators.nested.regexp_lists import REGEXP_LIST_KERNELS
 from tqp.operators.nested.several import SEVERAL_KERNELS
 from tqp.operators.numbers.extremes import EXTREME_KERNELS
 from tqp.operators.numbers.integers import INTEGER_KERNELS
@@ -54,6 +55,7 @@ _KERNELS: dict[str, Overload] = {
     **VECTOR_KERNELS,
     **LIST_KERNELS,
     **FUNCTION_KERNELS,
+    **REGEXP_LIST_KERNELS,
     **MAP_KERNELS,
     **SEVERAL_KERNELS,
 }

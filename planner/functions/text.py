@@ -54,12 +54,18 @@ def _regular_expression(function: str, options: int) -> Callable[[Sequence[Expre
     """The second argument, with the options that stand at their place, if they do."""
 
     def check(arguments: Sequence[Expression]) -> None:
-        for option in arguments[min(options, 2) if function == "regexp_extract" else options :]:
+        for option in arguments[min(options, 2) if function.startswith("regexp_extract") else options :]:
             if column_ids(option):
                 raise BindError(f"the options of {function}() must be constants")
         letters = arguments[options] if options < len(arguments) else Literal("", VARCHAR)
         if isinstance(letters, Literal) and letters.value is None:
             raise BindError(f"the options of {function}() must not be NULL")
+        if (
+            function == "string_split_regex"
+            and isinstance(arguments[1], Literal)
+            and arguments[1].value is None
+        ):
+            raise UnsupportedError("string_split_regex() by NULL is not supported")
         pattern, texts = constant_text(arguments[1]), constant_text(letters)
         if pattern is not None and texts is not None:
             check_regular_expression(pattern, texts)
@@ -146,6 +152,20 @@ TEXT = (
         work=Work.SEARCH,
         check=_regular_expression("regexp_extract", options=3),
         bends=False,
+    ),
+    scalar(
+        "string_split_regex str_split_regex regexp_split_to_array",
+        *("VARCHAR VARCHAR -> VARCHAR[]", "VARCHAR VARCHAR VARCHAR -> VARCHAR[]"),
+        work=Work.SEARCH,
+        check=_regular_expression("string_split_regex", options=2),
+    ),
+    scalar(
+        "regexp_extract_all",
+        *("VARCHAR VARCHAR -> VARCHAR[]", "VARCHAR VARCHAR INTEGER -> VARCHAR[]"),
+        "VARCHAR VARCHAR INTEGER VARCHAR -> VARCHAR[]",
+        work=Work.SEARCH,
+        raises=True,
+        check=_regular_expression("regexp_extract_all", options=3),
     ),
     scalar("starts_with prefix", "VARCHAR VARCHAR -> BOOLEAN", selectivity=0.05),
     scalar("ends_with suffix", "VARCHAR VARCHAR -> BOOLEAN", selectivity=0.05),

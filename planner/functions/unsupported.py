@@ -24,10 +24,10 @@ from_json_strict generate_subscripts get_bit get_block_size get_current_time get
 hash histogram_exact hive_partition_component in_search_path index_key invoke
 is_histogram_other_bin left_grapheme lttb make_type md5_number md5_number_lower md5_number_upper
 nextval normalized_interval obj_description parse_duckdb_log_message
-parse_formatted_bytes parse_path path_join reduce regexp_extract_all regexp_split_to_array
+parse_formatted_bytes parse_path path_join reduce
 regexp_split_to_table remap_struct replace_type reservoir_quantile right_grapheme round_even
-roundbankers row_to_json set_bit setval shobj_description sleep_ms stats str_split_regex
-string_split_regex substring_grapheme switch timetz_byte_comparable
+roundbankers row_to_json set_bit setval shobj_description sleep_ms stats
+substring_grapheme switch timetz_byte_comparable
 to_aggregate_state to_json txid_current unpivot_list uuid_extract_timestamp
 uuid_extract_version uuidv4 uuidv7 vector_type version vertex_extract write_log
 """.split()

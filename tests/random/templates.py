@@ -25,7 +25,7 @@ _CONSTANTS: dict[str, dict[int, str]] = {
     "regexp_matches": {1: "some_regex", 2: "options"},
     "regexp_full_match": {1: "some_regex", 2: "options"},
     "regexp_replace": {1: "some_regex", 2: "some_constant_text", 3: "replace_options"},
-    "regexp_extract": {1: "some_regex", 2: "group"},
+    "regexp_extract": {1: "some_regex", 2: "group", 3: "options"},
     **{name: {0: "some_part"} for name in ("date_part", "date_trunc", "date_diff", "date_sub")},
     **{name: {1: "some_pattern", 2: "escape"} for name in ("like_escape", "ilike_escape")},
     "strptime": {1: "format"},
@@ -33,6 +33,8 @@ _CONSTANTS: dict[str, dict[int, str]] = {
     "timezone": {0: "zone"},
     "make_time": {0: "small", 1: "small"},
     "time_bucket": {0: "width"},
+    "string_split_regex": {1: "regex", 2: "options"},
+    "regexp_extract_all": {1: "regex", 2: "group", 3: "options"},
     "replace": {1: "some_constant_text", 2: "some_constant_text"},
     **{name: {1: "some_constant_text"} for name in ("trim", "ltrim", "rtrim", "split_part")},
     **{name: {1: "count", 2: "some_constant_text"} for name in ("lpad", "rpad")},
@@ -95,6 +97,8 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "str": (
         *("({str} || {str})", "({str} || {any})", "CAST({any} AS VARCHAR)", "concat({any}, {any})", "typeof({any})"),
         *("concat_ws({constant_text}, {any}, {str}, {any})", "concat(NULL, {str})", "CAST({str} AS VARCHAR)"),
+        *("string_split_regex({str}, '[0-9]+')[{small}]", "regexp_extract_all({str}, '[a-z]')[{small}]"),
+        *("regexp_extract({str}, '([a-z])([0-9]?)', ['l', 'n']).n", "date_part(['month', 'day'], {date}).day::VARCHAR"),
         *("format('{}|{:>6}|{}', {int}, {str}, {date})", "printf('%5s|%d', {str}, {int})", "format('{:.2f}', {exact})"),
         *("TRY_CAST({str} AS {enum_type})", "TRY_CAST({any} AS {enum_type})"),
         *(

@@ -124,6 +124,26 @@ def _byte(code: int) -> str:
 
 # regular expressions
 
+#: Arrow's replacements name so many groups.
+_MOST_GROUPS = 9
+
+
+def number_of_groups(expression: str) -> int:
+    """How many capturing groups an RE2 expression has, 9 at most are counted. Raises ExecutionError where it is none.
+
+    >>> number_of_groups("(a)(?:b)(?P<c>c)"), number_of_groups("a")
+    (2, 0)
+    """
+    for groups in range(_MOST_GROUPS, -1, -1):
+        try:
+            pc.replace_substring_regex(pa.scalar(""), pattern=expression, replacement=rf"\{groups}")
+        except pa.ArrowInvalid:
+            continue
+        return groups
+    check_regular_expression(expression)
+    return 0
+
+
 #: What RE2's flag for each of DuckDB's option letters is; "g" concerns regexp_replace only.
 _FLAGS = {"i": "i", "c": "-i", "s": "s", "m": "-s", "n": "-s", "p": "-s"}
 

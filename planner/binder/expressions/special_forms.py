@@ -26,6 +26,7 @@ from tqp.planner.binder.expressions.coercion import (
 )
 from tqp.planner.binder.expressions.lambdas import ELEMENT_FORMS
 from tqp.planner.binder.expressions.list_calls import LIST_CALLS
+from tqp.planner.binder.expressions.listed_forms import LISTED_FORMS, struct_of_parts, texts_of
 from tqp.planner.binder.expressions.maps import MAP_FORMS
 from tqp.planner.binder.expressions.nested import NESTED_FORMS, joined
 from tqp.planner.binder.expressions.operators import apply, bind_negation, bind_operator
@@ -168,6 +169,10 @@ def _sum(name: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) 
 
 
 def _date_part(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+    names = texts_of(nodes[0], "the parts of date_part()", span)
+    if names is not None:
+        one = partial(date_part, binder, node=nodes[1], span=span)
+        return struct_of_parts(binder, names, one, nodes[1], span)
     part = binder.bind(nodes[0])
     if part.data_type.is_enum:
         part = as_text(part, span)
@@ -230,6 +235,7 @@ _SPECIAL_FORMS: dict[str, tuple[_Bind, int, int | None]] = {
     **ELEMENT_FORMS,
     **CLOCK_FORMS,
     **SHORT_FORMS,
+    **LISTED_FORMS,
     **RANDOM_FORMS,
     "coalesce": (_coalesce, 1, None),
     "ifnull": (_coalesce, 1, None),

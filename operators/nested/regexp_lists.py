@@ -1,0 +1,95 @@
+"""Lists of the pieces of texts that a constant regular expression cuts out or apart. RE2 through Arrow, on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import torch
+
+from tqp.core.errors import ExecutionError, UnsupportedError
+from tqp.core.patterns import invalid_pattern, number_of_groups, with_options
+from tqp.data.nested import Lists, Vector
+from tqp.data.strings import Strings
+from tqp.operators.kernel import Kernel, Overload
+from tqp.operators.strings.layout import from_arrow, to_arrow
+
+#: What stands before and behind a match while the matches are found; a text that holds one of them is refused.
+_BEFORE, _BEHIND = "\x01", "\x02"
+#: Arrow's replacements name 9 groups, of which one is the match.
+_MOST_GROUPS = 8
+
+
+@lru_cache(maxsize=256)
+def _checked(pattern: str, options: str, function: str) -> tuple[str, int]:
+    """The expression with its options, and how many groups it has. Raises UnsupportedError where it may match no byte."""
+    expression = with_options(pattern, options)
+    try:
+        matches_nothing = pc.match_substring_regex(pa.scalar(""), rf"\A(?:{expression})\z").as_py()
+    except pa.ArrowInvalid as error:
+        raise invalid_pattern(pattern, error) from error
+    if matches_nothing:
+        raise UnsupportedError(f"{function}() by an expression that matches the empty text is not supported")
+    return expression, number_of_groups(expression)
+
+
+def string_split_regex(strings: Strings, pattern: str | bytes, options: str | bytes = "") -> Lists:
+    """The pieces of each text between matches."""
+    expression, _ = _checked(_text(pattern), _text(options), "string_split_regex")
+    return _lists(pc.split_pattern_regex(to_arrow(strings), expression), strings)
+
+
+def regexp_extract_all(
+    strings: Strings, pattern: str | bytes, group: int = 0, options: str | bytes = ""
+) -> Lists:
+    """Group `group` (0: all) of each match in each text.
+
+    Raises UnsupportedError where a group may have taken no part, as what it has is empty: it is NULL then, else it is not.
+    """
+    expression, groups = _checked(_text(pattern), _text(options), "regexp_extract_all")
+    if not 0 <= group <= groups:
+        raise ExecutionError(f"regexp_extract_all(): the pattern has {groups} groups, and not {group}")
+    if group > _MOST_GROUPS:
+        raise UnsupportedError(f"regexp_extract_all() of group {group} is not supported")
+    texts = to_arrow(strings)
+    if pc.any(pc.match_substring_regex(texts, f"[{_BEFORE}{_BEHIND}]")).as_py():
+        raise UnsupportedError("regexp_extract_all() of texts with the characters 1 and 2 is not supported")
+    marked = pc.replace_substring_regex(
+        texts, pattern=f"({expression})", replacement=rf"{_BEFORE}\{group + 1}{_BEHIND}"
+    )
+    without = pc.replace_substring_regex(marked, pattern=rf"\A[^{_BEFORE}]*", replacement="")
+    without = pc.replace_substring_regex(without, pattern=rf"{_BEHIND}[^{_BEFORE}]*", replacement=_BEHIND)
+    if group and pc.any(pc.match_substring(without, f"{_BEFORE}{_BEHIND}")).as_py():
+        raise UnsupportedError("regexp_extract_all() of groups that are empty is not supported")
+    lists = _lists(pc.split_pattern(without, _BEHIND), strings)
+    return Lists(lists.starts, (lists.lengths - 1).clamp(min=0), Vector(_without_mark(lists), None))
+
+
+def _without_mark(lists: Lists) -> Strings:
+    """The pieces without the mark that each begins with but for the last of a list, which is empty."""
+    pieces = lists.elements.values
+    assert isinstance(pieces, Strings)
+    cut = (pieces.lengths > 0).to(torch.int32)
+    return Strings(pieces.starts + cut, pieces.lengths - cut, pieces.data)
+
+
+def _lists(parts: pa.ListArray, strings: Strings) -> Lists:
+    device = strings.starts.device
+    offsets = torch.tensor(parts.offsets.to_numpy(), dtype=torch.int64, device=device)
+    return Lists(offsets[:-1], offsets[1:] - offsets[:-1], Vector(from_arrow(parts.values, device), None))
+
+
+def _text(given: str | bytes) -> str:
+    return given.decode() if isinstance(given, bytes) else given
+
+
+def _kernel(function: Callable[..., Lists]) -> Overload:
+    return lambda types, result: Kernel(function, constant_arguments=frozenset(range(1, len(types))))
+
+
+REGEXP_LIST_KERNELS: dict[str, Overload] = {
+    "string_split_regex": _kernel(string_split_regex),
+    "regexp_extract_all": _kernel(regexp_extract_all),
+}
