@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tqp.core.datatypes import DataType
 from tqp.core.deep_recursion import call_deep
 from tqp.core.errors import BindError, Error
 from tqp.core.schema import TableSource
-from tqp.planner.algebra.expressions import ColumnRef, Literal
+from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal
 from tqp.planner.algebra.logical_plan import LogicalPlan, Project, Scan
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.binder.context import BindContext, Parameters
@@ -21,7 +21,7 @@ from tqp.planner.binder.select.output import BoundQuery
 from tqp.planner.binder.text_constants import Place, mark_text_constants
 from tqp.planner.catalog_protocol import Catalog
 from tqp.planner.parse import Query, parse, text_of
-from tqp.planner.scan_conditions import TableConditions, over_tables, scan_conditions
+from tqp.planner.scan_conditions import over_tables
 from tqp.planner.syntax.query_grammar import Explain
 
 
@@ -37,18 +37,11 @@ class BoundStatement:
     explain: Explain = None
     varying: frozenset[Place] = frozenset()
 
-    def restricted_tables(
-        self, restricted: Callable[[TableSource, TableConditions], TableSource]
-    ) -> dict[TableSource, TableSource]:
-        """Tables of which the query wants so few rows that it had better be bound to others, which have these: to `restricted` of each."""
-        tables = {
-            table: restricted(table, conditions) for table, conditions in scan_conditions(self.plan).items()
-        }
-        return {table: part for table, part in tables.items() if part is not table}
-
-    def over(self, tables: Mapping[TableSource, TableSource]) -> BoundStatement:
-        """The statement over tables with the same columns in place of those."""
-        return replace(self, plan=over_tables(self.plan, tables))
+    def over(
+        self, tables: Mapping[TableSource, TableSource], satisfied: Collection[Expression] = ()
+    ) -> BoundStatement:
+        """The statement over tables with the same columns in place of those; without conditions that all their rows satisfy."""
+        return replace(self, plan=over_tables(self.plan, tables, satisfied))
 
     def encode_columns(self) -> None:
         """Let each table encode what the query refers to, so that nothing is scanned while the plan is optimized."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tqp.core.schema import ColumnFacts, Field, TableSource
@@ -28,9 +28,9 @@ from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.node import transform_plan, walk_plan
 from tqp.planner.algebra.outcomes import TRUE, outcomes
 from tqp.planner.algebra.value_ranges import value_range
-from tqp.planner.functions.conditions import COMPARISONS
+from tqp.planner.functions.conditions import COMPARISONS, TEXT_PREDICATES
 from tqp.planner.rules.columns import in_subqueries, reference, substitute
-from tqp.planner.rules.or_predicates import any_of
+from tqp.planner.rules.or_predicates import any_of, branches_of, implied_by_branches
 
 _Range = tuple[int, int]
 
@@ -43,16 +43,30 @@ _MAY_HOLD: dict[str, Callable[[_Range, _Range], bool]] = {
     "greater_equal": lambda left, right: left[1] >= right[0],
 }
 #: What conditions consist of that are looked at row by row before the query is planned: as quick as reading a column.
-_QUICK, _QUICK_CALLS = (ColumnRef, Literal, Call, Cast, InList), COMPARISONS | {"and", "or", "not"}
+_QUICK = (ColumnRef, Literal, Call, Cast, InList)
+_QUICK_CALLS = COMPARISONS | TEXT_PREDICATES | {"and", "or", "not"}
 #: Joins whose left rows pass unchanged, or not at all: a condition on them above holds below.
 _PASSES_LEFT = frozenset(JoinType) - {JoinType.FULL}
 
 
 @dataclass(frozen=True, slots=True)
+class Partner:
+    """Wanted rows have in `column` a value that a wanted row of the other table has in `other_column`."""
+
+    column: str
+    table: TableSource
+    other_column: str
+
+
+@dataclass(frozen=True, slots=True)
 class TableConditions:
-    """The scans of one table, each with conditions that all rows that the query wants of it satisfy."""
+    """The scans of one table, each with conditions that all rows that the query wants of it satisfy.
+
+    `partners`: of a table that is scanned once, other such tables.
+    """
 
     scans: tuple[tuple[Scan, tuple[Expression, ...]], ...]
+    partners: tuple[Partner, ...] = ()
 
     @property
     def read(self) -> frozenset[str]:
@@ -81,27 +95,30 @@ class TableConditions:
             scans.append((scan, tuple(part for part in parts if column_ids(part) <= ids and _is_quick(part))))
         return TableConditions(tuple(scans)) if all(parts for _, parts in scans) else None
 
-    def of_rows(self, table: TableSource) -> Filter | None:
-        """The rows of the table, whose columns asked of are read, that the query may want; None where that may be any."""
+    def safe(self, table: TableSource) -> TableConditions | None:
+        """Those that raise for no row of the table, whose columns asked of are read; None where one of the scans has none."""
+        scans = []
+        for scan, parts in self.scans:
+            known = KnownFields(_scan(table, _asked(scan, parts)).field_facts)
+            scans.append((scan, tuple(part for part in parts if not may_raise(part, known))))
+        return TableConditions(tuple(scans)) if all(parts for _, parts in scans) else None
+
+    def of_rows(self, table: TableSource) -> Filter:
+        """The rows of the table that satisfy the conditions of a scan."""
         fields: dict[str, Field] = {}
         wanted = []
         for scan, parts in self.scans:
-            read = all_column_ids(parts)
-            asked = [
-                (name, field)
-                for name, field in zip(scan.columns, scan.fields, strict=True)
-                if field.id in read
-            ]
             renamed: dict[int, Expression] = {
                 field.id: reference(fields.setdefault(name, replace(field, id=len(fields))))
-                for name, field in asked
+                for name, field in _asked(scan, parts)
             }
-            known = KnownFields(_scan(table, asked).field_facts)
-            safe = tuple(substitute(part, renamed) for part in parts if not may_raise(part, known))
-            if not safe:
-                return None
-            wanted.append(conjunction(safe))
+            wanted.append(conjunction(tuple(substitute(part, renamed) for part in parts)))
         return Filter(_scan(table, list(fields.items())), any_of(wanted))
+
+    @property
+    def of_all_rows(self) -> tuple[Expression, ...]:
+        """Those that all rows of a table satisfy that has no others than `of_rows`: of one scan only."""
+        return self.scans[0][1] if len(self.scans) == 1 else ()
 
 
 def scan_conditions(plan: LogicalPlan) -> dict[TableSource, TableConditions]:
@@ -112,39 +129,81 @@ def scan_conditions(plan: LogicalPlan) -> dict[TableSource, TableConditions]:
         return {}
     readers = Counter(id(below) for node in nodes for below in (*node.inputs, *node.subqueries))
     parts: dict[int, list[Expression]] = {id(scan): [] for scan in scans}
-    for node in nodes:
-        match node:
-            case Filter():
-                found = _scans(node.input, readers)
-            case Join(join_type=JoinType.INNER):
-                found = (scan for side in node.inputs for scan in _scans(side, readers))
-            case _:
-                continue
-        for scan in found:
-            ids = {field.id for field in scan.fields}
-            parts[id(scan)] += [
-                part
-                for part in conjuncts(node.condition)
-                if not ids.isdisjoint(column_ids(part)) and not has_subquery(part)
-            ]
+    partners: dict[TableSource, list[Partner]] = {scan.table: [] for scan in scans}
     by_table: dict[TableSource, list[Scan]] = {}
     for scan in scans:
         by_table.setdefault(scan.table, []).append(scan)
+    for node in nodes:
+        match node:
+            case Filter():
+                found = list(_scans(node.input, readers))
+            case Join(join_type=JoinType.INNER):
+                found = [scan for side in node.inputs for scan in _scans(side, readers)]
+            case _:
+                continue
+        pieces = [part for part in _pieces(node.condition) if not has_subquery(part)]
+        for scan in found:
+            ids = {field.id for field in scan.fields}
+            for part in pieces:
+                if not ids.isdisjoint(column_ids(part)):
+                    parts[id(scan)] += (part, *implied_by_branches(part, ids))
+        columns = {
+            field.id: (scan.table, name)
+            for scan in found
+            if len(by_table[scan.table]) == 1
+            for field, name in zip(scan.fields, scan.columns, strict=True)
+        }
+        for left, right in _equal_columns(pieces):
+            if left in columns and right in columns and columns[left][0] is not columns[right][0]:
+                (table, name), (other, other_name) = columns[left], columns[right]
+                partners[table].append(Partner(name, other, other_name))
+                partners[other].append(Partner(other_name, table, name))
     return {
-        table: TableConditions(tuple((scan, tuple(parts[id(scan)])) for scan in found))
+        table: TableConditions(
+            tuple((scan, tuple(parts[id(scan)])) for scan in found), tuple(partners[table])
+        )
         for table, found in by_table.items()
         if all(parts[id(scan)] for scan in found)
         and table.can_be_restricted([name for scan in found for name in scan.columns])
     }
 
 
-def over_tables(plan: LogicalPlan, tables: Mapping[TableSource, TableSource]) -> LogicalPlan:
-    """The plan over tables with the same columns in place of those, in subqueries too."""
+def _pieces(condition: Expression) -> Iterator[Expression]:
+    """The conjuncts, with those that all branches of an OR have in common."""
+    for part in conjuncts(condition):
+        branches = branches_of(part)
+        yield from (part,) if len(branches) == 1 else conjuncts(any_of(branches))
+
+
+def _equal_columns(parts: Iterable[Expression]) -> Iterator[tuple[int, int]]:
+    """Columns of which the parts say that they are equal."""
+    for part in parts:
+        match part:
+            case Call(function="equal", arguments=(ColumnRef() as left, ColumnRef() as right)):
+                yield left.id, right.id
+
+
+def over_tables(
+    plan: LogicalPlan, tables: Mapping[TableSource, TableSource], satisfied: Collection[Expression]
+) -> LogicalPlan:
+    """The plan over tables with the same columns in place of those, in subqueries too, and without what their rows satisfy.
+
+    `satisfied`: parts of the plan's own conditions, by identity: what equals them may stand above an outer join, too.
+    """
+    known = set(map(id, satisfied))
 
     def over(node: LogicalPlan) -> LogicalPlan:
-        if isinstance(node, Scan):
-            return node.changed({"table": tables[node.table]}) if node.table in tables else node
-        return in_subqueries(node, lambda plan: over_tables(plan, tables))
+        match node:
+            case Scan():
+                return node.changed({"table": tables[node.table]}) if node.table in tables else node
+            case Filter() | Join(join_type=JoinType.INNER):
+                parts = conjuncts(node.condition)
+                left = tuple(part for part in parts if id(part) not in known)
+                if not left and isinstance(node, Filter):
+                    return node.input
+                if len(left) < len(parts):
+                    node = node.changed({"condition": conjunction(left)})
+        return in_subqueries(node, lambda plan: over_tables(plan, tables, satisfied))
 
     return transform_plan(plan, over)
 
@@ -199,6 +258,12 @@ def _may_compare(function: str, left: Expression, rights: Sequence[Expression], 
     known = value_range(left, fields)
     ranges = [value_range(right, fields) for right in rights]
     return known is None or any(each is None or _MAY_HOLD[function](known, each) for each in ranges)
+
+
+def _asked(scan: Scan, parts: Sequence[Expression]) -> list[tuple[str, Field]]:
+    """The columns that something of is asked."""
+    read = all_column_ids(parts)
+    return [(name, field) for name, field in zip(scan.columns, scan.fields, strict=True) if field.id in read]
 
 
 def _scan(table: TableSource, columns: Sequence[tuple[str, Field]]) -> Scan:

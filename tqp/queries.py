@@ -19,18 +19,17 @@ from tqp.core.datatypes import DataType
 from tqp.core.deep_recursion import call_deep
 from tqp.core.errors import BindError, Error, ExecutionError, ParseError, UnsupportedError
 from tqp.core.garbage import collected_later
-from tqp.data.sources.base import Source
 from tqp.data.sources.file_identity import read_again_if_changed
 from tqp.planner.bind import Arrangement, BoundStatement, bind
 from tqp.planner.binder.pivot_values import with_values
 from tqp.planner.parse import ParsedStatement, Query, parse, text_of
-from tqp.planner.scan_conditions import TableConditions
+from tqp.planner.scan_conditions import scan_conditions
 from tqp.planner.shapes import shape_of
 from tqp.planner.templates import SplitText, learn, split
 from tqp.result import Result
 from tqp.runtime.executor import Executor
 from tqp.runtime.program import TensorProgram
-from tqp.wanted_rows import is_for_one_query, with_wanted_rows
+from tqp.wanted_rows import WantedRows
 
 
 class BoundDescription(NamedTuple):
@@ -201,13 +200,10 @@ class Queries:
         statement = bind(query, snapshot, params)
         if statement.explain is not None:
             return statement
-        restricted = statement.restricted_tables(
-            partial(
-                self._restricted, chooses_rows=by_shape and "choose_rows" not in self.compiler.disabled_rules
-            )
-        )
-        if restricted:  # by its own constants
-            statement, text = statement.over(restricted), None
+        chooses_rows = by_shape and "choose_rows" not in self.compiler.disabled_rules
+        restricted = self._restricted(statement, chooses_rows)
+        if restricted.tables:  # by its own constants
+            statement, text = statement.over(restricted.tables, restricted.satisfied), None
         statement.encode_columns()
         program = None
         if text is not None:
@@ -216,14 +212,18 @@ class Queries:
         if program is None:
             program = self.compiler.program(statement)
             with self.catalog.lock:
-                if not self.catalog.is_closed and not any(map(is_for_one_query, restricted.values())):
+                if not self.catalog.is_closed and not restricted.are_chosen:
                     self.compiled.programs.keep(key, program, snapshot.read, self.catalog.now())
         return program
 
-    def _restricted(self, table: Source, conditions: TableConditions, chooses_rows: bool) -> Source:
-        """The table without row groups, and without rows if these may be chosen, that the conditions rule out."""
-        table = table.restricted(conditions)
-        return with_wanted_rows(self.compiler, table, conditions) if chooses_rows else table
+    def _restricted(self, statement: BoundStatement, chooses_rows: bool) -> WantedRows:
+        """Tables without row groups, and without rows if these may be chosen, that the conditions of the query rule out."""
+        conditions = scan_conditions(statement.plan)
+        wanted = WantedRows({table: table.restricted(asked) for table, asked in conditions.items()})
+        if chooses_rows and conditions:
+            wanted.choose(self.compiler, conditions)
+        wanted.tables = {table: part for table, part in wanted.tables.items() if part is not table}
+        return wanted
 
     def _program_of_words(self, key: Hashable, text: SplitText, snapshot: Snapshot) -> TensorProgram | None:
         """A program that a text's words and constants tell without binding it, if one is kept; see `_program_of_shape`."""

@@ -1,18 +1,24 @@
-"""A first query on a table that is not encoded: the rows it wants are found by few columns, and the others read for these rows."""
+"""A first query on tables that are not encoded: the rows it wants are found by few columns, and the others read for these rows."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from tqp.compiler import Compiler
 from tqp.core.datatypes import BOOLEAN, TypeKind
 from tqp.core.schema import Field, TableSource
-from tqp.data.arrow_buffers import BoolArray
+from tqp.data.arrow_buffers import AnyArray, BoolArray
+from tqp.data.column import Column
+from tqp.data.sharing import share, sharing_threads
 from tqp.data.sources.base import Source
 from tqp.data.sources.chosen_rows import ChosenRows
+from tqp.planner.algebra.expressions import Expression
 from tqp.planner.algebra.logical_plan import Filter, Project
 from tqp.planner.bind import BoundStatement
-from tqp.planner.scan_conditions import TableConditions
+from tqp.planner.scan_conditions import Partner, TableConditions
 
 #: Of so many rows, and no more, it takes less time to read a column by their numbers than to encode it: a line of the cache holds
 #: four values of 16 bytes (see docs/performance.md).
@@ -20,48 +26,150 @@ _LARGEST_SHARE = 0.08
 #: An estimate may be so many times too high.
 _DOUBT = 1.5
 _LONG = frozenset((TypeKind.DECIMAL, TypeKind.HUGEINT))
+#: Values that rows of another table may have are marked in a table over all that there could be, of so many entries for each row.
+_MOST_ENTRIES = 8
+#: Rows that one thread looks up at a time.
+_PIECE = 262_144
 
 
-def with_wanted_rows(compiler: Compiler, table: Source, conditions: TableConditions) -> Source:
-    """The table, or what has those rows only that satisfy conditions on its numbers, where they are few.
+@dataclass(slots=True)
+class WantedRows:
+    """Tables by what they stand for, some of them with the rows only that a query wants, and conditions that all these satisfy.
 
-    That is of use to this one query alone: its program must not be kept, as nothing of a result is.
+    With such rows it is of use to this one query alone: its program must not be kept, as nothing of a result is.
     """
-    if not table.can_choose_rows(conditions.read):
-        return table
-    asked = _by_numbers(table, conditions)
-    if asked is None or all(name in asked.columns or table.is_encoded(name) for name in conditions.read):
-        return table
-    table.encode(asked.columns)
-    wanted = asked.of_rows(table)
-    if wanted is None:
-        return table
-    plan, num_rows = compiler.optimized(wanted)
-    if num_rows > _DOUBT * _LARGEST_SHARE * table.num_rows or not isinstance(plan, Filter):
-        return table
-    rows = np.flatnonzero(_are_wanted(compiler, plan))
-    return ChosenRows(table, rows) if len(rows) <= _LARGEST_SHARE * table.num_rows else table
+
+    tables: dict[TableSource, TableSource]
+    satisfied: tuple[Expression, ...] = ()
+
+    @property
+    def are_chosen(self) -> bool:
+        """Whether there are rows left out."""
+        return any(isinstance(table, ChosenRows) for table in self.tables.values())
+
+    def choose(self, compiler: Compiler, conditions: Mapping[TableSource, TableConditions]) -> None:
+        """Leave out what is not wanted of tables that are not encoded: by conditions, and then by what is wanted of others."""
+        left = {
+            original: table
+            for original, table in self.tables.items()
+            if isinstance(table, Source) and table.can_choose_rows(conditions[original].read)
+        }
+        chosen: dict[TableSource, Source] = {}
+        for original, table in left.items():
+            found = _by_conditions(compiler, table, conditions[original])
+            if found is not None:
+                rows, holds = found
+                chosen[original] = ChosenRows(table, rows)
+                self.satisfied += holds.of_all_rows
+        more = chosen
+        while more:
+            more = {
+                original: part
+                for original, table in left.items()
+                if original not in chosen
+                for part in _by_partners(table, conditions[original], chosen)
+            }
+            chosen |= more
+        self.tables |= chosen
 
 
-def is_for_one_query(table: TableSource) -> bool:
-    """Whether the table is what `with_wanted_rows` has found."""
-    return isinstance(table, ChosenRows)
+def _by_conditions(
+    compiler: Compiler, table: Source, conditions: TableConditions
+) -> tuple[AnyArray, TableConditions] | None:
+    """The rows that satisfy some conditions, ascending, and these; None where they are many, or there is no use of them."""
+    helps_others = any(partner.table.num_rows > table.num_rows for partner in conditions.partners)
+    for quick in _quickest_first(table, conditions, helps_others):
+        if not helps_others and all(
+            name in quick.columns or table.is_encoded(name) for name in conditions.read
+        ):
+            return None
+        table.encode(quick.columns)
+        asked = quick.safe(table)
+        if asked is None:
+            return None
+        plan, num_rows = compiler.optimized(asked.of_rows(table))
+        if num_rows <= _DOUBT * _LARGEST_SHARE * table.num_rows and isinstance(plan, Filter):
+            rows = _few(_satisfy(compiler, plan))
+            return None if rows is None else (rows, asked)
+    return None
 
 
-def _by_numbers(table: Source, conditions: TableConditions) -> TableConditions | None:
-    """Those on numbers of eight bytes and less; where there are none, on any numbers."""
+def _quickest_first(
+    table: Source, conditions: TableConditions, helps_others: bool
+) -> Iterator[TableConditions]:
+    """Those on numbers of eight bytes and less, or on any numbers where there are no such; all, where larger tables may gain by it."""
     types = {name: table.column_type(name) for name in conditions.columns}
     numbers = {name: kind for name, kind in types.items() if kind.is_integer_like or kind.is_float}
-    short = conditions.on([name for name, kind in numbers.items() if kind.kind not in _LONG])
-    return conditions.on(numbers) if short is None else short
+    asked = conditions.on([name for name, kind in numbers.items() if kind.kind not in _LONG])
+    if asked is None:
+        asked = conditions.on(numbers)
+    if asked is not None:
+        yield asked
+    if helps_others:
+        every = conditions.on(types)
+        if every is not None and (asked is None or every.columns > asked.columns):
+            yield every
 
 
-def _are_wanted(compiler: Compiler, plan: Filter) -> BoolArray:
+def _satisfy(compiler: Compiler, plan: Filter) -> BoolArray:
     """Of each row, whether it satisfies the condition."""
     field = Field(max(plan.input.output_ids) + 1, "", BOOLEAN)
     told = Project(plan.input, (field,), (plan.condition,))
     [column] = compiler.program(BoundStatement(told, ("wanted",)))().columns
+    return _valid(column)
+
+
+def _by_partners(
+    table: Source, conditions: TableConditions, chosen: Mapping[TableSource, Source]
+) -> list[ChosenRows]:
+    """The rows that have a partner among those chosen of another table, if they are few."""
+    for partner in conditions.partners:
+        if partner.table in chosen and any(
+            name != partner.column and not table.is_encoded(name) for name in conditions.read
+        ):
+            rows = _with_partner(table, partner, chosen[partner.table])
+            if rows is not None:
+                return [ChosenRows(table, rows)]
+    return []
+
+
+def _with_partner(table: Source, partner: Partner, other: Source) -> AnyArray | None:
+    if not table.column_type(partner.column).is_integer_like:
+        return None
+    keys, column = other.column(partner.other_column), table.column(partner.column)
+    distinct, known = column.estimates.distinct_count, column.facts.range
+    if known is None or distinct is None or other.num_rows > _DOUBT * _LARGEST_SHARE * distinct:
+        return None
+    low, high = known
+    if low < 0 or high > _MOST_ENTRIES * table.num_rows or column.values is None or keys.values is None:
+        return None
+    values = keys.values.cpu().numpy()
+    is_there = (values >= 0) & (values <= high)
+    if keys.validity is not None:
+        is_there &= keys.validity.cpu().numpy()
+    is_wanted = np.zeros(high + 1, np.bool_)
+    is_wanted[values[is_there]] = True
+    places, wanted = column.values.cpu().numpy(), np.empty(table.num_rows, np.bool_)
+
+    def look_up(start: int) -> None:
+        rows = slice(start, start + _PIECE)
+        is_wanted.take(places[rows], out=wanted[rows], mode="clip")
+
+    with sharing_threads(table.threads):
+        share(look_up, range(0, table.num_rows, _PIECE))
+    return _few(wanted if column.validity is None else wanted & column.validity.cpu().numpy())
+
+
+def _valid(column: Column) -> BoolArray:
+    """Which of some truth values are true."""
     assert column.values is not None
-    wanted = column.values if column.validity is None else column.values & column.validity
-    told_of: BoolArray = wanted.cpu().numpy()
-    return told_of
+    values: BoolArray = column.values.cpu().numpy()
+    return values if column.validity is None else values & column.validity.cpu().numpy()
+
+
+def _few(wanted: BoolArray) -> AnyArray | None:
+    """The numbers of the rows, int64; None where they are many."""
+    if np.count_nonzero(wanted) > _LARGEST_SHARE * len(wanted):
+        return None
+    rows: AnyArray = np.flatnonzero(wanted)
+    return rows

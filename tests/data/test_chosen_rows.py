@@ -156,6 +156,65 @@ def test_few_rows_of_many_are_found_by_an_estimate(
         assert chosen == expected
 
 
+OUTER = [
+    "SELECT a.row, b.row FROM t a LEFT JOIN (SELECT * FROM u WHERE i > 70) b ON a.row = b.row WHERE b.i > 70",
+    "SELECT a.row, b.row FROM t a LEFT JOIN (SELECT * FROM u WHERE i > 70) b ON a.row = b.row WHERE b.i > 70 OR a.i < 5",
+    "SELECT a.row, b.row FROM u a LEFT JOIN t b ON a.row = b.row AND b.i > 60 WHERE a.i > 50",
+    "SELECT a.row, b.row FROM t a FULL JOIN u b ON a.row = b.row AND a.i > 70 AND b.i > 75",
+    "SELECT row FROM t WHERE i > 70 AND row IN (SELECT row FROM u WHERE i > 75)",
+    "SELECT row FROM t WHERE i > 70 AND row NOT IN (SELECT row FROM u WHERE i > 75)",
+    "SELECT row FROM t WHERE i > 70 AND EXISTS (SELECT 1 FROM u WHERE u.row = t.row AND u.i > 75)",
+    "SELECT row, (SELECT max(row) FROM u WHERE u.i > t.i) FROM t WHERE i > 70",
+]
+PARTNERS = [
+    "SELECT a.row, b.row, b.s FROM t a, u b WHERE a.row = b.row AND a.s = '095'",
+    "SELECT a.row, b.row FROM t a, u b WHERE a.i = b.i AND a.i > 70 AND b.d >= DATE '2020-03-15'",
+    "SELECT a.row, b.row FROM t a JOIN u b ON a.row = b.row WHERE a.s LIKE '%5' AND (b.i > 70 OR b.i < 3)",
+    "SELECT a.row, b.m FROM t a, u b WHERE (a.row = b.row AND a.s = '095') OR (a.row = b.row AND a.s = '010' AND b.i < 5)",
+    "SELECT a.row, b.m FROM t a, u b WHERE a.m = b.m AND a.i > 70",
+    "SELECT a.row, b.m FROM t a, u b WHERE a.big = b.big AND a.i > 70",
+    "SELECT a.row, b.f FROM t a, u b WHERE a.f = b.f AND a.i > 70",
+    "SELECT a.row, b.row, c.row FROM t a, u b, v c WHERE a.i > 74 AND a.row = b.row AND b.i = c.i",
+    "SELECT a.row, b.row FROM t a, u b WHERE a.i > 70 AND a.row = b.row + 1",
+    "SELECT a.row, b.row FROM t a, u b WHERE a.i > 70 AND a.i = b.row AND b.i = a.row",
+    "SELECT a.row, count(b.row) FROM t a LEFT JOIN u b ON a.row = b.row WHERE a.i > 70 GROUP BY a.row",
+    "SELECT a.row, b.row FROM t a, u b WHERE a.row = b.row AND a.i > 1000",
+    "SELECT a.row FROM t a, u b WHERE a.row = b.row AND a.i > 70 AND b.i > (SELECT min(i) FROM v WHERE v.row = a.row)",
+]
+
+
+@pytest.mark.parametrize("share", [1.0, 0.3])
+@pytest.mark.parametrize("kind", ["chunks", "parquet"])
+@pytest.mark.parametrize("query", [*OUTER, *PARTNERS])
+def test_tables_that_are_joined(
+    query: str, kind: str, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wanted_rows, "_LARGEST_SHARE", share)
+    tables = {"t": ascending_table(), "u": ascending_table().slice(0, 98), "v": ascending_table().slice(10)}
+
+    def asked(**options: Any) -> list[Any]:
+        with tqp.connect(threads=1, **options) as connection:
+            for name, table in tables.items():
+                (tmp_path / name).mkdir(exist_ok=True)
+                connection.register(name, source(kind, table, tmp_path / name))
+            return [sorted(map(repr, connection.sql(query).fetchall())) for _ in range(2)]
+
+    expected = asked(disabled_rules=["choose_rows"])
+    assert asked() == expected
+    assert asked(backend="torch") == expected
+
+
+def test_rows_with_a_partner_among_few_are_few(monkeypatch: pytest.MonkeyPatch, chosen: list[int]) -> None:
+    monkeypatch.setattr(wanted_rows, "_LARGEST_SHARE", 0.1)
+    many = pa.table({"k": [row % 100 for row in range(1000)], "x": range(1000), "y": range(1000)})
+    with tqp.connect(threads=1) as connection:
+        connection.register("t", ascending_table())
+        connection.register("many", many)
+        query = "SELECT sum(x), count(y) FROM t, many WHERE row = k AND s = '045'"
+        assert connection.sql(query).fetchall() == [(sum(range(45, 1000, 100)), 10)]
+    assert chosen == [1, 10]
+
+
 def test_a_condition_that_may_raise_is_left_to_the_query(chosen: list[int]) -> None:
     check(ascending_table(), "SELECT count(row) FROM t WHERE i > 75 AND 10 / (i - 71) < 5")
     assert chosen

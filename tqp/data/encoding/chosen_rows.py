@@ -17,8 +17,9 @@ from tqp.data.column import Column
 from tqp.data.encoding.column_facts import integer_statistics
 from tqp.data.encoding.string_views import take_rows
 from tqp.data.encoding.string_words import is_view
-from tqp.data.nested import take
+from tqp.data.nested import take, tensors_in
 from tqp.data.sharing import share
+from tqp.data.strings import Strings
 
 #: Rows that are put together in one array: with fewer, what is done with each array takes longer than what is done with its rows.
 _PIECE = 131_072
@@ -67,17 +68,15 @@ def _taken(piece: Sequence[tuple[pa.Array, AnyArray]]) -> pa.Array:
 
 def rows_of_column(column: Column, rows: AnyArray) -> Column:
     """The given rows (int64, ascending) of an encoded column, on its device; a dictionary stays as it is."""
-    places = torch.from_numpy(rows)
-    if column.tensors():
-        places = places.to(column.tensors()[0].device)
     values, validity = (
-        each if each is None else torch.index_select(each, 0, places)
-        for each in (column.values, column.validity)
+        None if each is None else _rows(each, rows) for each in (column.values, column.validity)
     )
     pool: Any = column.pool
     if pool is not None and values is None:
-        pool = take(pool, places)
-    nested: Any = None if column.nested is None else take(column.nested, places)
+        pool = Strings(_rows(pool.starts, rows), _rows(pool.lengths, rows), pool.data)
+    nested: Any = None
+    if column.nested is not None:
+        nested = take(column.nested, torch.from_numpy(rows).to(tensors_in(column.nested)[0].device))
     return Column(
         column.data_type,
         len(rows),
@@ -88,6 +87,11 @@ def rows_of_column(column: Column, rows: AnyArray) -> Column:
         *_statistics(column, values, validity),
         nested,
     )
+
+
+def _rows(values: Tensor, rows: AnyArray) -> Tensor:
+    """By NumPy, on the calling thread alone: torch would wake threads of its own."""
+    return torch.from_numpy(values.cpu().numpy().take(rows, axis=0)).to(values.device)
 
 
 def _statistics(column: Column, values: Tensor | None, validity: Tensor | None) -> Statistics:

@@ -31,7 +31,7 @@ from tqp.data.sources.file_identity import FileSet
 _WORTH_WORKERS = 16_384
 
 #: Rows from which it takes less time to find those that a query wants first than to encode its other columns whole.
-WORTH_CHOOSING = 262_144
+WORTH_CHOOSING = 100_000
 
 
 #: A column, or what is found of one and kept beside it; both say as `nbytes` what they take, and as `KEPT` what they are.

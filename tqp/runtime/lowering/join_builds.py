@@ -42,6 +42,11 @@ if TYPE_CHECKING:
     from tqp.runtime.lowering.plan import PlanLowering
 
 
+#: Several columns stand in tables by key where these have no more entries, or no more for a build row: a table of 6 million keys
+#: takes 5 ms before it is first used, and one of them, of positions, does for all columns.
+_FEW_ENTRIES, _MOST_ENTRIES = 1 << 22, 64
+
+
 @dataclass(frozen=True, slots=True)
 class JoinSlot:
     """A finished build side: the build (None for nested loops), its columns, and what may be asked of it.
@@ -193,7 +198,7 @@ def same_as_probe(node: physical.Join) -> dict[int, int]:
 def _by_key(
     plan: PlanLowering, node: physical.Join, lowering: ExpressionLowering, fields: list[Field], slot: JoinSlot
 ) -> tuple[list[Value], JoinSlot] | None:
-    """The columns of a build by key and where the probe side finds them; None if they do not fit into such tables.
+    """The columns of a build by key and where the probe side finds them; None if they do not fit into such tables, or hardly fill them.
 
     The columns themselves where the plan says so; else the row of the source they stand in, if that is a table.
     """
@@ -218,6 +223,10 @@ def _by_key(
     if in_source:
         positions = StoredColumn(Layout(BIGINT, Form.NUMBER, torch.int32, False), slot.payload, len(values))
         values.append(Value(positions.layout, stream.root_rows()))
+    assert node.packing is not None
+    entries = len(values) * node.packing.size
+    if len(values) > 1 and entries > max(_FEW_ENTRIES, _MOST_ENTRIES * node.build.estimated_rows):
+        return None
     return values, replace(slot, columns=columns, by_key=True, in_source=in_source, positions=positions)
 
 
