@@ -233,7 +233,7 @@ def _printing(function: str, argument_types: tuple[DataType, ...]) -> Kernel:
     def call(pattern: str | bytes, *values: Strings | Tensor, validity: Tensor | None = None) -> Strings:
         """The pattern with the values of each row in its places. Raises ExecutionError where a row counts and it is wrong."""
         text = pattern.decode() if isinstance(pattern, bytes) else pattern
-        num_rows = max((_size(each) for each in values), default=1)
+        num_rows = next((size for size in map(_size, values) if size != 1), 1)  # a literal is one row
         device = values[0].starts.device if isinstance(values[0], Strings) else values[0].device
         nothing = broadcast(from_list([""], device), num_rows)
         if num_rows == 0 or (validity is not None and not bool(validity.any())):

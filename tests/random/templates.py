@@ -214,6 +214,7 @@ PREDICATES = (
         "nullif({bool}, {truth})",
         "({str} {not}LIKE {some_pattern})",
         "({str} {not}GLOB {some_glob})",
+        "({str} COLLATE NOCASE {order} {str})",
     ),
     *(
         "({str} {not}ILIKE {some_pattern})",

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from tqp.core.errors import BindError
 from tqp.planner.algebra.expressions import Expression, Literal, SortKey
+from tqp.planner.binder.expressions.collations import collated
 from tqp.planner.binder.unsupported_clauses import check_understood
 from tqp.planner.parse import head_span, span_of
 
@@ -102,5 +103,5 @@ def sort_keys(binder: ExpressionBinder, nodes: Sequence[exp.Ordered], what: str)
 
 def sort_key(binder: ExpressionBinder, node: exp.Ordered) -> SortKey:
     """A key of ORDER BY, which may be a constant."""
-    key = binder.bind(node.this)
+    key = binder.bind(collated([node.this])[0])
     return SortKey(key, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))

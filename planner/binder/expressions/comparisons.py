@@ -12,6 +12,7 @@ from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.expressions import Call, Expression, Literal, Varying
 from tqp.planner.binder.expressions import lists, subqueries
 from tqp.planner.binder.expressions.coercion import compare, folded, unify
+from tqp.planner.binder.expressions.collations import collated
 from tqp.planner.functions.type_rules import equality_type, forced_type, ordering_type
 from tqp.planner.parse import Span, span_of
 
@@ -41,7 +42,7 @@ def bind_comparison(binder: ExpressionBinder, node: exp.Binary) -> Expression:
     if quantified is not None:
         return quantified
     span = span_of(node)
-    left, right = node.left, node.right
+    left, right = collated((node.left, node.right))
     if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple) and function in _OF_ROWS:
         (equal,) = _equal_rows(binder, left, [right], span)
         return folded(Call("not", (equal,), BOOLEAN, span)) if _OF_ROWS[function] else equal
@@ -78,7 +79,7 @@ def _field_type(left: Expression, right: Expression) -> DataType | None:
 def bind_between(binder: ExpressionBinder, node: exp.Between) -> Expression:
     """value BETWEEN low AND high: all three have one type."""
     span = span_of(node)
-    nodes = (node.this, node.args["low"], node.args["high"])
+    nodes = collated((node.this, node.args["low"], node.args["high"]))
     values = [binder.bind_flexible(each) for each in nodes]
     (value, low, high), _ = unify(values, "BETWEEN", span, ordering_type)
     parts = (

@@ -413,7 +413,7 @@ _LIKES: dict[type, tuple[str, str]] = {exp.Like: ("~~", "LIKE"), exp.ILike: ("~~
 
 _FEATURES: dict[type, str] = {
     exp.Lambda: "lambda functions are not supported",
-    exp.Collate: "collations are not supported",
+    exp.Collate: "a collation of anything but an operand of a comparison or a key of ORDER BY is not supported",
     exp.CurrentTime: "CURRENT_TIME, which has a time zone, is not supported; LOCALTIME has none",
     exp.Star: "* in this place is not supported",
     exp.Kwarg: "named arguments are not supported",

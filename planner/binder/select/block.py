@@ -17,6 +17,7 @@ from tqp.planner.algebra.expressions import Cast, ColumnRef, Expression, Literal
 from tqp.planner.algebra.logical_plan import Aggregate, Filter, LogicalPlan, Project, Sort, SortKey, Values
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.aggregates import AggregateCollector
+from tqp.planner.binder.expressions.collations import collated
 from tqp.planner.binder.expressions.randomness import with_row_numbers
 from tqp.planner.binder.expressions.scalars import Aliases, ExpressionBinder
 from tqp.planner.binder.expressions.windows import WindowCollector
@@ -451,7 +452,8 @@ class _SortBinder:
             # a star next to other keys: the columns of FROM
             for item in expand_items(self.block.context, self.block.scope, [node]):
                 before = len(self.block.scope.uses or ())
-                value = binder.bind_item(item, span_of(node)) if item.node is None else binder.bind(item.node)
+                written = None if item.node is None else collated([item.node])[0]
+                value = binder.bind_item(item, span_of(node)) if written is None else binder.bind(written)
                 if self.keys is not None:
                     self._note_uses(item.node, value, self.keys, before)
                 if not isinstance(value, Literal):  # a constant orders nothing

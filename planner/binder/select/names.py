@@ -11,6 +11,7 @@ from sqlglot import exp
 from tqp.core.keywords import quoted
 from tqp.core.units import UNIT_NAMES
 from tqp.planner.binder.expressions.calls import GROUPING_NAMES
+from tqp.planner.binder.expressions.collations import collation_names
 from tqp.planner.binder.expressions.list_calls import SET_OPERATORS
 from tqp.planner.binder.expressions.literals import signed_number
 from tqp.planner.binder.expressions.type_names import bind_type
@@ -414,6 +415,9 @@ _WRITERS: dict[type, _Writer] = {
     exp.Is: Names._is,
     exp.Neg: Names._negation,
     exp.BitwiseNot: lambda self, node: f"(~({self.text(node.this)}))",
+    exp.Collate: lambda self, node: (
+        f"{self.text(node.this)} COLLATE {quoted('.'.join(collation_names(node)))}"
+    ),
     exp.AtTimeZone: lambda self, node: self._call("timezone", (node.args["zone"], node.this)),
     exp.Abs: lambda self, node: f"(@({self.text(node.this)}))",
     exp.In: Names._in,

@@ -1,0 +1,60 @@
+"""COLLATE: texts are compared and sorted as a function of them, which a collation names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.planner.parse import head_span, span_of
+
+#: By name in lower case: what stands for a text.
+_FUNCTIONS = {
+    "nocase": "lower",
+    "noaccent": "strip_accents",
+    "nfc": "nfc_normalize",
+    **dict.fromkeys(("c", "posix", "binary")),
+}
+
+
+def collated(nodes: Sequence[exp.Expr]) -> Sequence[exp.Expr]:
+    """What is compared in the place of the nodes: under a collation that one of them names, functions of them all.
+
+    Raises BindError for a collation that there is not, UnsupportedError for one of a language, and for two.
+    """
+    inner = [node.unnest() for node in nodes]
+    found = {
+        tuple(map(str.lower, collation_names(node))): node for node in inner if isinstance(node, exp.Collate)
+    }
+    if not found:
+        return nodes
+    if len(found) > 1:
+        raise UnsupportedError(
+            "a comparison of texts with two collations is not supported", span_of(nodes[0])
+        )
+    ((names, node),) = found.items()
+    functions = [_function(name, node) for name in names]
+    return [_applied(functions, each.this if isinstance(each, exp.Collate) else each) for each in inner]
+
+
+def collation_names(node: exp.Collate) -> Sequence[str]:
+    """The names of the collations that are applied one after the other, as they are written."""
+    written = node.expression
+    parts = written.parts if isinstance(written, exp.Column) else [written]
+    return [part.name for part in parts]
+
+
+def _function(name: str, node: exp.Collate) -> str | None:
+    if name in _FUNCTIONS:
+        return _FUNCTIONS[name]
+    if len(name) in (2, 5) or name.startswith("icu"):
+        raise UnsupportedError(f'the collation "{name}" is not supported', head_span(node.expression))
+    raise BindError(f'there is no collation "{name}"', head_span(node.expression))
+
+
+def _applied(functions: Sequence[str | None], node: exp.Expr) -> exp.Expr:
+    for name in functions:
+        if name is not None:
+            node = exp.Anonymous(this=name, expressions=[node.copy()])
+    return node
