@@ -201,9 +201,9 @@ def named_part(binder: ExpressionBinder, value: Expression, name: str, span: Spa
 
 def field_of(value: Expression, name: str, span: Span | None) -> Expression:
     """value.name"""
-    if _is_null(value):
-        return Literal(None, NULL)
     data_type = value.data_type
+    if data_type.kind in (TypeKind.NULL, TypeKind.STRUCT) and _is_null(value):
+        return Literal(None, NULL)
     if data_type.kind is not TypeKind.STRUCT or data_type.is_tuple:
         raise BindError(f'there is no field "{name}" in a value of type {data_type}', span)
     position = _position(data_type, name)
