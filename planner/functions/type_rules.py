@@ -123,7 +123,8 @@ def implicit_cast_cost(argument: Expression, target: DataType) -> int | None:
     if source.is_enum and target.kind is TypeKind.VARCHAR:
         return 1  # nearer than any element of a list
     if source.kind is TypeKind.NULL:
-        return _TARGET_COST.get(target.kind, _DEFAULT_TARGET_COST)
+        is_any_list = target == ANY_LIST  # further than a type that is known
+        return _TARGET_COST.get(target.kind, _DEFAULT_TARGET_COST) + is_any_list
     if target.kind in _IMPLICIT.get(source.kind, ()):
         return _TARGET_COST.get(target.kind, _DEFAULT_TARGET_COST)
     return None

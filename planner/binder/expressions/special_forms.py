@@ -119,7 +119,7 @@ def _printed(function: str, binder: ExpressionBinder, nodes: _Nodes, span: Span 
         is_fraction = each.data_type.is_float or each.data_type.is_decimal
         values.append(each if is_number else cast_to(each, DOUBLE if is_fraction else VARCHAR, span))
     if any(isinstance(each, Literal) and each.value is None for each in values):
-        return Literal(None, VARCHAR)
+        return SourceLiteral(None, VARCHAR)
     return Call(function, tuple(values), VARCHAR, span)
 
 
