@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 import tqp
-from tests.random import comparison, engines, statements
+from tests.random import comparison, engines
 from tests.random.comparison import Engines, Verdict
 from tests.random.engines import Rows
 from tests.random.mutations import mutated
@@ -491,14 +491,3 @@ def test_tokens() -> None:
     )
     assert order_of("SELECT 1") is None
     assert shape_of("column r1.c0 of t2 has 'x' and 17\nLINE 1: ...") == "column x of x has '..' and 0"
-
-
-def test_scripts_of_statements_leave_the_same_tables() -> None:
-    found = [statements.first_difference(5, number) for number in range(25)]
-    assert not [each for each in found if each is not None]
-
-
-def test_a_script_that_differs_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statements, "_answer", lambda execute, statement: [repr(execute)])
-    difference = statements.first_difference(5, 0)
-    assert difference is not None and "-- DuckDB:" in str(difference)
