@@ -1,4 +1,4 @@
-"""bit_and, bit_or and bit_xor of groups: rows are put group by group, and each run of them is combined at once."""
+"""bit_and, bit_or and bit_xor of groups: row by row on the host, elsewhere, and of wide integers, run by run of rows in order."""
 
 from __future__ import annotations
 
@@ -44,16 +44,24 @@ def bits_by_group(
     if validity is not None:
         rows = row_indices(validity)
         values, group_ids = take(values, rows), take(group_ids, rows)
-    counts = count_by_group(group_ids, num_groups)
+    found = allocation.full(num_groups, operation.identity, values.dtype, values.device)
     if num_groups > 1 and not is_ascending(group_ids):
-        values = take(values, sort_codes(narrow(group_ids, num_groups))[1])
+        if is_host(values) and values.dim() == 1:
+            operation.ufunc.at(found.numpy(), group_ids.numpy(), values.numpy())
+            return _merged(found, out, operation)
+        order = sort_codes(narrow(group_ids, num_groups))[1]
+        values, group_ids = take(values, order), take(group_ids, order)
+    counts = count_by_group(group_ids, num_groups)
     groups = row_indices(counts > 0)
     starts = take(counts.cumsum(0) - counts, groups)
     shape = (num_groups, *values.shape[1:])
-    found = allocation.full(num_groups, operation.identity, values.dtype, values.device)
     found = found.unsqueeze(1).repeat(1, *shape[1:]) if len(shape) > 1 else found
     if groups.shape[0]:
         found.index_copy_(0, groups, _of_runs(values, starts, take(counts, groups), operation))
+    return _merged(found, out, operation)
+
+
+def _merged(found: Tensor, out: Tensor | None, operation: _Bitwise) -> Tensor:
     return found if out is None else out.copy_(operation.combine(out, found.to(out.dtype)))
 
 
@@ -79,6 +87,12 @@ def _of_runs(values: Tensor, starts: Tensor, lengths: Tensor, operation: _Bitwis
 
 def bits_of_all(values: Tensor, validity: Tensor | None = None, *, which: str) -> Tensor:
     """Of all integers [n] or [n, 2], 0-d or [2]."""
+    if is_host(values):
+        operation = _OPERATIONS[which]
+        valid = values if validity is None else take(values, row_indices(validity))
+        return torch.from_numpy(
+            np.asarray(operation.ufunc.reduce(valid.numpy(), axis=0, initial=operation.identity))
+        )
     one_group = torch.zeros(values.shape[0], dtype=torch.int64, device=values.device)
     return bits_by_group(values, one_group, 1, validity, which=which)[0]
 
