@@ -218,8 +218,9 @@ class ParquetSource(Source):
         self.files: FileSet = files
 
     def can_be_restricted(self, names: Iterable[str]) -> bool:
-        """Whether there are several row groups, or many rows, and columns that have not been read yet."""
-        return (self._num_groups > 1 and not all(map(self.is_encoded, names))) or self.can_choose_rows(names)
+        """Whether there are columns that have not been read yet, and several row groups, or rows that may be chosen."""
+        missing = [name for name in names if not self.is_encoded(name)]
+        return bool(missing) and (self._num_groups > 1 or self.can_choose_rows(missing))
 
     def restricted(self, conditions: RowConditions) -> ParquetSource:
         """The table itself, or without row groups whose statistics rule out what is asked, if that leaves at most half the rows.
