@@ -194,7 +194,6 @@ def test_in_every_clause(con: tqp.Connection, oracle: duckdb.DuckDBPyConnection)
         ("SELECT x FROM integers WHERE x IN $l", [1, {}], tqp.BindError, "the value of value 2 of \\$l is a dict"),
         ("SELECT x FROM texts WHERE x IN $l", ["a", "\ud800"], tqp.BindError, "half of a character"),
         ("SELECT x FROM integers WHERE x IN $l", [2**200], tqp.BindError, "does not fit a HUGEINT"),
-        ("SELECT x FROM integers WHERE x IN $l::INTEGER[]", [1], tqp.UnsupportedError, "cast of FLOAT"),
     ],
 )  # fmt: skip
 def test_what_is_refused(

@@ -89,7 +89,7 @@ def list_where(lists: Lists, masks: Lists, validity: Tensor | None = None) -> Li
 
 def _refuse_nulls(is_there: Tensor | None) -> None:
     if is_there is not None and any_true(~is_there):
-        raise ExecutionError("the second list holds NULL, which says nothing of an element; filter it out")
+        raise ExecutionError("a list holds NULL where a number or a truth value is needed; filter it out")
 
 
 def _elements_at(lists: Lists, lengths: Tensor, places: Tensor) -> Lists:
@@ -280,6 +280,20 @@ def _cosine(left: Tensor, right: Tensor, rows: Tensor, num_rows: int) -> Tensor:
     return (product / (squares[0] * squares[1]).sqrt()).clamp(-1.0, 1.0)
 
 
+def cross_product(lists: Lists, others: Lists, validity: Tensor | None = None) -> Lists:
+    """The cross products of lists of three floats, as such lists; empty in rows that do not count."""
+    num_rows = min(lists.num_rows, others.num_rows) and max(lists.num_rows, others.num_rows)
+    sides = []
+    for each in (lists, others):
+        rows = every_row(each, num_rows)
+        assert isinstance(rows, Lists)
+        (values, is_there), lengths = flattened(rows, validity)
+        _refuse_nulls(is_there)
+        assert isinstance(values, Tensor)
+        sides.append(values.reshape(-1, 3))
+    return lists_of(lengths, torch.linalg.cross(sides[0], sides[1]).reshape(-1), None)
+
+
 def _vector_kernel(
     measure: Callable[[Tensor, Tensor, Tensor, int], Tensor], is_cosine: bool = False
 ) -> Overload:
@@ -315,6 +329,7 @@ SEVERAL_KERNELS: dict[str, Overload] = {
     "list_inner_product": _vector_kernel(_inner_product),
     "list_negative_inner_product": _vector_kernel(lambda *sides: -_inner_product(*sides)),
     "list_distance": _vector_kernel(_distance),
+    "array_cross_product": lambda types, result: Kernel(cross_product, checks=True),
     "list_cosine_similarity": _vector_kernel(_cosine, is_cosine=True),
     "list_cosine_distance": _vector_kernel(lambda *sides: 1 - _cosine(*sides), is_cosine=True),
 }

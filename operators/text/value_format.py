@@ -46,10 +46,8 @@ def format_booleans(values: Tensor) -> Strings:
 def _format_arrays(values: Tensor) -> Strings:
     size = values.shape[-1]
     numbers = format_floats(values)
-    rows = values.reshape(-1, size).shape[0]
-    columns = [
-        take(numbers, torch.arange(index, rows * size, size, device=values.device)) for index in range(size)
-    ]
+    first = torch.arange(values.reshape(-1, size).shape[0], device=values.device) * size
+    columns = [take(numbers, first + index) for index in range(size)]
     comma = from_list([", "], values.device)
     parts = [from_list(["["], values.device)]
     for index, column in enumerate(columns):

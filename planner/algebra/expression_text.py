@@ -182,7 +182,7 @@ def format_literal(literal: Literal) -> str:
         return "'" + value.replace("'", "''") + "'"
     if isinstance(value, bytes):
         return "'" + "".join(f"\\x{byte:02X}" for byte in value) + "'::BLOB"
-    if isinstance(value, tuple) and data_type.kind is TypeKind.ARRAY:
+    if isinstance(value, tuple) and data_type.is_vector:
         shown = [str(element) for element in value[:_MOST_ELEMENTS]]
         more = ["..."] if len(value) > _MOST_ELEMENTS else []
         return f"[{', '.join(shown + more)}]::{data_type}"
@@ -209,7 +209,7 @@ def _format_nested(value: tuple[Value, ...], data_type: DataType) -> str:
         entries: tuple[Any, ...] = value
         lists = zip(zip(*entries, strict=True), map(list_of, data_type.element.children), strict=False)
         return f"MAP({', '.join(format_literal(Literal(*each)) for each in lists)})"
-    is_list = data_type.kind is TypeKind.LIST
+    is_list = data_type.has_elements
     types = [data_type.element] * len(value) if is_list else data_type.children
     texts = [format_literal(Literal(*each)) for each in zip(value[:_MOST_ELEMENTS], types, strict=False)]
     if not is_list and not data_type.is_tuple:

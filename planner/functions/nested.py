@@ -108,6 +108,7 @@ NESTED = (
             *("list_distance", "list_cosine_similarity", "list_cosine_distance"),
         )
     ),
+    scalar("array_cross_product", is_call=True, raises=True),
     scalar("list_distinct array_distinct", "LIST -> same"),
     scalar("list_unique array_unique", "LIST -> UBIGINT", range=_length),
     scalar("list_concat list_cat array_concat array_cat", is_call=True, null=NullRule.NEVER),

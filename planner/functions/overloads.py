@@ -196,6 +196,8 @@ def finish(overload: Overload, arguments: Sequence[Expression]) -> Resolution:
             source = argument.data_type
             if parameter == ANY_DECIMAL and not source.is_decimal:
                 source = decimal(18, 3) if source.kind in _NOT_A_NUMBER else common_decimal((source,))
+            if parameter == ANY_LIST and source.kind is TypeKind.ARRAY:
+                source = list_of(source.element)
             if parameter == ANY_LIST and source.kind is not TypeKind.LIST:
                 raise UnsupportedError(f"{source} as a list is not supported; cast it first")
             types.append(source)
@@ -264,7 +266,7 @@ def _rounded(types: _Types, arguments: Sequence[Expression]) -> tuple[_Types, Da
 def _similarity(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
     """Two arrays of one size; NULL stands for any."""
     arrays = {each for each in types if each.kind is not TypeKind.NULL}
-    if len(arrays) != 1 or any(each.kind is not TypeKind.ARRAY for each in arrays):  # text bends to any type
+    if len(arrays) != 1 or not all(each.is_vector for each in arrays):  # text bends to any type
         raise NoOverloadError(["(FLOAT[n], FLOAT[n]) -> FLOAT, both of the same size"])
     (data_type,) = arrays
     return (data_type, data_type), DataType(TypeKind.FLOAT)

@@ -20,6 +20,7 @@ from tqp.core.datatypes import (
     VARCHAR,
     DataType,
     TypeKind,
+    array,
     decimal,
     struct,
 )
@@ -117,6 +118,11 @@ def implicit_cast_cost(argument: Expression, target: DataType) -> int | None:
         return 0
     if source.is_decimal and target.is_decimal:  # of other sizes; a value that does not fit raises
         return 0
+    if source.kind is TypeKind.ARRAY and target.kind is TypeKind.LIST:
+        if target == ANY_LIST:
+            return 1
+        cost = implicit_cast_cost(Literal(None, source.element), target.element)
+        return None if cost is None else cost + 1
     if source.kind is target.kind is TypeKind.LIST:
         cost = implicit_cast_cost(Literal(None, source.element), target.element)
         return None if cost is None else max(0, cost - 1)
@@ -236,6 +242,9 @@ def common_settled_type(left: DataType, right: DataType) -> DataType | None:
         return _common_number(left, right)
     if left.is_temporal and right.is_temporal:
         return _common_temporal(left, right)
+    if {left.kind, right.kind} == {TypeKind.ARRAY, TypeKind.LIST}:
+        element = common_settled_type(left.element, right.element)
+        return None if element is None else array(max(left.size, right.size), element)
     return _common_nested(left, right, common_settled_type) if left.kind is right.kind else None
 
 
@@ -246,6 +255,9 @@ def _common_nested(
 
     `common` is the type of two elements or fields.
     """
+    if left.kind is TypeKind.ARRAY:
+        element = common(left.element, right.element) if left.size == right.size else None
+        return None if element is None else array(left.size, element)
     if left.has_elements:
         element = common(left.element, right.element)
         return None if element is None else replace(left, children=(element,))
@@ -395,6 +407,8 @@ def can_cast(source: DataType, target: DataType) -> bool:
         if target.kind is TypeKind.TIMESTAMP_S:
             return source.kind not in (TypeKind.TIME, TypeKind.TIMESTAMP_NS)
         return source.kind is not TypeKind.TIME
+    if {source.kind, target.kind} == {TypeKind.ARRAY, TypeKind.LIST}:
+        return True
     if source.kind is TypeKind.STRUCT and target.kind is TypeKind.MAP:
         return not source.is_tuple
     return source.is_nested and source.kind is target.kind  # element by element, field by field

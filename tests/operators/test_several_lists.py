@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from tqp.core.datatypes import BIGINT, INTEGER, DataType, list_of, row_of
-from tqp.core.errors import ExecutionError
+from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.data.column import column_of
 from tqp.data.encoding.columns import encode_column
 from tqp.data.nested import Lists, take
 from tqp.data.results.to_python import python_values
-from tqp.operators.nested import several
+from tqp.operators.nested import arrays, several
 from tqp.operators.nested.lists import Pair
 
 _ROWS = 60
@@ -133,3 +133,20 @@ def test_sets() -> None:
         assert validity is not None
         shown = zip(found.tolist(), validity.tolist(), strict=True)
         assert [value if is_there else None for value, is_there in shown] == expected
+
+
+def test_arrays_are_lists_of_one_length() -> None:
+    rows: _Items = [[1, 2], None, [3, None], [5, 6]]
+    values, validity = _pair(rows)
+    lists = _lists((values, validity))
+    assert arrays.checked_arrays(lists, 2, validity) is lists
+    with pytest.raises(ExecutionError, match="another length"):
+        arrays.checked_arrays(_lists(_pair([[1], [2, 3]])), 2)
+    assert arrays.have_length(_lists(_pair([[1], [2, 3]])), 2).tolist() == [False, True]
+    vectors = torch.tensor([[1.5, -2.0], [0.0, 4.0]])
+    made = arrays.lists_of_vectors(vectors)
+    assert torch.equal(arrays.vectors_of_lists(made, 2), vectors)
+    some = arrays.vectors_of_lists(made, 2, torch.tensor([False, True]))
+    assert some.tolist() == [[0.0, 0.0], [0.0, 4.0]]
+    with pytest.raises(UnsupportedError, match="NULL"):
+        arrays.vectors_of_lists(lists, 2, validity)

@@ -19,6 +19,7 @@ from tqp.core.datatypes import (
     list_of,
 )
 from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal
+from tqp.planner.binder.expressions.arrays import ARRAY_FORMS
 from tqp.planner.binder.expressions.lambdas import ELEMENT_FORMS
 from tqp.planner.binder.expressions.list_calls import LIST_CALLS
 from tqp.planner.binder.expressions.maps import MAP_FORMS
@@ -48,6 +49,7 @@ BOUND_BY_HAND = {
     *NESTED_FORMS,
     *MAP_FORMS,
     *LIST_CALLS,
+    *ARRAY_FORMS,
     *ELEMENT_FORMS,
 }
 

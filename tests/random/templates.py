@@ -104,6 +104,9 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         *(
             "CAST(MAP {'a': {any}, 'b': NULL} AS VARCHAR)",
             "typeof(MAP {1: [{any}]})",
+            "CAST(array_value({any}, NULL) AS VARCHAR)",
+            "CAST(TRY_CAST(CAST([{any}] AS VARCHAR[]) AS VARCHAR[1]) AS VARCHAR)",
+            "typeof(array_value({any}))",
             "CAST(list_transform(list_distinct([{any}]), lambda k: MAP {k: k}) AS VARCHAR)",
             "CAST(CAST(MAP {'1': {any}, '02': {any}} AS MAP(INTEGER, VARCHAR)) AS VARCHAR)",
         ),
@@ -172,6 +175,7 @@ GENERAL = (
     *("list_min([{same}, {same}])", "list_max([{same}, {same}])"),
     *(
         "list_zip([{same}, {same}], [{small}])[{small}][1]",
+        "array_value({same}, {same}, {same})[{small}]",
         "list_select([{same}, {same}], [{small}, 1])[{small}]",
         "list_where([{same}, {same}, {same}], [true, false, true, true])[{small}]",
         "list_resize([{same}, {same}], 3, {same})[{small}]",
@@ -242,6 +246,8 @@ PREDICATES = (
     ),
     *(
         "list_has_any([{x}, {x}], [{x}])",
+        "(array_value({x}, {x}) {compare} array_value({x}, {x}))",
+        "({x} IN array_value({x}, {x}))",
         "list_has_all([{x}, {x}], [{x}])",
         "([{x}] && [{x}, {x}])",
         "([{x}] <@ [{x}, {x}])",

@@ -86,10 +86,11 @@ _NO_CATEGORIES = Categories()
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """A logical type. `precision`/`scale` belong to DECIMAL, `size` (and FLOAT elements) to ARRAY, `categories` to ENUM.
+    """A logical type. `precision`/`scale` belong to DECIMAL, `size` to ARRAY, `categories` to ENUM.
 
     `children`: the type of the elements of a LIST, those of the fields of a STRUCT, whose names are `names` ("" of all
-    fields of one that has none); of a MAP, which is a list of its entries, a STRUCT of `key` and `value`.
+    fields of one that has none); of a MAP, which is a list of its entries, a STRUCT of `key` and `value`; those of an
+    ARRAY, but of FLOAT, which is a vector without NULLs and has no children.
 
     >>> str(DataType(TypeKind.DECIMAL, precision=15, scale=2))
     'DECIMAL(15,2)'
@@ -127,7 +128,7 @@ class DataType:
         if self.kind is TypeKind.DECIMAL:
             return f"DECIMAL({self.precision},{self.scale})"
         if self.kind is TypeKind.ARRAY:
-            return f"FLOAT[{self.size}]"
+            return f"{_inner_name(self.element)}[{self.size}]"
         if self.is_enum:
             texts = ("'" + value.replace("'", "''") + "'" for value in self.categories)
             return f"ENUM({', '.join(texts)})"
@@ -170,13 +171,18 @@ class DataType:
 
     @property
     def is_nested(self) -> bool:
-        """True for what holds values of other types: LIST, STRUCT and MAP."""
+        """True for what holds values of other types: LIST, STRUCT, MAP, and ARRAY but of FLOAT."""
         return bool(self.children)
 
     @property
+    def is_vector(self) -> bool:
+        """True for FLOAT[n], which is stored as a matrix."""
+        return self.kind is TypeKind.ARRAY and not self.children
+
+    @property
     def has_elements(self) -> bool:
-        """True for what is stored as lists: LIST, and MAP with its entries."""
-        return self.kind in (TypeKind.LIST, TypeKind.MAP)
+        """True for what is stored as lists: LIST, MAP with its entries, and ARRAY but of FLOAT."""
+        return self.kind in (TypeKind.LIST, TypeKind.MAP) or (self.kind is TypeKind.ARRAY and self.is_nested)
 
     @property
     def is_tuple(self) -> bool:
@@ -185,8 +191,8 @@ class DataType:
 
     @property
     def element(self) -> DataType:
-        """The type of the elements of a LIST, and of the entries of a MAP."""
-        return self.children[0]
+        """The type of the elements of a LIST or an ARRAY, and of the entries of a MAP."""
+        return FLOAT if self.is_vector else self.children[0]
 
     @property
     def position_type(self) -> DataType:
@@ -289,9 +295,9 @@ def decimal(precision: int, scale: int) -> DataType:
     return DataType(TypeKind.DECIMAL, precision=precision, scale=scale)
 
 
-def array(size: int) -> DataType:
-    """FLOAT[size]: a fixed-size list of 32-bit floats (an embedding)."""
-    return DataType(TypeKind.ARRAY, size=size)
+def array(size: int, element: DataType = FLOAT) -> DataType:
+    """element[size]: a list of fixed size. FLOAT[size] is a vector (an embedding), which holds no NULL."""
+    return DataType(TypeKind.ARRAY, size=size, children=() if element == FLOAT else (element,))
 
 
 def enum(values: Iterable[str]) -> DataType:

@@ -93,12 +93,9 @@ def data_type_of(arrow_type: pa.DataType, column: str) -> DataType:
     if pa.types.is_fixed_size_binary(arrow_type):
         return datatypes.BLOB
     if pa.types.is_fixed_size_list(arrow_type):
-        if arrow_type.value_type in (pa.float32(), pa.float16()) and arrow_type.list_size > 0:
-            return datatypes.array(arrow_type.list_size)
-        raise UnsupportedError(
-            f'column "{column}" has the Arrow type {arrow_type}; of fixed-size lists only those of 32-bit floats are'
-            " supported: cast the elements to float"
-        )
+        if arrow_type.list_size == 0:
+            raise UnsupportedError(f'column "{column}" has the Arrow type {arrow_type}; arrays have elements')
+        return datatypes.array(arrow_type.list_size, field_type(arrow_type.value_field, column))
     if any(is_list(arrow_type) for is_list in LIST_TYPES):
         return datatypes.list_of(field_type(arrow_type.value_field, column))
     if pa.types.is_map(arrow_type):
@@ -153,7 +150,7 @@ def arrow_type_of(data_type: DataType) -> pa.DataType:
     if data_type.is_decimal:
         return pa.decimal128(data_type.precision, data_type.scale)
     if data_type.kind is TypeKind.ARRAY:
-        return pa.list_(pa.float32(), data_type.size)
+        return pa.list_(arrow_type_of(data_type.element), data_type.size)
     if data_type.kind is TypeKind.LIST:
         return pa.list_(pa.field("l", arrow_type_of(data_type.element)))
     if data_type.kind is TypeKind.MAP:

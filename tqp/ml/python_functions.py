@@ -228,7 +228,7 @@ def _check_result(name: str, data_type: DataType, kind: str) -> None:
     if kind != "torch":
         return
     is_number = data_type.is_float or data_type.is_integer or data_type.kind is TypeKind.BOOLEAN
-    if data_type.kind is not TypeKind.ARRAY and not (is_number and element_dtype(data_type) is not None):
+    if not data_type.is_vector and not (is_number and element_dtype(data_type) is not None):
         raise UnsupportedError(f'"{name}" cannot return {data_type} as a tensor; type="arrow" can')
 
 

@@ -1,16 +1,23 @@
-"""Arrays of floats: `[a, b]::FLOAT[2]`, `array_value(a, b)`, and lists of numbers given for a parameter."""
+"""Arrays: `[a, b]::FLOAT[2]`, `array_value(a, b)`, how near two are, and lists of numbers given for a parameter."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from tqp.core.datatypes import DOUBLE, FLOAT, NULL, DataType, array
+from sqlglot import exp
+
+from tqp.core.datatypes import DOUBLE, FLOAT, NULL, DataType, TypeKind, array, list_of
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError
 from tqp.planner.algebra.expressions import Call, Expression, Literal
-from tqp.planner.binder.expressions.coercion import cast_to, unify
+from tqp.planner.binder.expressions.coercion import as_list, cast_to, folded, unify
+from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.functions.literal_casts import cast_value, rounded_to_float32
-from tqp.planner.parse import Span
+from tqp.planner.parse import Span, span_of
+
+if TYPE_CHECKING:
+    from tqp.planner.binder.expressions.scalars import ExpressionBinder
 
 
 def array_of(elements: Sequence[Expression], target: DataType, span: Span | None) -> Expression:
@@ -30,14 +37,63 @@ def array_of(elements: Sequence[Expression], target: DataType, span: Span | None
 
 
 def bind_array_value(elements: Sequence[Expression], span: Span | None) -> Expression:
-    """array_value(a, ...): elements of type FLOAT only, as other arrays do not exist here."""
+    """array_value(a, ...): the elements in their common type."""
     if not elements:
         raise BindError("array_value() takes at least one element", span)
-    if any(each.data_type not in (FLOAT, NULL) for each in elements):
-        raise UnsupportedError(
-            f"of arrays only those of 32-bit floats are supported; write [...]::FLOAT[{len(elements)}]", span
-        )
-    return array_of(elements, array(len(elements)), span)
+    made, common = unify(elements, "an array", span)
+    target = array(len(elements), common)
+    if target.is_vector:
+        return array_of(elements, target, span)
+    return cast_to(folded(Call("list_value", made, list_of(common), span)), target, span)
+
+
+def bind_measure(
+    name: str, binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None
+) -> Expression:
+    """array_distance(a, b) and its like: of vectors, and of DOUBLE arrays as lists of one length."""
+    sides = [binder.bind_flexible(node) for node in nodes]
+    types = [side.data_type for side in sides]
+    shown = f"{name}()"
+    if not any(each.kind is TypeKind.ARRAY and not each.is_vector for each in types):
+        return apply(name, sides, span, shown)
+    if NULL in types:
+        return Literal(None, DOUBLE)
+    if any(each.kind is not TypeKind.ARRAY or each.element not in (FLOAT, DOUBLE) for each in types):
+        raise BindError(f"{shown} takes two arrays of FLOAT or DOUBLE, not {types[0]} and {types[1]}", span)
+    if types[0].size != types[1].size:
+        raise BindError(f"{shown} takes two arrays of one size, not {types[0]} and {types[1]}", span)
+    lists = [cast_to(side, list_of(DOUBLE), span) for side in sides]
+    return apply(name.replace("array_", "list_"), lists, span, shown)
+
+
+def bind_distance(binder: ExpressionBinder, node: exp.Binary) -> Expression:
+    """a <-> b: of vectors, and of anything else that is a list or an array as lists of numbers."""
+    sides, span = [binder.bind_flexible(each) for each in (node.this, node.expression)], span_of(node)
+    if all(side.data_type.is_vector or side.data_type == NULL for side in sides):
+        return apply("array_distance", sides, span, "<->")
+    return apply("list_distance", [as_list(side, span) for side in sides], span, "<->")
+
+
+def _cross_product(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+    """array_cross_product(a, b)"""
+    sides, common = unify([binder.bind(node) for node in nodes], "array_cross_product()", span)
+    if common.kind is not TypeKind.ARRAY or common.size != 3 or not common.element.is_float:
+        raise BindError(f"array_cross_product() takes two arrays FLOAT[3] or DOUBLE[3], not {common}", span)
+    lists = tuple(as_list(side, span) for side in sides)
+    return cast_to(Call("array_cross_product", lists, list_of(common.element), span), common, span)
+
+
+#: Calls that are bound here: what binds each, and how many arguments it takes.
+ARRAY_FORMS: dict[str, tuple[Callable[..., Expression], int, int]] = {
+    "array_cross_product": (_cross_product, 2, 2),
+    **{
+        name: (partial(bind_measure, name), 2, 2)
+        for name in """
+        array_distance array_cosine_similarity array_cosine_distance array_inner_product array_dot_product
+        array_negative_inner_product array_negative_dot_product
+        """.split()
+    },
+}
 
 
 def array_literal(values: Sequence[Any], label: str, span: Span | None) -> Literal:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, VARCHAR, DataType, TypeKind, list_of
-from tqp.core.errors import BindError, ExecutionError, UnsupportedError
+from tqp.core.errors import BindError, ExecutionError
 from tqp.planner.algebra.element_expressions import ElementRef, OverElements
 from tqp.planner.algebra.expressions import (
     Call,
@@ -54,15 +54,35 @@ def cast_to(expression: Expression, target: DataType, span: Span | None, is_try:
         return expression
     if expression.data_type.is_enum and target != VARCHAR:
         return cast_to(cast_to(expression, VARCHAR, span), target, span, is_try)
-    if TypeKind.ARRAY in (expression.data_type.kind, target.kind) and (
-        target.is_nested or expression.data_type.is_nested
-    ):
-        raise UnsupportedError(f"a cast of {expression.data_type} to {target} is not supported", span)
+    if {expression.data_type.kind, target.kind} in _OF_ARRAYS:
+        return _cast_array(expression, target, span, is_try)
     if expression.data_type.kind is TypeKind.STRUCT and target.kind is TypeKind.MAP:
         return _map_of_fields(expression, target, span, is_try)
     if is_try and not can_cast(expression.data_type, target):
         return _null_after(expression, target)
     return folded(Cast(expression, target, is_try, span))
+
+
+#: Kinds of which one is cast to the other by way of a list.
+_OF_ARRAYS = ({TypeKind.ARRAY}, {TypeKind.ARRAY, TypeKind.LIST})
+
+
+def _cast_array(expression: Expression, target: DataType, span: Span | None, is_try: bool) -> Expression:
+    """Arrays to lists, lists to arrays, and arrays to others: elements are cast while they are in lists."""
+    source = expression.data_type
+    if source.kind is target.kind and source.size != target.size:
+        raise BindError(f"cannot cast {source} to {target}, which has another size", span)
+    lists = as_list(expression, span)
+    if target.kind is TypeKind.LIST:
+        return cast_to(lists, target, span, is_try)
+    return folded(Cast(cast_to(lists, list_of(target.element), span, is_try), target, is_try, span))
+
+
+def as_list(expression: Expression, span: Span | None) -> Expression:
+    """An array as a list, which functions of lists take; anything else as it is."""
+    if expression.data_type.kind is not TypeKind.ARRAY:
+        return expression
+    return folded(Cast(expression, list_of(expression.data_type.element), False, span))
 
 
 def _map_of_fields(expression: Expression, target: DataType, span: Span | None, is_try: bool) -> Expression:

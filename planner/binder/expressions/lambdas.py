@@ -14,6 +14,7 @@ from tqp.planner.algebra.element_expressions import ElementRef, OverElements
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal, has_prediction, has_subquery
 from tqp.planner.binder.expressions.cases import make_case
 from tqp.planner.binder.expressions.coercion import (
+    as_list,
     as_text,
     cast_to,
     compare,
@@ -38,9 +39,9 @@ _Nodes = Sequence[exp.Expr]
 
 def list_operand(binder: ExpressionBinder, node: exp.Expr, shown: str) -> Expression:
     """A list, or the constant NULL."""
-    value = binder.bind(node)
+    value = as_list(binder.bind(node), span_of(node))
     if value.data_type.kind is not TypeKind.LIST and value.data_type != NULL:
-        if value.data_type == VARCHAR or value.data_type.kind is TypeKind.ARRAY:
+        if value.data_type == VARCHAR:
             raise UnsupportedError(f"{shown} of {value.data_type} is not supported", span_of(node))
         raise BindError(f"{shown} takes a list, not {value.data_type}", span_of(node))
     return value
@@ -135,6 +136,7 @@ def search(
 
     Where it asks whether, a text that is constant bends as one that is written, as in DuckDB.
     """
+    value = as_list(value, span)
     result = BOOLEAN if function == "list_any" else INTEGER
     shown = shown or ("list_contains()" if function == "list_any" else "list_position()")
     if value.data_type == NULL:
@@ -165,7 +167,7 @@ def search(
 def _contains(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
     """contains(l, x), which also looks for a text in another."""
     value, wanted = (binder.bind_flexible(node) for node in nodes)
-    if value.data_type.kind is TypeKind.LIST:
+    if value.data_type.kind in (TypeKind.LIST, TypeKind.ARRAY):
         return search("list_any", binder, value, wanted, span)
     if value.data_type.kind is TypeKind.MAP:
         keys = Call("map_keys", (value,), list_of(value.data_type.element.children[0]), span)

@@ -11,7 +11,7 @@ from sqlglot import exp
 from tqp.core.datatypes import BIGINT, BOOLEAN, NULL, UBIGINT, VARCHAR, TypeKind, list_of, row_of
 from tqp.core.errors import BindError
 from tqp.planner.algebra.expressions import Call, Expression, Literal
-from tqp.planner.binder.expressions.coercion import cast_to, folded, unify
+from tqp.planner.binder.expressions.coercion import as_list, cast_to, folded, unify
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.functions.type_rules import bends, settle
 from tqp.planner.parse import Span, span_of
@@ -24,7 +24,7 @@ _Nodes = Sequence[exp.Expr]
 
 def _zip(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
     """list_zip(l, m, true): a truth value behind the lists says whether they end with the shortest."""
-    values = [binder.bind(node) for node in nodes]
+    values = [as_list(binder.bind(node), span) for node in nodes]
     truncates = len(values) > 1 and values[-1].data_type == BOOLEAN
     lists, rest = (values[:-1], values[-1:]) if truncates else (values, [])
     for each in lists:
@@ -37,7 +37,7 @@ def _zip(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expressi
 
 def _resize(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
     """list_resize(l, size, filling): what it is filled with becomes an element."""
-    value = binder.bind(nodes[0])
+    value = as_list(binder.bind(nodes[0]), span)
     if value.data_type == NULL:
         return value
     if value.data_type.kind is not TypeKind.LIST:
@@ -72,7 +72,7 @@ def _has_no_type(value: Expression) -> bool:
 
 def _compare_sets(name: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
     """list_has_any(l, m), list_has_all(l, m)"""
-    values = [binder.bind_flexible(node) for node in nodes]
+    values = [as_list(binder.bind_flexible(node), span) for node in nodes]
     if _is_null_of_lists(values):
         return Literal(None, BOOLEAN)
     pair = _pair(name, [settle(each) for each in values], span)
@@ -98,13 +98,13 @@ SET_OPERATORS: dict[type, str] = {
 
 def _intersect(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
     """list_intersect(l, m)"""
-    pair = _pair("list_intersect", [binder.bind(node) for node in nodes], span)
+    pair = _pair("list_intersect", [as_list(binder.bind(node), span) for node in nodes], span)
     return Call("list_intersect", pair, pair[0].data_type, span)
 
 
 def _repeat(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
     """repeat(l, times), which also repeats text."""
-    value, times = (binder.bind_flexible(node) for node in nodes)
+    value, times = (as_list(binder.bind_flexible(node), span) for node in nodes)
     if value.data_type.kind is not TypeKind.LIST:
         return apply("repeat", (value, times), span, "repeat()")
     return (
@@ -114,7 +114,7 @@ def _repeat(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expre
 
 def _taken(name: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
     """list_where(l, masks), list_select(l, places)"""
-    values = [binder.bind_flexible(node) for node in nodes]
+    values = [as_list(binder.bind_flexible(node), span) for node in nodes]
     if _is_null_of_lists(values):
         return Literal(None, NULL)
     return apply(name, values, span, f"{name}()")

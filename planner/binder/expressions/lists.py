@@ -57,7 +57,7 @@ def bind_in(binder: ExpressionBinder, operand: exp.Expr, node: exp.Expr, span: S
     """operand IN $list: NULL where the operand or the list is, else whether one of its values is equal."""
     if not isinstance(node, exp.Placeholder):
         value = binder.bind_flexible(node)
-        if value.data_type.kind is not TypeKind.LIST:
+        if value.data_type.kind not in (TypeKind.LIST, TypeKind.ARRAY):
             raise UnsupportedError(f"IN over {value.data_type} is not supported; write IN (a, b, ...)", span)
         return search("list_any", binder, value, binder.bind_flexible(operand), span)
     _check_no_row(operand, span)

@@ -11,7 +11,7 @@ from sqlglot import exp
 from tqp.core.datatypes import NULL, UBIGINT, TypeKind, list_of, map_of, row_of
 from tqp.core.errors import BindError
 from tqp.planner.algebra.expressions import Call, Expression, Literal
-from tqp.planner.binder.expressions.coercion import cast_to, folded
+from tqp.planner.binder.expressions.coercion import as_list, cast_to, folded
 from tqp.planner.binder.expressions.lambdas import search
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.parse import Span
@@ -29,7 +29,7 @@ def _map(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expressi
         return Literal((), _EMPTY)
     if len(nodes) != 2:
         raise BindError("map() takes a list of keys and one of values", span)
-    return map_of_lists([binder.bind(node) for node in nodes], span)
+    return map_of_lists([as_list(binder.bind(node), span) for node in nodes], span)
 
 
 def map_of_lists(lists: Sequence[Expression], span: Span | None) -> Expression:
@@ -150,7 +150,7 @@ def _concat(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expre
 
 def _cardinality(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
     """cardinality(m): how many entries a map has, or elements a list."""
-    values = [binder.bind(node) for node in nodes]
+    values = [as_list(binder.bind(node), span) for node in nodes]
     if any(isinstance(each, Literal) and each.value is None for each in values):
         return Literal(None, UBIGINT)
     value = values[0]

@@ -115,7 +115,7 @@ def _fitted(model: ModelSignature, item: ModelInput, argument: Expression, span:
         words = tuple(Literal(word, VARCHAR) for word in item.categories)
         return folded(Call("category_code", (text, *words), INTEGER, span))
     if item.size:
-        if kind is not TypeKind.ARRAY or argument.data_type.size != item.size:
+        if not argument.data_type.is_vector or argument.data_type.size != item.size:
             raise _unfit(model, item, argument, f"an array FLOAT[{item.size}]", span)
         return argument
     if kind in _CAST or argument.data_type.is_decimal:

@@ -15,6 +15,7 @@ from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.binder.expressions.cases import make_case
 from tqp.planner.binder.expressions.coercion import (
+    as_list,
     as_text,
     cast_to,
     common_type_of,
@@ -271,6 +272,7 @@ def _concat(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expre
 
 def joined(values: Sequence[Expression], span: Span | None) -> Expression:
     """The elements of all lists, one list after the other."""
+    values = [as_list(value, span) for value in values]
     for value in values:
         if value.data_type.kind is not TypeKind.LIST and value.data_type != NULL:
             raise BindError(f"a list cannot be joined with {value.data_type}; cast it, or append [...]", span)

@@ -32,7 +32,7 @@ from tqp.planner.binder.expressions import (
     subqueries,
 )
 from tqp.planner.binder.expressions.aggregates import AggregateCollector
-from tqp.planner.binder.expressions.arrays import array_of
+from tqp.planner.binder.expressions.arrays import array_of, bind_distance
 from tqp.planner.binder.expressions.cases import make_case
 from tqp.planner.binder.expressions.clock import CLOCK_WORDS, bind_clock_word
 from tqp.planner.binder.expressions.coercion import cast_to, compare, condition_of, folded
@@ -281,7 +281,7 @@ class ExpressionBinder:
     def _concatenation(self, node: exp.DPipe) -> Expression:
         span = span_of(node)
         bound = [self.bind_flexible(side) for side in (node.this, node.expression)]
-        if any(side.data_type.kind is TypeKind.LIST for side in bound):
+        if any(side.data_type.kind in (TypeKind.LIST, TypeKind.ARRAY) for side in bound):
             if any(side.data_type == NULL for side in bound):
                 return Literal(None, NULL)
             return nested.concatenated(bound[0], bound[1], span)
@@ -375,7 +375,7 @@ class ExpressionBinder:
         target = bind_type(node.args["to"], span, self.context.catalog.lookup_type)
         is_try = isinstance(node, exp.TryCast)
         values = node.this.unnest()
-        if isinstance(values, exp.Array) and target.kind is TypeKind.ARRAY:
+        if isinstance(values, exp.Array) and target.is_vector:
             if is_try:
                 raise UnsupportedError("TRY_CAST of a list is not supported; use CAST", span)
             elements = [self.bind_flexible(element) for element in values.expressions]
@@ -407,7 +407,6 @@ _ARITHMETIC: dict[type, tuple[str, str]] = {
     exp.RegexpFullMatch: ("regexp_full_match", "~"),
     exp.SimilarTo: ("regexp_full_match", "SIMILAR TO"),
     exp.StartsWith: ("starts_with", "^@"),
-    exp.Distance: ("array_distance", "<->"),
 }
 _LIKES: dict[type, tuple[str, str]] = {exp.Like: ("~~", "LIKE"), exp.ILike: ("~~*", "ILIKE")}
 
@@ -475,6 +474,7 @@ _HANDLERS: dict[type, Handler] = {
     exp.Array: nested.bind_list,
     exp.Struct: nested.bind_struct,
     **dict.fromkeys(list_calls.SET_OPERATORS, list_calls.bind_set_operator),
+    exp.Distance: bind_distance,
     exp.Tuple: nested.bind_tuple,
     exp.Bracket: nested.bind_subscript,
     exp.Dot: nested.bind_dot,

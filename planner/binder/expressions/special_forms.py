@@ -13,7 +13,7 @@ from tqp.core.datatypes import DATE, DOUBLE, NULL, VARCHAR, TypeKind
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.units import PART_NAMES
 from tqp.planner.algebra.expressions import Call, Expression, Literal
-from tqp.planner.binder.expressions.arrays import bind_array_value
+from tqp.planner.binder.expressions.arrays import ARRAY_FORMS, bind_array_value
 from tqp.planner.binder.expressions.cases import make_case
 from tqp.planner.binder.expressions.clock import CLOCK_FORMS
 from tqp.planner.binder.expressions.coercion import (
@@ -93,7 +93,7 @@ def _extreme(function: str, binder: ExpressionBinder, nodes: _Nodes, span: Span 
 
 def _concat(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
     bound = [binder.bind_flexible(node) for node in nodes]
-    if any(each.data_type.kind is TypeKind.LIST for each in bound):
+    if any(each.data_type.kind in (TypeKind.LIST, TypeKind.ARRAY) for each in bound):
         return joined(bound, span)
     values = tuple(as_text(each, span) for each in bound)
     return Call("concat", values, VARCHAR, span)
@@ -231,6 +231,7 @@ _Bind = Callable[["ExpressionBinder", _Nodes, Span | None], Expression]
 _SPECIAL_FORMS: dict[str, tuple[_Bind, int, int | None]] = {
     **NESTED_FORMS,
     **LIST_CALLS,
+    **ARRAY_FORMS,
     **MAP_FORMS,
     **ELEMENT_FORMS,
     **CLOCK_FORMS,

@@ -59,11 +59,11 @@ def bind_type(node: exp.Expr, span: Span | None, user_types: UserTypes = lambda 
         return INTERVAL
     kind, span = node.this, span_of(node) or span
     found = _TYPE_KINDS.get(kind) if isinstance(kind, exp.DType) else None
-    if kind is exp.DType.ARRAY and node.args.get("values") and node.expressions[0].this is exp.DType.FLOAT:
+    if kind is exp.DType.ARRAY and node.args.get("values"):
         size = node.args["values"][0].unnest().name
         if not size.isdigit() or not 1 <= int(size) <= _MOST_ELEMENTS:
             raise BindError(f"the size of an array is a number from 1 to {_MOST_ELEMENTS}", span)
-        return array(int(size))
+        return array(int(size), bind_type(node.expressions[0], span, user_types))
     if kind is exp.DType.ARRAY and not node.args.get("values") and node.expressions:
         return list_of(bind_type(node.expressions[0], span, user_types))
     if kind is exp.DType.MAP:

@@ -14,6 +14,7 @@ from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal
 from tqp.planner.algebra.logical_plan import LogicalPlan, Unnest
 from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.expressions.coercion import as_list
 from tqp.planner.parse import Span, span_of
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ def unnested(value: Expression, span: Span | None) -> Expression:
     """A list whose elements become rows; NULL has none."""
     if value.data_type == NULL:
         return Literal(None, list_of(NULL))
-    if value.data_type.kind in (TypeKind.STRUCT, TypeKind.ARRAY):
+    value = as_list(value, span)
+    if value.data_type.kind is TypeKind.STRUCT:
         raise UnsupportedError(f"unnest() of {value.data_type} is not supported", span)
     if value.data_type.kind is not TypeKind.LIST:
         raise BindError(f"unnest() takes a list, not {value.data_type}", span)

@@ -81,6 +81,13 @@ def _slices(chunk: pa.Array) -> tuple[AnyArray, AnyArray, pa.Array]:
         if pa.types.is_large_list(chunk.type) or pa.types.is_large_list_view(chunk.type)
         else np.int32
     )
+    if pa.types.is_fixed_size_list(chunk.type):
+        size, count = chunk.type.list_size, len(chunk)
+        return (
+            np.arange(count) * size,
+            np.full(count, size),
+            chunk.values.slice(chunk.offset * size, count * size),
+        )
     if pa.types.is_list_view(chunk.type) or pa.types.is_large_list_view(chunk.type):
         offsets, sizes = (
             np.frombuffer(buffer, width, len(chunk), chunk.offset * width().itemsize).astype(np.int64)

@@ -70,7 +70,7 @@ def _nested_texts(column: Column) -> list[str]:
 
 def _inner_texts(column: Column) -> list[str]:
     """Values as they stand inside of nested ones."""
-    plain = column.nested is not None
+    plain = column.nested is not None or column.data_type.is_vector
     return [
         "NULL" if text is None else text if plain or not needs_quotes(text) else quoted_text(text)
         for text in cell_texts(column)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
+import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
@@ -12,7 +15,7 @@ from tqp.core.time_limits import MICROSECONDS_PER_DAY
 from tqp.data.arrow_buffers import INTERVAL_ITEM, AnyArray, BoolArray, pack_bits
 from tqp.data.arrow_types import arrow_type_of
 from tqp.data.column import Column, Table, column_of, elements_in_order
-from tqp.data.nested import Structs
+from tqp.data.nested import Lists, Structs
 from tqp.data.string_buffers import string_array
 
 _DAYS_PER_MONTH = 30
@@ -67,6 +70,8 @@ def _nested(name: str, column: Column, validity: BoolArray | None) -> pa.Array:
     arrow_type, bitmap = arrow_type_of(data_type), pack_bits(validity)
     if isinstance(column.nested, Structs):
         return _structs(name, column, arrow_type, bitmap)
+    if data_type.kind is TypeKind.ARRAY:
+        return _fixed_lists(name, column, bitmap)
     elements, lengths = elements_in_order(column)
     if data_type.kind is TypeKind.MAP:  # no key is NULL, which who writes Parquet relies on
         child = _structs(name, elements, pa.struct([arrow_type.key_field, arrow_type.item_field]), None)
@@ -79,6 +84,21 @@ def _nested(name: str, column: Column, validity: BoolArray | None) -> pa.Array:
     offsets = np.zeros(column.num_rows + 1, np.int32)
     np.cumsum(lengths.numpy(), out=offsets[1:])
     return pa.Array.from_buffers(arrow_type, column.num_rows, [bitmap, _buffer(offsets)], children=[child])
+
+
+def _fixed_lists(name: str, column: Column, bitmap: pa.Buffer | None) -> pa.Array:
+    """An ARRAY: a row that is NULL has elements, too, those of any other."""
+    data_type, lists, validity = column.data_type, column.nested, column.validity
+    assert isinstance(lists, Lists)
+    arrow_type = arrow_type_of(data_type)
+    if validity is not None:
+        if not bool(validity.any()):
+            return pa.nulls(column.num_rows, arrow_type)
+        starts = torch.where(validity, lists.starts, lists.starts[validity][0])
+        lists = lists._replace(starts=starts, lengths=torch.full_like(lists.lengths, data_type.size))
+    elements, _ = elements_in_order(replace(column, validity=None, nested=lists))
+    child = column_to_arrow(name, elements)
+    return pa.Array.from_buffers(arrow_type, column.num_rows, [bitmap], children=[child])
 
 
 def _structs(name: str, column: Column, arrow_type: pa.DataType, bitmap: pa.Buffer | None) -> pa.Array:

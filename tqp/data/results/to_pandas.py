@@ -28,7 +28,7 @@ def column_to_pandas(name: str, column: Column) -> Any:
         validity = None
     if kind in (TypeKind.NULL, TypeKind.TIME, TypeKind.BLOB, TypeKind.MAP):
         return pandas.Series(python_values(column), dtype=object)
-    if kind is TypeKind.ARRAY:
+    if column.data_type.is_vector:
         return _vectors(column, validity)
     if kind in (TypeKind.VARCHAR, TypeKind.ENUM) or column.data_type.is_nested:
         return column_to_arrow(name, column).to_pandas(maps_as_pydicts="strict")

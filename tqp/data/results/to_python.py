@@ -29,7 +29,7 @@ def python_values(column: Column) -> list[Any]:
     """One object per row; NULL is None. Exact: Decimal for DECIMAL, int of any size for integers.
 
     DATE is date, TIME time, timestamps datetime (to the microsecond; aware, in UTC, with time zone), INTERVAL timedelta
-    with 30 days a month, BLOB bytes, ARRAY a tuple of floats, LIST a list, STRUCT a dict by name (a tuple if its fields have none), MAP a dict,
+    with 30 days a month, BLOB bytes, ARRAY a tuple, LIST a list, STRUCT a dict by name (a tuple if its fields have none), MAP a dict,
     of two lists `key` and `value` where its keys are nested. Infinite dates and timestamps are the first and last ones that
     Python has, others beyond Python's range their text. Raises ExecutionError for an interval that timedelta cannot hold.
     """
@@ -88,7 +88,8 @@ def _nested_values(column: Column) -> list[Any]:
             return [{"key": keys, "value": values} for keys, values in rows]
         return [dict(zip(keys, values, strict=True)) for keys, values in rows]
     elements, lengths = elements_in_order(column)
-    return split(python_values(elements), lengths.tolist())
+    made: list[Any] = split(python_values(elements), lengths.tolist())
+    return list(map(tuple, made)) if data_type.kind is TypeKind.ARRAY else made
 
 
 def split(items: list[Any], lengths: list[int]) -> list[list[Any]]:

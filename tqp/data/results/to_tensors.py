@@ -13,6 +13,7 @@ from tqp.core.datatypes import TypeKind
 from tqp.core.errors import BindError, ExecutionError
 from tqp.data.column import Column
 from tqp.data.encoding.strings import dictionary_codes
+from tqp.data.nested import Lists, flattened
 from tqp.data.results.to_arrow import column_to_arrow
 
 #: Torch has few operations on wider unsigned integers, so those leave in the next signed type.
@@ -56,6 +57,10 @@ def column_tensor(
             return column.values.long()
         codes = dictionary_codes(name, column_to_arrow(name, column))
         return codes.to(column.tensors()[0].device)
+    if data_type.kind is TypeKind.ARRAY and data_type.is_nested:
+        matrix = _matrix(column)
+        if matrix is not None:
+            return matrix
     if data_type.is_nested:
         raise ExecutionError(
             f'column "{name}" is {data_type}, which has no tensor form; unnest it or read its fields in the query'
@@ -94,6 +99,24 @@ def decimal_to_double(values: Tensor, scale: int) -> Tensor:
     else:
         doubles = values.double()
     return doubles / 10.0**scale if scale else doubles
+
+
+def _matrix(column: Column) -> Tensor | None:
+    """An ARRAY of numbers, [n, size], rows that are NULL being zeros; None where an element is NULL or no single number."""
+    element, size, lists = column.data_type.element, column.data_type.size, column.nested
+    assert isinstance(lists, Lists)
+    elements, _ = flattened(lists, column.validity)
+    has_null = elements.validity is not None and not bool(elements.validity.all())
+    if has_null or not (element.is_integer or element.is_float):
+        return None
+    assert isinstance(elements.values, Tensor)
+    if elements.values.dim() > 1:
+        return None
+    dtype = _DTYPES.get(element.kind, torch.int64)
+    made = torch.zeros(column.num_rows, size, dtype=dtype, device=elements.values.device)
+    rows = slice(None) if column.validity is None else column.validity
+    made[rows] = elements.values.to(dtype).reshape(-1, size)
+    return made
 
 
 def _narrow(name: str, column: Column, values: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tqp.core.datatypes import BIGINT, BOOLEAN, TypeKind
+from tqp.core.datatypes import BIGINT, BOOLEAN
 from tqp.core.errors import UnsupportedError
 from tqp.operators.groups import aggregates
 from tqp.operators.numbers import logic
@@ -251,7 +251,7 @@ class _AggregateLowering:
             self.outputs.append(Value(layout, code))
             return
         for key, value in zip(self.node.keys, keys, strict=True):
-            if value.layout.data_type.kind is TypeKind.ARRAY:
+            if value.layout.data_type.is_vector:
                 raise UnsupportedError(
                     f"grouping by {format_expression(key)}, of type {value.layout.data_type}, is not supported"
                 )

@@ -84,17 +84,15 @@ _CANONICAL: dict[TypeKind, tuple[Form, torch.dtype]] = {
     TypeKind.ARRAY: (Form.MATRIX, torch.float32),
     TypeKind.VARCHAR: (Form.STRINGS, torch.uint8),
     TypeKind.BLOB: (Form.STRINGS, torch.uint8),
-    TypeKind.LIST: (Form.NESTED, torch.uint8),
-    TypeKind.STRUCT: (Form.NESTED, torch.uint8),
-    TypeKind.MAP: (Form.NESTED, torch.uint8),
 }
+_NESTED = (Form.NESTED, torch.uint8)
 
 
 def canonical_layout(
     data_type: DataType, nullable: bool, value_range: tuple[int, int] | None = None
 ) -> Layout:
     """The layout in which scalar kernels hand out values of a type: integers in 64 bits, strings as `Strings`."""
-    stored = _CANONICAL.get(data_type.kind)
+    stored = _NESTED if data_type.is_nested else _CANONICAL.get(data_type.kind)
     if stored is not None:
         return Layout(data_type, *stored, nullable or data_type.kind is TypeKind.NULL)
     layout = integer_layout(data_type, value_range, nullable)

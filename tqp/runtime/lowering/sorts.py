@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from tqp.core.datatypes import BIGINT, TypeKind
+from tqp.core.datatypes import BIGINT
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
 from tqp.operators.rows import batches
@@ -60,7 +60,7 @@ def lower_key(lowering: ExpressionLowering, key: SortKey) -> Value:
     """The values that rows are ordered by; raises UnsupportedError for arrays."""
     with lowering.stream.builder.fragment("ORDER BY ", key.expression):
         value = lowering.materialise(lowering.lower(key.expression))
-    if value.layout.data_type.kind is TypeKind.ARRAY:
+    if value.layout.data_type.is_vector:
         raise UnsupportedError(
             f"ordering by {value.layout.data_type} values is not supported; order by a distance instead"
         )

@@ -104,7 +104,7 @@ def _reading(expression: Expression, lowering: ExpressionLowering) -> _Reading |
             pass
         case Cast() if _is_text_of_enum(expression):
             is_costly = True
-        case Cast() if expression.input.data_type.is_nested:
+        case Cast() if expression.input.data_type.is_nested or expression.data_type.is_nested:
             return None
         case Call() | Cast():
             kernel = _kernel(expression)

@@ -168,7 +168,12 @@ def _inner_text(lowering: ExpressionLowering, value: Value) -> Node:
         text = lower_nested_text(lowering, value)
     else:
         text = lowering.materialise(_cast_to(lowering, value, VARCHAR))
-    is_plain = data_type.is_nested or data_type.is_numeric or data_type.kind is TypeKind.BOOLEAN
+    is_plain = (
+        data_type.is_nested
+        or data_type.is_vector
+        or data_type.is_numeric
+        or data_type.kind is TypeKind.BOOLEAN
+    )
     strings = lowering.strings(text)
     return lowering.stream.builder.call(
         function_kernels.text_or_null, strings, text.validity, not is_plain, name="text"

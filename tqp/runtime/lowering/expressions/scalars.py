@@ -41,6 +41,7 @@ from tqp.planner.algebra.may_raise import is_failing_constant, may_raise
 from tqp.planner.functions.conditions import COMPARISONS
 from tqp.planner.functions.registry import SCALARS
 from tqp.planner.functions.type_rules import can_cast
+from tqp.runtime.lowering.expressions.arrays import lower_array_cast
 from tqp.runtime.lowering.expressions.code_ranges import lower_code_ranges
 from tqp.runtime.lowering.expressions.compare import lower_comparison, lower_distinct_from
 from tqp.runtime.lowering.expressions.conditions import (
@@ -370,6 +371,8 @@ class ExpressionLowering(Answers):
             return _literal_value(None, target)
         if not can_cast(source, target):
             return self._lower_refused_cast(cast, value)
+        if {source.kind, target.kind} == {TypeKind.ARRAY, TypeKind.LIST}:
+            return lower_array_cast(self, cast, value)
         if source.is_nested and target == VARCHAR and not (value.is_constant and value.layout.nullable):
             return lower_nested_text(self, value)
         if source.is_nested and target.is_nested and not (value.is_constant and value.layout.nullable):
