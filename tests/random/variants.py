@@ -123,6 +123,10 @@ def with_null_constants(sql: str, type_of_null: Callable[[str], str | None]) -> 
         if any(not _is_parameter(each, constant) for each in constant.find_all(exp.Column)):
             return node
         null_type = type_of_null(text_of_tree(constant))
+        if (
+            null_type is not None and "TUPLE(" in null_type
+        ):  # which has no name as a type: what it is part of may have one
+            return node
         if null_type is None or null_type == "NULL":
             return node if null_type is None else exp.Null()
         return exp.cast(exp.Null(), exp.DataType.build(null_type, udt=True))

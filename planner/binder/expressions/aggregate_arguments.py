@@ -103,5 +103,5 @@ def sort_keys(binder: ExpressionBinder, nodes: Sequence[exp.Ordered], what: str)
 
 def sort_key(binder: ExpressionBinder, node: exp.Ordered) -> SortKey:
     """A key of ORDER BY, which may be a constant."""
-    key = binder.bind(collated([node.this])[0])
+    key = binder.bind(collated(binder, [node.this])[0])
     return SortKey(key, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))

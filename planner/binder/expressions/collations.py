@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from tqp.core.datatypes import VARCHAR
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.parse import head_span, span_of
+
+if TYPE_CHECKING:
+    from tqp.planner.binder.expressions.scalars import ExpressionBinder
 
 #: By name in lower case: what stands for a text.
 _FUNCTIONS = {
@@ -18,10 +23,10 @@ _FUNCTIONS = {
 }
 
 
-def collated(nodes: Sequence[exp.Expr]) -> Sequence[exp.Expr]:
+def collated(binder: ExpressionBinder, nodes: Sequence[exp.Expr]) -> Sequence[exp.Expr]:
     """What is compared in the place of the nodes: under a collation that one of them names, functions of them all.
 
-    Raises BindError for a collation that there is not, UnsupportedError for one of a language, and for two.
+    Raises BindError for a collation that there is not or of what is no VARCHAR, UnsupportedError for one of a language, and for two.
     """
     inner = [node.unnest() for node in nodes]
     found = {
@@ -34,6 +39,10 @@ def collated(nodes: Sequence[exp.Expr]) -> Sequence[exp.Expr]:
             "a comparison of texts with two collations is not supported", span_of(nodes[0])
         )
     ((names, node),) = found.items()
+    for each in inner:
+        data_type = binder.bind(each.this).data_type if isinstance(each, exp.Collate) else VARCHAR
+        if data_type != VARCHAR:
+            raise BindError(f"a collation is for VARCHAR, not for {data_type}", span_of(each))
     functions = [_function(name, node) for name in names]
     return [_applied(functions, each.this if isinstance(each, exp.Collate) else each) for each in inner]
 

@@ -42,7 +42,7 @@ def bind_comparison(binder: ExpressionBinder, node: exp.Binary) -> Expression:
     if quantified is not None:
         return quantified
     span = span_of(node)
-    left, right = collated((node.left, node.right))
+    left, right = collated(binder, (node.left, node.right))
     if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple) and function in _OF_ROWS:
         (equal,) = _equal_rows(binder, left, [right], span)
         return folded(Call("not", (equal,), BOOLEAN, span)) if _OF_ROWS[function] else equal
@@ -79,7 +79,7 @@ def _field_type(left: Expression, right: Expression) -> DataType | None:
 def bind_between(binder: ExpressionBinder, node: exp.Between) -> Expression:
     """value BETWEEN low AND high: all three have one type."""
     span = span_of(node)
-    nodes = collated((node.this, node.args["low"], node.args["high"]))
+    nodes = collated(binder, (node.this, node.args["low"], node.args["high"]))
     values = [binder.bind_flexible(each) for each in nodes]
     (value, low, high), _ = unify(values, "BETWEEN", span, ordering_type)
     parts = (

@@ -57,6 +57,9 @@ def struct_of_parts(
     span: Span | None,
 ) -> Expression:
     """date_part(['year', ...], x)"""
+    value = binder.bind(node)
+    if isinstance(value, Literal) and value.value is None:
+        raise UnsupportedError("a list of parts of a constant that is NULL is not supported", span)
     return _struct(names, [part(name) for name in names], binder.bind(node), span)
 
 

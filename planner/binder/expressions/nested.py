@@ -11,7 +11,7 @@ from sqlglot import exp
 from tqp.core.datatypes import BIGINT, BOOLEAN, NULL, VARCHAR, DataType, TypeKind, list_of, row_of, struct
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.planner.algebra.element_expressions import OverElements
-from tqp.planner.algebra.expressions import Call, Expression, Literal
+from tqp.planner.algebra.expressions import TRUE, Call, Expression, Literal
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.binder.expressions.cases import make_case
 from tqp.planner.binder.expressions.coercion import (
@@ -155,7 +155,7 @@ def _is_null(value: Expression) -> bool:
 
 def _is_past_end(elements: Expression, place: Expression) -> bool:
     """Is it no place of a list of constants, whatever these are?"""
-    if not isinstance(elements, OverElements) or not isinstance(place, Literal):
+    if not isinstance(elements, OverElements | Call) or not isinstance(place, Literal):
         return False
     count, number = _most_elements(elements), place.value
     if count is None or not isinstance(number, int) or not is_constant(elements) or may_raise(elements, {}):
@@ -169,9 +169,14 @@ def _most_elements(elements: Expression) -> int | None:
         elements = elements.input
     if isinstance(elements, Call) and elements.function == "list_value":
         return len(elements.arguments)
-    return (
-        len(elements.value) if isinstance(elements, Literal) and isinstance(elements.value, tuple) else None
-    )
+    if isinstance(elements, Call) and elements.function == "list_zip":
+        counts = [_most_elements(each) for each in elements.arguments if each.data_type != BOOLEAN]
+        known = [each for each in counts if each is not None]
+        is_cut = elements.arguments[-1] == TRUE
+        return (min if is_cut else max)(known) if known and len(known) == len(counts) else None
+    if isinstance(elements, Literal) and isinstance(elements.value, tuple):
+        return len(elements.value)
+    return None
 
 
 def struct_extract(value: Expression, place: Expression, span: Span | None) -> Expression:

@@ -452,7 +452,7 @@ class _SortBinder:
             # a star next to other keys: the columns of FROM
             for item in expand_items(self.block.context, self.block.scope, [node]):
                 before = len(self.block.scope.uses or ())
-                written = None if item.node is None else collated([item.node])[0]
+                written = None if item.node is None else collated(binder, [item.node])[0]
                 value = binder.bind_item(item, span_of(node)) if written is None else binder.bind(written)
                 if self.keys is not None:
                     self._note_uses(item.node, value, self.keys, before)
