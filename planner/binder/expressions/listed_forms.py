@@ -31,7 +31,7 @@ def texts_of(node: exp.Expr, what: str, span: Span | None) -> list[str] | None:
     if not isinstance(node, exp.Array):
         return None
     texts = [each.name for each in node.expressions if isinstance(each, exp.Literal) and each.is_string]
-    if not texts:
+    if not node.expressions:
         raise BindError(f"{what} must be one at least", span)
     if len(texts) < len(node.expressions):
         raise UnsupportedError(f"{what} that are no constant texts are not supported", span)
