@@ -34,7 +34,7 @@ def test_random_queries(seed: int, backend: str) -> None:
     assert not outcome.findings, "\n\n".join(each.text for each in outcome.findings)
 
 
-_TABLE = RandomTable(
+TABLE = RandomTable(
     "t0",
     (TableColumn("k", "INTEGER", True), TableColumn("c0", "VARCHAR", True)),
     (("1", "a"), ("2", None), ("300", "it's")),
@@ -55,7 +55,7 @@ def test_a_difference_is_reduced_to_what_shows_it(monkeypatch: pytest.MonkeyPatc
         lambda engines, query, is_mutated: pretend(engines.tables, query, {}, is_mutated),
     )
     query = RandomQuery("SELECT k, abs(k + 1) AS o0 FROM t0 WHERE c0 IS NULL OR k > 0 ORDER BY o0")
-    case = reduced(Case({"t0": _TABLE}, query, {"threads": 4}, False, Verdict("wrong", "values")), 5)
+    case = reduced(Case({"t0": TABLE}, query, {"threads": 4}, False, Verdict("wrong", "values")), 5)
     assert len(tokens_of(case.query.sql)) <= 5
     assert [row[0] for row in case.tables["t0"].rows] == ["300"]
     assert not case.settings
@@ -77,10 +77,10 @@ def test_a_difference_is_reduced_to_what_shows_it(monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_verdicts(sql: str, outcome: str) -> None:
-    assert judge({"t0": _TABLE}, RandomQuery(sql), {}, False).outcome == outcome
+    assert judge({"t0": TABLE}, RandomQuery(sql), {}, False).outcome == outcome
 
 
-_EMPTY = RandomTable("t1", _TABLE.columns, ())
+_EMPTY = RandomTable("t1", TABLE.columns, ())
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ _EMPTY = RandomTable("t1", _TABLE.columns, ())
     ],
 )
 def test_what_raises_in_one_engine(sql: str, outcome: str) -> None:
-    assert judge({"t0": _TABLE, "t1": _EMPTY}, RandomQuery(sql), {}, False).outcome == outcome
+    assert judge({"t0": TABLE, "t1": _EMPTY}, RandomQuery(sql), {}, False).outcome == outcome
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_an_error_of_what_is_read_is_missed(
     kind = "HUGEINT" if "sum" in sql else "BOOLEAN" if "* k" in sql else "INTEGER"
     answer = Rows((sql.split()[1],), (kind,), rows)
     monkeypatch.setattr("tests.random.comparison.in_tqp", lambda *_: answer)
-    assert judge({"t0": _TABLE}, RandomQuery(sql), {}, False).outcome == "unnoticed"
+    assert judge({"t0": TABLE}, RandomQuery(sql), {}, False).outcome == "unnoticed"
 
 
 @pytest.mark.parametrize(
@@ -259,48 +259,7 @@ def test_an_error_of_what_is_shielded_is_wrong(sql: str, monkeypatch: pytest.Mon
     monkeypatch.setattr(
         "tests.random.comparison.in_tqp", lambda *_: tqp.ExecutionError("Could not convert string")
     )
-    assert judge({"t0": _TABLE, "t1": _EMPTY}, RandomQuery(sql), {}, False).outcome == "raised"
-
-
-@pytest.mark.parametrize(
-    ("sql", "outcome"),
-    [
-        ("SELECT TRY_CAST(k AS TIME) IS DISTINCT FROM NULL FROM t0", "DuckDB's own fault"),
-        ("SELECT count(*) FROM t0 GROUP BY round(nullif(k::DECIMAL(4, 1), 1), -5)", "DuckDB's own fault"),
-        ("SELECT median(999999999999999999::DECIMAL(18, 0)) FROM t0 WHERE k < 3", "intended"),
-        ("SELECT concat(max(z), 'a') FROM VALUES (-0e0) r(z)", "equal"),
-        ("SELECT concat('a', sqrt(-x), log10(-x), sin(x / 0), -sin(x / 0)) FROM VALUES (1e0) r(x)", "equal"),
-        (
-            "SELECT k, median(if(k < 3, 'infinity', '2000-01-01')::TIMESTAMP) m FROM t0, range(2) GROUP BY k ORDER BY m LIMIT 1",
-            "intended",
-        ),
-        (
-            "SELECT k FROM t0, (SELECT median(x) m FROM (VALUES ('7.1'::DECIMAL(38, 37)), ('6.1')) v(x)) WHERE m = 6.6",
-            "intended",
-        ),
-        ("FROM (SELECT median(DATE '-infinity') AS m FROM range(2)) GROUP BY m", "intended"),
-        ("SELECT m::TIME FROM (SELECT median(DATE 'infinity') AS m FROM range(2))", "intended"),
-        ("SELECT year(m) FROM (SELECT median(DATE 'infinity') AS m FROM range(2))", "intended"),
-        ("SELECT m::TIMESTAMP_NS FROM (SELECT median(DATE 'infinity') AS m FROM range(2))", "intended"),
-        ("SELECT median(DATE 'infinity') + INTERVAL 1 DAY FROM range(2)", "intended"),
-        ("SELECT extract(quarter FROM TRY_CAST(strftime(DATE '1971-12-01', '%A') AS DATE))", "intended"),
-        ("SELECT extract(isoyear FROM TRY_CAST(concat(NULL) AS DATE))", "intended"),
-        ("SELECT NULL FROM t0 GROUP BY 'ab' HAVING 1 || TRY_CAST('ab' AS ENUM('only')) < 1", "intended"),
-        (
-            "SELECT extract(hour FROM CASE WHEN starts_with('a', 'b') THEN TIMESTAMP '2001-01-01' END)",
-            "intended",
-        ),
-        (
-            "SELECT k | extract(doy FROM TRY_CAST(strftime(DATE '2000-01-01', '%A') AS TIMESTAMP_S)) FROM t0",
-            "intended",
-        ),
-        ("SELECT k, c0, k AS z FROM t0 GROUP BY 1, ROLLUP (z, 2)", "intended"),
-        ("SELECT k + 1, k + 1 FROM t0 GROUP BY GROUPING SETS ((1), (k + 1))", "intended"),
-        ("SELECT k, c0 FROM t0 GROUP BY GROUPING SETS ((1), (2))", "equal"),
-    ],
-)
-def test_what_duckdb_answers_otherwise(sql: str, outcome: str) -> None:
-    assert judge({"t0": _TABLE}, RandomQuery(sql), {}, False).outcome == outcome
+    assert judge({"t0": TABLE, "t1": _EMPTY}, RandomQuery(sql), {}, False).outcome == "raised"
 
 
 @pytest.mark.parametrize(
@@ -344,7 +303,7 @@ def test_windows_over_rows_that_tie(keys: str, outcome: str, monkeypatch: pytest
     rows = Rows(("k", "before"), ("INTEGER", "INTEGER"), [(1, 300), (300, None), (2, 1)])
     monkeypatch.setattr("tests.random.comparison.in_tqp", lambda *_: rows)
     query = RandomQuery(f"SELECT k, lag(k) OVER (ORDER BY {keys}) AS before FROM t0")
-    assert judge({"t0": _TABLE}, query, {}, False).outcome == outcome
+    assert judge({"t0": TABLE}, query, {}, False).outcome == outcome
 
 
 def test_a_limit_takes_the_wrong_rows_of_medians(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -355,7 +314,7 @@ def test_a_limit_takes_the_wrong_rows_of_medians(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("tests.random.comparison.in_tqp", answer)
     query = RandomQuery("SELECT median(k) AS m FROM t0 GROUP BY k ORDER BY m LIMIT 1")
-    assert judge({"t0": _TABLE}, query, {}, False).outcome == "wrong"
+    assert judge({"t0": TABLE}, query, {}, False).outcome == "wrong"
 
 
 @pytest.mark.parametrize(("limit", "is_slow"), [("SLOW_SECONDS", False), ("HANG_SECONDS", True)])
@@ -408,7 +367,7 @@ def test_variants_keep_what_sqlglot_would_write_otherwise(sql: str) -> None:
 
 def test_a_parameter_is_no_group_key_though_it_has_the_value_of_one() -> None:
     sql = "SELECT encode($p0) AS o FROM t0 GROUP BY ROLLUP (encode('only'))"
-    assert judge({"t0": _TABLE}, RandomQuery(sql, {"p0": "only"}), {}, False).outcome == "equal"
+    assert judge({"t0": TABLE}, RandomQuery(sql, {"p0": "only"}), {}, False).outcome == "equal"
 
 
 def test_parameters_are_written_in_every_style() -> None:

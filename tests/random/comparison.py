@@ -31,6 +31,7 @@ from tests.random.tables import RandomTable
 from tests.random.templates import INEXACT_AGGREGATES
 from tests.random.tokens import order_of, shape_of, text_of, tokens_of
 from tests.random.variants import (
+    with_computed_conditions,
     with_constant_keys_apart,
     with_equal_keys_as_one,
     with_guarded_rounding,
@@ -246,14 +247,18 @@ class Engines:
         return any(self._is_same(each, parameters, actual) for each in variants)
 
     def _differs_by_null_constants(self, sql: str, parameters: Any, expected: Rows | Exception) -> bool:
-        """Whether tqp does as DuckDB does where NULL is written for each constant that is NULL, however it is computed."""
+        """Whether tqp does as DuckDB does where constants are written for conditions, and NULL for each constant that is NULL."""
 
         def type_of_null(text: str) -> str | None:
             question = f"SELECT typeof({text}) WHERE ({text}) IS NULL"
             answer = self._oracle.answer(question, _parameters_of(text, parameters))
             return str(answer.rows[0][0]).strip('"') if isinstance(answer, Rows) and answer.rows else None
 
-        variant = with_null_constants(sql, type_of_null)
+        def condition(text: str) -> bool | None:
+            answer = self._oracle.answer(f"SELECT ({text})::BOOLEAN", _parameters_of(text, parameters))
+            return answer.rows[0][0] if isinstance(answer, Rows) else None
+
+        variant = with_null_constants(with_computed_conditions(sql, condition), type_of_null)
         if variant == sql:
             return False
         answer = in_tqp(self._connection, variant, _parameters_of(variant, parameters))

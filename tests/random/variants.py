@@ -134,6 +134,27 @@ def with_null_constants(sql: str, type_of_null: Callable[[str], str | None]) -> 
     return _transformed(sql, change)
 
 
+def with_computed_conditions(sql: str, value_of: Callable[[str], bool | None]) -> str:
+    """The query with what each condition of CASE gives that reads no column: DuckDB knows it before there are types."""
+
+    def change(node: exp.Expr) -> exp.Expr:
+        if (
+            not isinstance(node, exp.If)
+            or not isinstance(node.parent, exp.Case)
+            or node.parent.this is not None
+        ):
+            return node
+        condition = node.this
+        if condition.find(exp.Query, exp.Star, exp.Column) or isinstance(condition, exp.Boolean | exp.Null):
+            return node
+        value = value_of(text_of_tree(condition))
+        new = node.copy()
+        new.set("this", exp.Null() if value is None else exp.Boolean(this=value))
+        return new
+
+    return _transformed(sql, change)
+
+
 def _without_columns(node: exp.Expr) -> exp.Expr:
     """The node without what DuckDB knows before it knows any row: aliases of constants, names of columns' types, NULL times a column."""
     result = node.copy()

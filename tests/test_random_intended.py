@@ -1,0 +1,64 @@
+"""What the judge of random queries takes for DuckDB's own faults, and for differences that docs/semantics.md explains."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.random.queries import RandomQuery
+from tests.random.reduction import judge
+from tests.test_random_queries import TABLE
+
+
+@pytest.mark.parametrize(
+    ("sql", "outcome"),
+    [
+        ("SELECT TRY_CAST(k AS TIME) IS DISTINCT FROM NULL FROM t0", "DuckDB's own fault"),
+        ("SELECT count(*) FROM t0 GROUP BY round(nullif(k::DECIMAL(4, 1), 1), -5)", "DuckDB's own fault"),
+        ("SELECT median(999999999999999999::DECIMAL(18, 0)) FROM t0 WHERE k < 3", "intended"),
+        ("SELECT concat(max(z), 'a') FROM VALUES (-0e0) r(z)", "equal"),
+        ("SELECT concat('a', sqrt(-x), log10(-x), sin(x / 0), -sin(x / 0)) FROM VALUES (1e0) r(x)", "equal"),
+        (
+            "SELECT k, median(if(k < 3, 'infinity', '2000-01-01')::TIMESTAMP) m FROM t0, range(2) GROUP BY k ORDER BY m LIMIT 1",
+            "intended",
+        ),
+        (
+            "SELECT k FROM t0, (SELECT median(x) m FROM (VALUES ('7.1'::DECIMAL(38, 37)), ('6.1')) v(x)) WHERE m = 6.6",
+            "intended",
+        ),
+        ("FROM (SELECT median(DATE '-infinity') AS m FROM range(2)) GROUP BY m", "intended"),
+        ("SELECT m::TIME FROM (SELECT median(DATE 'infinity') AS m FROM range(2))", "intended"),
+        ("SELECT year(m) FROM (SELECT median(DATE 'infinity') AS m FROM range(2))", "intended"),
+        ("SELECT m::TIMESTAMP_NS FROM (SELECT median(DATE 'infinity') AS m FROM range(2))", "intended"),
+        ("SELECT median(DATE 'infinity') + INTERVAL 1 DAY FROM range(2)", "intended"),
+        ("SELECT extract(quarter FROM TRY_CAST(strftime(DATE '1971-12-01', '%A') AS DATE))", "intended"),
+        ("SELECT extract(isoyear FROM TRY_CAST(concat(NULL) AS DATE))", "intended"),
+        ("SELECT NULL FROM t0 GROUP BY 'ab' HAVING 1 || TRY_CAST('ab' AS ENUM('only')) < 1", "intended"),
+        (
+            "SELECT extract(hour FROM CASE WHEN starts_with('a', 'b') THEN TIMESTAMP '2001-01-01' END)",
+            "intended",
+        ),
+        (
+            "SELECT k | extract(doy FROM TRY_CAST(strftime(DATE '2000-01-01', '%A') AS TIMESTAMP_S)) FROM t0",
+            "intended",
+        ),
+        ("SELECT k, c0, k AS z FROM t0 GROUP BY 1, ROLLUP (z, 2)", "intended"),
+        ("SELECT k + 1, k + 1 FROM t0 GROUP BY GROUPING SETS ((1), (k + 1))", "intended"),
+        ("SELECT k, c0 FROM t0 GROUP BY GROUPING SETS ((1), (2))", "equal"),
+        ("SELECT r.a AS o2, r.b AS o3 FROM (SELECT 1 a, 2 b) r GROUP BY a, b, CUBE (o3)", "intended"),
+        ("SELECT k, fsum('inf'::DOUBLE) FROM t0, range(3) GROUP BY k", "intended"),
+        (
+            "SELECT date_part(CASE WHEN lower('A') <> 'a' THEN 'year' ELSE 'week' END, DATE '2024-01-01')",
+            "intended",
+        ),
+        (
+            "SELECT make_time(5, 1, 1) o, list_transform([CASE WHEN o <> o THEN 1 END], lambda e: {'e': e})[3].e",
+            "intended",
+        ),
+        (
+            "WITH RECURSIVE w AS (SELECT 0 o UNION ALL SELECT o + 1 FROM w, (FROM (VALUES (1)) a(x) FULL JOIN (VALUES (2), (3)) b(y) ON x = y LIMIT 2) z WHERE o < 2) FROM w",
+            "DuckDB's own fault",
+        ),
+    ],
+)
+def test_what_duckdb_answers_otherwise(sql: str, outcome: str) -> None:
+    assert judge({"t0": TABLE}, RandomQuery(sql), {}, False).outcome == outcome
