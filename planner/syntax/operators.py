@@ -27,6 +27,7 @@ from tqp.planner.syntax.sqlglot_parser import DuckDBParser
 _OTHERS: dict[TokenType, Any] = {
     TokenType.DPIPE: exp.DPipe,
     TokenType.LR_ARROW: exp.Distance,
+    TokenType.NULLSAFE_EQ: exp.CosineDistance,
     TokenType.DAMP: exp.ArrayOverlaps,
     TokenType.AT_GT: exp.ArrayContainsAll,
     TokenType.LT_AT: exp.ArrayContainedBy,
@@ -36,7 +37,9 @@ _SHIFTS: dict[TokenType, Any] = {
     TokenType.LT: exp.BitwiseLeftShift,
     TokenType.GT: exp.BitwiseRightShift,
 }
-_COMPARISONS: dict[TokenType, Any] = {**DuckDBParser.EQUALITY, **DuckDBParser.COMPARISON}
+#: `<=>` is none of these: it is a distance.
+_EQUALITY = {token: kind for token, kind in DuckDBParser.EQUALITY.items() if token not in _OTHERS}
+_COMPARISONS: dict[TokenType, Any] = {**_EQUALITY, **DuckDBParser.COMPARISON}
 _QUANTIFIERS: dict[TokenType, Any] = {
     TokenType.ANY: exp.Any,
     TokenType.SOME: exp.Any,

@@ -66,12 +66,19 @@ def bind_measure(
     return apply(name.replace("array_", "list_"), lists, span, shown)
 
 
+_DISTANCES: dict[type, tuple[str, str]] = {
+    exp.Distance: ("<->", "distance"),
+    exp.CosineDistance: ("<=>", "cosine_distance"),
+}
+
+
 def bind_distance(binder: ExpressionBinder, node: exp.Binary) -> Expression:
-    """a <-> b: of vectors, and of anything else that is a list or an array as lists of numbers."""
+    """a <-> b, a <=> b: of vectors, and of anything else that is a list or an array as lists of numbers."""
+    sign, name = _DISTANCES[type(node)]
     sides, span = [binder.bind_flexible(each) for each in (node.this, node.expression)], span_of(node)
     if all(side.data_type.is_vector or side.data_type == NULL for side in sides):
-        return apply("array_distance", sides, span, "<->")
-    return apply("list_distance", [as_list(side, span) for side in sides], span, "<->")
+        return apply(f"array_{name}", sides, span, sign)
+    return apply(f"list_{name}", [as_list(side, span) for side in sides], span, sign)
 
 
 def _cross_product(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:

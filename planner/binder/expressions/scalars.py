@@ -475,6 +475,7 @@ _HANDLERS: dict[type, Handler] = {
     exp.Struct: nested.bind_struct,
     **dict.fromkeys(list_calls.SET_OPERATORS, list_calls.bind_set_operator),
     exp.Distance: bind_distance,
+    exp.CosineDistance: bind_distance,
     exp.Tuple: nested.bind_tuple,
     exp.Bracket: nested.bind_subscript,
     exp.Dot: nested.bind_dot,

@@ -72,6 +72,7 @@ _INFIX: dict[type, str] = {
     exp.Glob: "~~~",
     exp.StartsWith: "^@",
     exp.Distance: "<->",
+    exp.CosineDistance: "<=>",
     **SET_OPERATORS,
 }
 #: Behind a key of ORDER BY, whose span may end before its last parentheses.
