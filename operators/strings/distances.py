@@ -278,7 +278,9 @@ def _share_of_sets(left: Strings, right: Strings) -> npt.NDArray[np.float64]:
     for first, second in zip(byte_sets(left, alphabet), byte_sets(right, alphabet), strict=True):
         shared, either = shared + count_bits(first & second), either + count_bits(first | second)
     with np.errstate(invalid="ignore"):
-        return np.broadcast_to(shared / either, max(left.num_rows, right.num_rows)).copy()
+        share = shared / either
+    num_rows = left.num_rows if right.num_rows == 1 else right.num_rows  # a literal is one row
+    return np.broadcast_to(share, num_rows).copy()
 
 
 def _byte_sets(strings: Strings) -> Tensor:

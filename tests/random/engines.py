@@ -8,6 +8,7 @@ import threading
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import duckdb
@@ -177,4 +178,4 @@ def _text(value: Any) -> str:
         return f"{_microseconds(value)} us"
     if isinstance(value, float):
         return f"{value + 0.0:.7g}".replace("-nan", "nan")
-    return repr(value)
+    return value.isoformat() if isinstance(value, datetime) else repr(value)
