@@ -48,7 +48,7 @@ def _resolve_bucket(argument_types: tuple[DataType, ...], result_type: DataType)
         if counted is None:
             return bucket_of(width, values, origin, validity), None
         rows = counted if validity is None else counted & validity
-        known = torch.ones_like(counted) if is_time else counted | ~_is_finite(values, instants)
+        known = torch.ones_like(counted) if is_time else counted
         return bucket_of(width, values, origin * counted, rows), known
 
     def bucket_of(width: Tensor, values: Tensor, origin: Tensor, validity: Tensor | None) -> Tensor:
@@ -64,11 +64,6 @@ def _by_row(width: Tensor, values: Tensor, origin: Tensor) -> tuple[Tensor, Tens
         values.to(torch.int64), origin.to(torch.int64), width[..., 0]
     )
     return width.expand(*values.shape, 3), values, origin
-
-
-def _is_finite(values: Tensor, data_type: DataType) -> Tensor:
-    finite = dates.finite_validity(values, data_type)
-    return torch.ones_like(values, dtype=torch.bool) if finite is None else finite
 
 
 def _bucket_behind(

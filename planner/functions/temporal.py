@@ -250,9 +250,8 @@ def _check_zoned(arguments: Sequence[Expression]) -> None:
 
 
 def _check_bucket(arguments: Sequence[Expression]) -> None:
-    """A text is the name of a time zone where only an instant of one fits: two texts mean that too."""
-    zoned = TypeKind.TIMESTAMP_TZ, TypeKind.VARCHAR
-    if arguments[2:] and arguments[2].data_type.is_string and arguments[1].data_type.kind in zoned:
+    """A text that does not leave open what it means is the name of a time zone."""
+    if arguments[2:] and arguments[2].data_type.is_string:
         raise UnsupportedError("time_bucket() in a time zone is not supported; use AT TIME ZONE before it")
 
 

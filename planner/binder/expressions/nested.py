@@ -287,6 +287,12 @@ def joined(values: Sequence[Expression], span: Span | None) -> Expression:
     return folded(Call("list_concat", lists, common, span))
 
 
+def are_lists(values: Sequence[Expression]) -> bool:
+    """Is each of them a list or an array, or NULL beside one?"""
+    kinds = {value.data_type.kind for value in values}
+    return kinds != {TypeKind.NULL} and kinds <= {TypeKind.LIST, TypeKind.ARRAY, TypeKind.NULL}
+
+
 def concatenated(left: Expression, right: Expression, span: Span | None) -> Expression:
     """l || m, which is NULL where one of them is."""
     both = joined((left, right), span)

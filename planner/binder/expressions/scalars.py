@@ -276,7 +276,10 @@ class ExpressionBinder:
 
     def _arithmetic(self, node: exp.Binary) -> Expression:
         name, sign = _ARITHMETIC[type(node)]
-        return operators.bind_operator(self, name, (node.this, node.expression), span_of(node), sign)
+        sides = [self.bind_flexible(each) for each in (node.this, node.expression)]
+        if name == "add" and nested.are_lists(sides):
+            return nested.joined(sides, span_of(node))
+        return operators.apply(name, sides, span_of(node), sign)
 
     def _concatenation(self, node: exp.DPipe) -> Expression:
         span = span_of(node)
