@@ -17,6 +17,9 @@ from sqlglot.tokenizer_core import TokenType
 
 from tqp.planner.syntax.operators import OperatorParser
 
+#: Meta of what stands behind ON, where a constant is no column; behind FOR it is compared as any value is.
+OF_STATEMENT = "of_statement"
+
 _WORDS = (TokenType.PIVOT, TokenType.UNPIVOT)
 _QUERY_STARTS = (TokenType.SELECT, TokenType.FROM, TokenType.WITH, TokenType.VALUES, *_WORDS)
 #: What ends a list in PIVOT, if no comma follows.
@@ -187,6 +190,7 @@ class PivotParser(OperatorParser):
             header = field.expressions[0]
             if isinstance(header, exp.Tuple):  # one value here, where it is several behind FOR
                 header.replace(exp.Paren(this=header.copy()))
+            field.meta[OF_STATEMENT] = True
             columns.append(field)
             if not self._match(TokenType.COMMA):
                 break

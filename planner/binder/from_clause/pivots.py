@@ -38,6 +38,7 @@ from tqp.planner.functions.constant_folding import fold
 from tqp.planner.functions.registry import AGGREGATES
 from tqp.planner.functions.type_rules import settle
 from tqp.planner.parse import head_span, span_of
+from tqp.planner.syntax.pivot_parser import OF_STATEMENT
 
 #: DuckDB takes 100,000. Each is an aggregate of the plan, and of the program.
 _MOST_COLUMNS = 4096
@@ -163,7 +164,7 @@ def _pivoted(context: BindContext, field: exp.Expr, scope: Scope) -> _Pivoted:
     is_row = isinstance(header, exp.Tuple)
     binder = ExpressionBinder(context, scope, "PIVOT")
     keys = tuple(_comparable(binder.bind(each)) for each in (header.expressions if is_row else [header]))
-    if header.find(exp.Column) is None:
+    if field.meta.get(OF_STATEMENT) and header.find(exp.Column) is None:
         raise BindError("PIVOT ON a constant: there is no column in it", span_of(header))
     found: dict[tuple[Expression, ...], _Value] = {}
     for node in values[0].expressions:
