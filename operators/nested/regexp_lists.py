@@ -8,6 +8,7 @@ from functools import lru_cache
 import pyarrow as pa
 import pyarrow.compute as pc
 import torch
+from torch import Tensor
 
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.core.patterns import invalid_pattern, number_of_groups, with_options
@@ -42,15 +43,22 @@ def string_split_regex(strings: Strings, pattern: str | bytes, options: str | by
 
 
 def regexp_extract_all(
-    strings: Strings, pattern: str | bytes, group: int = 0, options: str | bytes = ""
+    strings: Strings,
+    pattern: str | bytes,
+    group: int = 0,
+    options: str | bytes = "",
+    *,
+    validity: Tensor | None = None,
 ) -> Lists:
     """Group `group` (0: all) of each match in each text.
 
-    Raises UnsupportedError where a group may have taken no part, as what it has is empty: it is NULL then, else it is not.
+    Raises ExecutionError for a group that the pattern has not, if a row counts, and UnsupportedError where a group may have taken no part, as what it has is empty: it is NULL then, else it is not.
     """
     expression, groups = _checked(_text(pattern), _text(options), "regexp_extract_all")
     if not 0 <= group <= groups:
-        raise ExecutionError(f"regexp_extract_all(): the pattern has {groups} groups, and not {group}")
+        if strings.num_rows and (validity is None or bool(validity.any())):
+            raise ExecutionError(f"regexp_extract_all(): the pattern has {groups} groups, and not {group}")
+        group = 0
     if group > _MOST_GROUPS:
         raise UnsupportedError(f"regexp_extract_all() of group {group} is not supported")
     texts = to_arrow(strings)
@@ -85,11 +93,13 @@ def _text(given: str | bytes) -> str:
     return given.decode() if isinstance(given, bytes) else given
 
 
-def _kernel(function: Callable[..., Lists]) -> Overload:
-    return lambda types, result: Kernel(function, constant_arguments=frozenset(range(1, len(types))))
+def _kernel(function: Callable[..., Lists], *, checks: bool = False) -> Overload:
+    return lambda types, result: Kernel(
+        function, constant_arguments=frozenset(range(1, len(types))), checks=checks
+    )
 
 
 REGEXP_LIST_KERNELS: dict[str, Overload] = {
     "string_split_regex": _kernel(string_split_regex),
-    "regexp_extract_all": _kernel(regexp_extract_all),
+    "regexp_extract_all": _kernel(regexp_extract_all, checks=True),
 }

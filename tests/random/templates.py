@@ -251,7 +251,7 @@ PREDICATES = (
         "list_has_all([{x}, {x}], [{x}])",
         "([{x}] && [{x}, {x}])",
         "([{x}] <@ [{x}, {x}])",
-        "(list_grade_up([{x}, {x}, {x}])[{small}] = {small})",
+        "(len(list_grade_up([{x}, {x}, {x}])) = {small})",
     ),
     *("(list_position([{x}, {x}], {x}) = {small})", "(len(list_distinct([{x}, {x}])) = {small})"),
     *("({x} {order} {quantifier} ({x_rows}))", "({str} {compare} {any})", "({any} {compare} {any})"),
