@@ -65,26 +65,26 @@ def list_zip(*pairs: Pair, truncates: bool) -> tuple[Lists, None]:
 
 def list_select(lists: Lists, indices: Lists, validity: Tensor | None = None) -> Lists:
     """The elements at the indices, counted from 1; NULL where there is none. Raises ExecutionError for an index that is NULL."""
-    num_rows = min(lists.num_rows, indices.num_rows) and max(lists.num_rows, indices.num_rows)
-    chosen = every_row(indices, num_rows)
-    assert isinstance(chosen, Lists)
-    (index, is_there), lengths = flattened(chosen, validity)
-    _refuse_nulls(is_there)
-    assert isinstance(index, Tensor)
+    index, lengths = _choices(lists, indices, validity)
     return _elements_at(lists, lengths, index.to(torch.int64) - 1)
 
 
 def list_where(lists: Lists, masks: Lists, validity: Tensor | None = None) -> Lists:
     """The elements where the mask is true; NULL for what it has behind the end of the list. Raises ExecutionError for NULL in it."""
-    num_rows = min(lists.num_rows, masks.num_rows) and max(lists.num_rows, masks.num_rows)
-    given = every_row(masks, num_rows)
-    assert isinstance(given, Lists)
-    (mask, is_there), lengths = flattened(given, validity)
-    _refuse_nulls(is_there)
-    assert isinstance(mask, Tensor)
+    mask, lengths = _choices(lists, masks, validity)
     kept = row_indices(mask)
     places = torch.index_select(places_in_lists(lengths), 0, kept) - 1
     return _elements_at(lists, element_counts(lengths, kept), places)
+
+
+def _choices(lists: Lists, given: Lists, validity: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The elements of the list that chooses of each list, one list after the other, and their counts by row."""
+    chosen = every_row(given, min(lists.num_rows, given.num_rows) and max(lists.num_rows, given.num_rows))
+    assert isinstance(chosen, Lists)
+    (elements, is_there), lengths = flattened(chosen, validity)
+    _refuse_nulls(is_there)
+    assert isinstance(elements, Tensor)
+    return elements, lengths
 
 
 def _refuse_nulls(is_there: Tensor | None) -> None:
