@@ -48,3 +48,14 @@ def test_the_second_key_is_compared_by_the_directory() -> None:
         for name, table in _TABLES.items():
             connection.register(name, table)
         assert "matches_equal(" in connection.compile(_QUERIES[0]).code
+
+
+def test_a_column_that_is_a_constant_is_compared_after_the_join() -> None:
+    with tqp.connect() as connection:
+        connection.sql("CREATE TABLE t (k BIGINT, s VARCHAR, c DECIMAL(38, 0))")
+        connection.sql("INSERT INTO t VALUES (9223372036854775806, 'x', 0)")
+        answer = connection.sql(
+            "FROM (VALUES (4)) JOIN (FROM t LEFT JOIN LATERAL (SELECT c, 2 AS o FROM VALUES (8), (8)) l"
+            " ON o <> ANY ([k, CASE WHEN s IS NOT NULL THEN o END])) ON 1"
+        )
+        assert [row[-1] for row in answer.fetchall()] == [2, 2]

@@ -257,10 +257,12 @@ class _Probe:
         ids = [side.id for side in part.arguments if isinstance(side, ColumnRef)]
         layouts = [self.stream.columns[id].layout for id in ids]
         on_build = [id in self.slot.columns for id in ids]
-        return sum(on_build) == 1 and all(
+        if sum(on_build) != 1 or not all(
             layout.form is Form.NUMBER and layout.data_type.is_integer_like and not layout.nullable
             for layout in layouts
-        )
+        ):
+            return False
+        return all(values is not None for values in self._second_values(part))  # none are of a constant
 
     def _second_values(self, part: Call) -> tuple[Node | None, Node | None]:
         """The probe rows' and all build rows' values of an equality that `_compares_rows`."""
