@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import VARCHAR
+from tqp.core.datatypes import VARCHAR, TypeKind
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.parse import head_span, span_of
 
@@ -21,6 +21,8 @@ _FUNCTIONS = {
     "nfc": "nfc_normalize",
     **dict.fromkeys(("c", "posix", "binary")),
 }
+#: What is compared under a collation.
+_TEXTS = (TypeKind.VARCHAR, TypeKind.ENUM, TypeKind.NULL)
 
 
 def collated(binder: ExpressionBinder, nodes: Sequence[exp.Expr]) -> Sequence[exp.Expr]:
@@ -39,12 +41,15 @@ def collated(binder: ExpressionBinder, nodes: Sequence[exp.Expr]) -> Sequence[ex
             "a comparison of texts with two collations is not supported", span_of(nodes[0])
         )
     ((names, node),) = found.items()
-    for each in inner:
-        data_type = binder.bind(each.this).data_type if isinstance(each, exp.Collate) else VARCHAR
-        if data_type != VARCHAR:
-            raise BindError(f"a collation is for VARCHAR, not for {data_type}", span_of(each))
     functions = [_function(name, node) for name in names]
-    return [_applied(functions, each.this if isinstance(each, exp.Collate) else each) for each in inner]
+    plain = [each.this if isinstance(each, exp.Collate) else each for each in inner]
+    types = [binder.bind(each).data_type for each in plain]
+    for each, data_type in zip(inner, types, strict=True):
+        if isinstance(each, exp.Collate) and data_type != VARCHAR:
+            raise BindError(f"a collation is for VARCHAR, not for {data_type}", span_of(each))
+    if all(data_type.kind in _TEXTS for data_type in types):
+        return [_applied(functions, each) for each in plain]
+    return plain  # compared as what the other operand is, where no collation counts
 
 
 def collation_names(node: exp.Collate) -> Sequence[str]:
