@@ -2,6 +2,7 @@
 
 Query I of seed S is the same every time: `--seed S --only I` runs just that one and prints it. Tables and settings
 (batch size, threads, a rule switched off, the backend) are drawn per group of queries. Differences are reduced and grouped.
+A run that is stopped by SIGINT or SIGTERM reports what it has found until then.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from random import Random
 from typing import Any
 
@@ -24,6 +25,7 @@ from tests.random.findings import Finding, Findings, finding_of, first_guess
 from tests.random.mutations import mutated
 from tests.random.queries import RandomQuery, random_query
 from tests.random.reduction import Case, reduced
+from tests.random.stopping import begin_worker, stop_request
 from tests.random.tables import RandomTable, random_tables
 from tests.settings import fuse_everything, switchable_rules
 
@@ -36,6 +38,9 @@ MAX_REDUCED = 3
 MAX_REDUCED_ROWS = 40
 #: Groups that a process runs before it reports.
 CHUNK = 5
+#: How often a run looks whether it was asked to stop, and how long its processes have for the query at hand then.
+LOOK_SECONDS = 0.5
+STOP_SECONDS = 20.0
 
 
 @dataclass
@@ -77,6 +82,8 @@ def run(
         numbers = range(group * GROUP_SIZE, (group + 1) * GROUP_SIZE) if only is None else (only,)
         with Engines(tables, settings) as engines:
             for number in numbers:
+                if stop_request.is_made:
+                    return outcome
                 query, is_mutated = query_of(seed, number, tables)
                 verdict = _compared(engines, query, is_mutated)
                 outcome.outcomes[verdict.outcome] += 1
@@ -146,12 +153,12 @@ class Run:
         self.lost: list[str] = []
 
     def go(self, processes: int, num_groups: int, minutes: float | None) -> None:
-        """Runs groups 0, 1, ... until there are `num_groups` or `minutes` have passed."""
+        """Runs groups 0, 1, ... until there are `num_groups`, `minutes` have passed, or it is asked to stop."""
         deadline = None if minutes is None else time.monotonic() + 60 * minutes
         chunks = iter(range(0, num_groups, CHUNK))
         exhausted = False
         while not exhausted:
-            with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+            with ProcessPoolExecutor(processes, get_context("spawn"), begin_worker) as pool:
                 pending: dict[Future[Outcome], int] = {}
                 try:
                     while not exhausted or pending:
@@ -163,16 +170,32 @@ class Run:
                             groups = range(first, min(first + CHUNK, num_groups))
                             job = pool.submit(run_chunk, self.seed, groups, self.fuse, self.outcome.seen)
                             pending[job] = first
-                        done, _ = wait(pending, return_when=FIRST_COMPLETED) if pending else (set(), None)
+                        done, _ = wait(pending, LOOK_SECONDS, FIRST_COMPLETED)
                         for job in done:
                             self._take(job.result())
                             del pending[job]
+                        if stop_request.is_made:
+                            self._stop(pending)
+                            return
                 except BrokenProcessPool:
                     # The process died: which of the chunks it was, running them one by one will tell.
-                    self.lost += [
-                        f"a process died in groups {first} to {first + CHUNK - 1}"
-                        for first in pending.values()
-                    ]
+                    self._lose("a process died", pending.values())
+
+    def _stop(self, pending: Mapping[Future[Outcome], int]) -> None:
+        """Takes what the processes have, which are asked to stop; one that does not in time is killed."""
+        for process in active_children():
+            process.terminate()
+        wait(pending, STOP_SECONDS)
+        for process in active_children():
+            process.kill()
+        for job, first in pending.items():
+            if job.done() and job.exception() is None:
+                self._take(job.result())
+            else:
+                self._lose("stopped", (first,))
+
+    def _lose(self, why: str, chunks: Iterable[int]) -> None:
+        self.lost += [f"{why} in groups {first} to {first + CHUNK - 1}" for first in chunks]
 
     def _take(self, part: Outcome) -> None:
         self.outcome.outcomes += part.outcomes
@@ -234,7 +257,8 @@ def main(arguments: list[str]) -> int:
         return 1 if outcome.findings else 0
     count = options.count or (5000 if options.minutes is None else 10**9)
     whole = Run(seed, fuse, options.findings)
-    whole.go(options.processes, -(-count // GROUP_SIZE), options.minutes)
+    with stop_request.by_signals():
+        whole.go(options.processes, -(-count // GROUP_SIZE), options.minutes)
     whole.report(time.monotonic() - start)
     return 1 if whole.outcome.seen or whole.lost else 0
 
