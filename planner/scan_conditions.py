@@ -18,7 +18,6 @@ from tqp.planner.algebra.expressions import (
     column_ids,
     conjunction,
     conjuncts,
-    has_subquery,
     walk,
 )
 from tqp.planner.algebra.join_keys import JoinType
@@ -27,6 +26,7 @@ from tqp.planner.algebra.logical_plan import Filter, Join, LogicalPlan, Scan, So
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.node import transform_plan, walk_plan
 from tqp.planner.algebra.outcomes import TRUE, outcomes
+from tqp.planner.algebra.subquery_expressions import has_subquery
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.conditions import COMPARISONS, TEXT_PREDICATES
 from tqp.planner.rules.columns import in_subqueries, reference, substitute

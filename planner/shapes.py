@@ -31,13 +31,13 @@ from tqp.planner.algebra.expressions import (
     Varying,
     are_literals,
     conjuncts,
-    read_ids,
     transform,
     walk,
 )
 from tqp.planner.algebra.known_fields import KnownFields
 from tqp.planner.algebra.logical_plan import Filter, Join, LogicalPlan, Scan, Window
 from tqp.planner.algebra.node import transform_plan, walk_plan
+from tqp.planner.algebra.subquery_expressions import read_ids
 from tqp.planner.functions.conditions import COMPARISONS, MIRRORED, ORDERINGS, TEXT_PREDICATES
 from tqp.planner.functions.ranges import within
 from tqp.planner.functions.registry import counts_rows_before

@@ -21,12 +21,9 @@ from tqp.planner.algebra.expressions import (
     Case,
     Cast,
     ColumnRef,
-    Exists,
     Expression,
     InList,
     Literal,
-    QuantifiedComparison,
-    ScalarSubquery,
 )
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
@@ -44,6 +41,7 @@ from tqp.planner.algebra.logical_plan import (
     UnionAll,
     Values,
 )
+from tqp.planner.algebra.subquery_expressions import Exists, QuantifiedComparison, ScalarSubquery
 
 Row = dict[int, Any]
 

@@ -15,18 +15,16 @@ from tqp.planner.algebra.expressions import (
     Case,
     Cast,
     ColumnRef,
-    Exists,
     Expression,
     InList,
     Literal,
     Parameter,
     Predict,
     PythonCall,
-    QuantifiedComparison,
-    ScalarSubquery,
     SortKey,
     Value,
 )
+from tqp.planner.algebra.subquery_expressions import Exists, QuantifiedComparison, ScalarSubquery
 from tqp.planner.functions.registry import SCALARS
 
 Names = Mapping[int, str]

@@ -2,8 +2,7 @@
 
 After binding every implicit conversion is an explicit `Cast`, so both sides of a comparison or an addition have one
 type. Equality ignores where an expression stands in the SQL (`span`); hashes leave types out, which rarely tell expressions
-apart. Subquery expressions exist only until the
-unnesting rule has run; aggregate calls only inside an Aggregate node.
+apart. Aggregate calls stand only inside an Aggregate node.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from tqp.core.models import FunctionSignature, ModelOutput, ModelSignature
 
 if TYPE_CHECKING:
     from tqp.core.schema import Field
-    from tqp.planner.algebra.logical_plan import LogicalPlan
 
 #: A storage value: bool, int (also decimals, scaled; dates as days; timestamps as ticks; an ENUM's as positions), float, str, bytes,
 #: (months, days, microseconds) for intervals, the elements of arrays, None for NULL.
@@ -285,52 +283,6 @@ class AggregateCall(Expression):
         return replace(self, arguments=arguments, filter=condition, order=order)
 
 
-@dataclass(frozen=True, slots=True)
-class ScalarSubquery(Expression):
-    """(SELECT one column): NULL for no row, an ExecutionError for more than one."""
-
-    plan: LogicalPlan
-    data_type: DataType
-    span: tuple[int, int] | None = field(default=None, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Exists(Expression):
-    plan: LogicalPlan
-
-    @property
-    def data_type(self) -> DataType:
-        return BOOLEAN
-
-
-@dataclass(frozen=True, slots=True)
-class QuantifiedComparison(Expression):
-    """operand <comparison> ANY|ALL (plan). IN is `equal` ANY, NOT IN is `not` around that.
-
-    `operands` pair up with the plan's output columns (row IN has several, with `equal` only), already of one type.
-    """
-
-    comparison: str  # equal, not_equal, less, less_equal, greater, greater_equal
-    is_all: bool
-    operands: tuple[Expression, ...]
-    plan: LogicalPlan
-
-    @property
-    def data_type(self) -> DataType:
-        return BOOLEAN
-
-    @property
-    def inputs(self) -> tuple[Expression, ...]:
-        return self.operands
-
-    def with_inputs(self, inputs: tuple[Expression, ...]) -> Expression:
-        return replace(self, operands=inputs)
-
-
-#: Expressions with a plan of their own, until subqueries are unnested.
-Subquery = ScalarSubquery | Exists | QuantifiedComparison
-
-
 class HasExpressions:
     """A part of a plan node that holds expressions among other things."""
 
@@ -417,26 +369,6 @@ def column_ids(expression: Expression) -> frozenset[int]:
 def all_column_ids(expressions: Iterable[Expression]) -> frozenset[int]:
     """Ids of the columns that any of the expressions reads; does not enter the plans of subqueries."""
     return frozenset().union(*map(column_ids, expressions))
-
-
-def read_ids(expression: Expression) -> frozenset[int]:
-    """Ids of the columns an expression reads, those that its subqueries read from outside included."""
-    found: set[int] = set()
-    left = [expression]
-    while left:
-        node = left.pop()
-        if isinstance(node, ColumnRef):
-            found.add(node.id)
-            continue
-        if isinstance(node, Subquery):
-            found |= node.plan.free_ids
-        left.extend(node.inputs)
-    return frozenset(found)
-
-
-def has_subquery(expression: Expression) -> bool:
-    """Does a subquery stand anywhere in the expression?"""
-    return any(isinstance(node, Subquery) for node in walk(expression))
 
 
 def has_prediction(expression: Expression) -> bool:

@@ -12,7 +12,8 @@ from operator import is_
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import Expression, HasExpressions, Subquery, walk
+from tqp.planner.algebra.expressions import Expression, HasExpressions, walk
+from tqp.planner.algebra.subquery_expressions import Subquery
 
 Plan = TypeVar("Plan", bound="Node[Any]")
 Answer = TypeVar("Answer")

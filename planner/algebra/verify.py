@@ -7,14 +7,7 @@ from __future__ import annotations
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.schema import Schema
-from tqp.planner.algebra.expressions import (
-    AggregateCall,
-    Call,
-    ColumnRef,
-    Expression,
-    QuantifiedComparison,
-    Subquery,
-)
+from tqp.planner.algebra.expressions import AggregateCall, Call, ColumnRef, Expression
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
     AsofJoin,
@@ -35,6 +28,7 @@ from tqp.planner.algebra.logical_plan import (
     Window,
     WorkingRows,
 )
+from tqp.planner.algebra.subquery_expressions import QuantifiedComparison, Subquery
 from tqp.planner.algebra.window_calls import WindowCall
 from tqp.planner.functions.registry import SCALARS
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 from tqp.core.datatypes import BIGINT, DataType
 from tqp.core.schema import Field, Schema
-from tqp.planner.algebra.expressions import ColumnRef, Expression, SortKey, Subquery, transform
+from tqp.planner.algebra.expressions import ColumnRef, Expression, SortKey, transform
 from tqp.planner.algebra.logical_plan import LogicalPlan, Project, Shared, Window
+from tqp.planner.algebra.subquery_expressions import Subquery
 from tqp.planner.algebra.window_calls import WindowCall
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from tqp.core.datatypes import TypeKind
-from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal, conjuncts, read_ids, walk
+from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal, conjuncts, walk
 from tqp.planner.algebra.join_keys import LEFT_ONLY
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
@@ -18,6 +18,7 @@ from tqp.planner.algebra.logical_plan import (
     Project,
     Sort,
 )
+from tqp.planner.algebra.subquery_expressions import read_ids
 from tqp.planner.rules.joins.region import column_equality
 
 _EQUAL_BUT_DIFFERENT = (TypeKind.FLOAT, TypeKind.DOUBLE, TypeKind.ARRAY, TypeKind.INTERVAL)

@@ -28,7 +28,6 @@ from tqp.planner.algebra.expressions import (
     conjuncts,
     has_prediction,
     predictions_in,
-    read_ids,
 )
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
@@ -47,6 +46,7 @@ from tqp.planner.algebra.logical_plan import (
 )
 from tqp.planner.algebra.may_raise import raising_in
 from tqp.planner.algebra.outcomes import null_rejected_columns, nullable, rejects_null
+from tqp.planner.algebra.subquery_expressions import read_ids
 from tqp.planner.functions.conditions import COMPARISONS
 from tqp.planner.rules.columns import is_pass_through, reference, restore_schema, substitute
 from tqp.planner.rules.context import OptimizerContext

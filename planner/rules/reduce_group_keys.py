@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, read_ids
+from tqp.planner.algebra.expressions import AggregateCall, ColumnRef
 from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan
+from tqp.planner.algebra.subquery_expressions import read_ids
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.functional_dependencies import Dependencies, same_for_equal_inputs
 

@@ -19,12 +19,9 @@ from tqp.planner.algebra.expressions import (
     Case,
     Cast,
     ColumnRef,
-    Exists,
     Expression,
     InList,
     Literal,
-    QuantifiedComparison,
-    ScalarSubquery,
     conjunction,
 )
 from tqp.planner.algebra.logical_plan import (
@@ -40,6 +37,7 @@ from tqp.planner.algebra.logical_plan import (
     SortKey,
     UnionAll,
 )
+from tqp.planner.algebra.subquery_expressions import Exists, QuantifiedComparison, ScalarSubquery
 from tqp.planner.rules.columns import reference
 
 COMPARISONS = ("equal", "equal", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal")

@@ -20,16 +20,7 @@ from tests.planner.binding import (
 )
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, Error, ParseError, UnsupportedError
-from tqp.planner.algebra.expressions import (
-    Call,
-    ColumnRef,
-    Exists,
-    InList,
-    Literal,
-    QuantifiedComparison,
-    ScalarSubquery,
-    walk,
-)
+from tqp.planner.algebra.expressions import Call, ColumnRef, InList, Literal, walk
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
@@ -44,6 +35,7 @@ from tqp.planner.algebra.logical_plan import (
     UnionAll,
 )
 from tqp.planner.algebra.node import walk_plan
+from tqp.planner.algebra.subquery_expressions import Exists, QuantifiedComparison, ScalarSubquery
 from tqp.planner.algebra.verify import PlanVerifier
 
 EXPRESSIONS = (Path(__file__).parent / "typed_expressions.txt").read_text(encoding="utf-8").splitlines()

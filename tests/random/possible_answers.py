@@ -31,11 +31,7 @@ from tqp.planner.algebra.expressions import (
     Expression,
     InList,
     Literal,
-    QuantifiedComparison,
-    ScalarSubquery,
-    Subquery,
     conjuncts,
-    read_ids,
     walk,
 )
 from tqp.planner.algebra.leaves import WorkingRows
@@ -50,6 +46,7 @@ from tqp.planner.algebra.logical_plan import (
     Window,
 )
 from tqp.planner.algebra.recursive import Recursive
+from tqp.planner.algebra.subquery_expressions import QuantifiedComparison, ScalarSubquery, Subquery, read_ids
 from tqp.planner.algebra.unnest import Unnest
 from tqp.planner.bind import bind
 from tqp.planner.binder.query import BoundQuery, QueryBinder

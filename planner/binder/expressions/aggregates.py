@@ -11,14 +11,8 @@ from sqlglot import exp
 from tqp.core.datatypes import BIGINT
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import (
-    AggregateCall,
-    Cast,
-    ColumnRef,
-    Expression,
-    SortKey,
-    Subquery,
-)
+from tqp.planner.algebra.expressions import AggregateCall, Cast, ColumnRef, Expression, SortKey
+from tqp.planner.algebra.subquery_expressions import Subquery
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.aggregate_arguments import Written, sort_keys
 from tqp.planner.binder.expressions.coercion import cast_to, condition_of

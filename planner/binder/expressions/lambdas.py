@@ -11,7 +11,8 @@ from sqlglot import exp
 from tqp.core.datatypes import BIGINT, BOOLEAN, INTEGER, NULL, VARCHAR, TypeKind, list_of
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.element_expressions import ElementRef, OverElements
-from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal, has_prediction, has_subquery
+from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal, has_prediction
+from tqp.planner.algebra.subquery_expressions import has_subquery
 from tqp.planner.binder.expressions.cases import make_case
 from tqp.planner.binder.expressions.coercion import (
     as_list,

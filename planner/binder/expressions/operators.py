@@ -29,7 +29,7 @@ def bind_operator(
     return apply(name, [binder.bind_flexible(node) for node in nodes], span, shown)
 
 
-def bind_negation(binder: ExpressionBinder, node: exp.Expr, span: Span | None) -> Expression:
+def negation(binder: ExpressionBinder, node: exp.Expr, span: Span | None) -> Expression:
     """-x; the negation of a constant that is its type's smallest value has the next wider type."""
     operand = binder.bind_flexible(node)
     if isinstance(operand, Literal) and operand.data_type in _WIDER:

@@ -1,7 +1,7 @@
 """Scalar expressions: a sqlglot node in, a typed expression over column ids out.
 
-`ExpressionBinder` is for one clause of one query block; one method for each kind of node, found through `_HANDLERS`.
-Function calls are in `calls`, subqueries in `subqueries`, aggregates in `aggregates`.
+`ExpressionBinder` is for one clause of one query block; `_HANDLERS` says who binds each kind of node. Operators are in
+`written_operators`, function calls in `calls`, subqueries in `subqueries`, aggregates in `aggregates`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BLOB, BOOLEAN, NULL, VARCHAR, TypeKind
+from tqp.core.datatypes import BLOB, NULL, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError
-from tqp.core.patterns import like_of_glob
 from tqp.core.units import UNIT_NAMES
 from tqp.planner.algebra.element_expressions import ElementRef
-from tqp.planner.algebra.expressions import FALSE, TRUE, Call, Expression, Literal, Subquery, walk
+from tqp.planner.algebra.expressions import FALSE, TRUE, Expression, Literal, walk
+from tqp.planner.algebra.subquery_expressions import Subquery
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import (
     calls,
@@ -30,14 +30,15 @@ from tqp.planner.binder.expressions import (
     operators,
     special_forms,
     subqueries,
+    written_operators,
 )
 from tqp.planner.binder.expressions.aggregates import AggregateCollector
 from tqp.planner.binder.expressions.arrays import array_of, bind_distance
 from tqp.planner.binder.expressions.cases import make_case
 from tqp.planner.binder.expressions.clock import CLOCK_WORDS, bind_clock_word
-from tqp.planner.binder.expressions.coercion import cast_to, compare, condition_of, folded
+from tqp.planner.binder.expressions.coercion import cast_to, compare, condition_of
 from tqp.planner.binder.expressions.intervals import interval_from, to_interval_cast
-from tqp.planner.binder.expressions.literals import bind_number, bind_placeholder, signed_number
+from tqp.planner.binder.expressions.literals import bind_number, bind_placeholder
 from tqp.planner.binder.expressions.type_names import bind_type
 from tqp.planner.binder.expressions.windows import WindowCollector
 from tqp.planner.binder.scope import Scope
@@ -46,9 +47,8 @@ from tqp.planner.binder.select.unnests import UnnestCollector
 from tqp.planner.binder.select.written import Written
 from tqp.planner.binder.text_constants import varying
 from tqp.planner.binder.unsupported_clauses import check_schema, check_understood
-from tqp.planner.functions.declaration import constant_text
 from tqp.planner.functions.type_rules import SourceLiteral, settle
-from tqp.planner.parse import Span, chain_of, head_span, span_of
+from tqp.planner.parse import Span, head_span, span_of
 
 #: SELECT aliases that a clause may use, by name in lower case.
 Aliases = dict[str, Item]
@@ -265,88 +265,6 @@ class ExpressionBinder:
             raise BindError(f'"{unit.name}" is not a unit of time', span)
         return interval_from(name, amount, span)
 
-    # ---- operators ----
-
-    def _negation(self, node: exp.Neg) -> Expression:
-        """-x; a number written with any signs and parentheses is one literal."""
-        number, negative = signed_number(node)
-        if number is not None:
-            return varying(bind_number(number.args["this"], head_span(number), negative), number, negative)
-        return operators.bind_negation(self, node.this, span_of(node))
-
-    def _arithmetic(self, node: exp.Binary) -> Expression:
-        name, sign = _ARITHMETIC[type(node)]
-        sides = [self.bind_flexible(each) for each in (node.this, node.expression)]
-        if name == "add" and nested.are_lists(sides):
-            return nested.joined(sides, span_of(node))
-        return operators.apply(name, sides, span_of(node), sign)
-
-    def _concatenation(self, node: exp.DPipe) -> Expression:
-        span = span_of(node)
-        bound = [self.bind_flexible(side) for side in (node.this, node.expression)]
-        if any(side.data_type.kind in (TypeKind.LIST, TypeKind.ARRAY) for side in bound):
-            if any(side.data_type == NULL for side in bound):
-                return Literal(None, NULL)
-            return nested.concatenated(bound[0], bound[1], span)
-        if any(side.data_type == NULL for side in bound):
-            return Literal(None, NULL)
-        target = BLOB if all(side.data_type == BLOB for side in bound) else VARCHAR
-        if any(isinstance(side, Literal) and side.value is None for side in bound):
-            return (SourceLiteral if target == VARCHAR else Literal)(None, target)
-        sides = tuple(cast_to(side, target, span) for side in bound)
-        return folded(Call("concat_operator", sides, target, span))
-
-    def _connective(self, node: exp.Connector) -> Expression:
-        """AND, OR; a chain of one kind becomes one n-ary call."""
-        function = "and" if isinstance(node, exp.And) else "or"
-        parts = tuple([self.bind_condition(part) for part in chain_of(node)])
-        return folded(Call(function, parts, BOOLEAN, span_of(node)))
-
-    def _not(self, node: exp.Not) -> Expression:
-        span = span_of(node)
-        operand = condition_of(self.bind_flexible(node.this), span)
-        return folded(Call("not", (operand,), BOOLEAN, span))
-
-    def _is(self, node: exp.Is) -> Expression:
-        span = span_of(node)
-        operand, right = self.bind(node.this), node.expression
-        if isinstance(right, exp.Null):
-            test = Call("is_null", (operand,), BOOLEAN, span)
-        elif isinstance(right, exp.Boolean):
-            flag = condition_of(operand, span)
-            test = Call("is_not_distinct_from", (flag, TRUE if right.this else FALSE), BOOLEAN, span)
-        else:
-            raise UnsupportedError(f"IS {right.sql('duckdb')} is not supported", span)
-        result = folded(test)
-        return folded(Call("not", (result,), BOOLEAN, span)) if node.args.get("negate") else result
-
-    def _like(self, node: exp.Binary, escape: exp.Expr | None = None) -> Expression:
-        operator, shown = _LIKES[type(node)]
-        right = node.expression
-        if isinstance(right, (exp.Any, exp.All, exp.Tuple)):
-            raise UnsupportedError(
-                "LIKE ANY and LIKE ALL are not supported; join the patterns with OR", span_of(node)
-            )
-        arguments = (node.this, right) if escape is None else (node.this, right, escape)
-        bound = operators.bind_operator(self, operator, arguments, span_of(node), shown)
-        if node.args.get("negate"):
-            return folded(Call("not", (bound,), BOOLEAN, span_of(node)))
-        return bound
-
-    def _glob(self, node: exp.Glob) -> Expression:
-        """GLOB, as LIKE where a constant pattern says no more than that can."""
-        pattern = constant_text(folded(self.bind(node.expression)))
-        like = None if pattern is None else like_of_glob(pattern)
-        if like is None:
-            return operators.bind_operator(self, "~~~", (node.this, node.expression), span_of(node), "GLOB")
-        written = exp.Like(this=node.this, expression=exp.Literal.string(like))
-        return self._like(written, exp.Literal.string("\\"))
-
-    def _escape(self, node: exp.Escape) -> Expression:
-        if type(node.this) not in _LIKES:
-            raise UnsupportedError("ESCAPE after this operator is not supported", span_of(node))
-        return self._like(node.this, node.expression)
-
     # ---- CASE, CAST, subqueries ----
 
     def _case(self, node: exp.Case) -> Expression:
@@ -394,25 +312,6 @@ class ExpressionBinder:
         raise UnsupportedError(message, span_of(node))
 
 
-_ARITHMETIC: dict[type, tuple[str, str]] = {
-    exp.Add: ("add", "+"),
-    exp.Sub: ("subtract", "-"),
-    exp.Mul: ("multiply", "*"),
-    exp.Div: ("/", "/"),
-    exp.IntDiv: ("//", "//"),
-    exp.Mod: ("%", "%"),
-    exp.Pow: ("power", "**"),
-    exp.BitwiseAnd: ("&", "&"),
-    exp.BitwiseOr: ("|", "|"),
-    exp.BitwiseLeftShift: ("<<", "<<"),
-    exp.BitwiseRightShift: (">>", ">>"),
-    exp.RegexpLike: ("regexp_matches", "~"),
-    exp.RegexpFullMatch: ("regexp_full_match", "~"),
-    exp.SimilarTo: ("regexp_full_match", "SIMILAR TO"),
-    exp.StartsWith: ("starts_with", "^@"),
-}
-_LIKES: dict[type, tuple[str, str]] = {exp.Like: ("~~", "LIKE"), exp.ILike: ("~~*", "ILIKE")}
-
 _FEATURES: dict[type, str] = {
     exp.Lambda: "lambda functions are not supported",
     exp.Collate: "a collation of anything but an operand of a comparison or a key of ORDER BY is not supported",
@@ -443,8 +342,8 @@ _HANDLERS: dict[type, Handler] = {
     exp.Placeholder: lambda binder, node: varying(bind_placeholder(binder.context, node), node),
     exp.Interval: ExpressionBinder._interval,
     exp.Paren: lambda binder, node: binder.bind_flexible(node.this),
-    exp.Neg: ExpressionBinder._negation,
-    **dict.fromkeys(_ARITHMETIC, ExpressionBinder._arithmetic),
+    exp.Neg: written_operators.bind_negation,
+    **dict.fromkeys(written_operators.ARITHMETIC, written_operators.bind_arithmetic),
     exp.BitwiseNot: lambda binder, node: operators.bind_operator(
         binder, "~", (node.this,), span_of(node), "~"
     ),
@@ -452,17 +351,17 @@ _HANDLERS: dict[type, Handler] = {
         binder, "timezone", (node.args["zone"], node.this), span_of(node), "AT TIME ZONE"
     ),
     exp.Abs: lambda binder, node: operators.bind_operator(binder, "abs", (node.this,), span_of(node), "@"),
-    exp.DPipe: ExpressionBinder._concatenation,
-    exp.And: ExpressionBinder._connective,
-    exp.Or: ExpressionBinder._connective,
-    exp.Not: ExpressionBinder._not,
+    exp.DPipe: written_operators.bind_concatenation,
+    exp.And: written_operators.bind_connective,
+    exp.Or: written_operators.bind_connective,
+    exp.Not: written_operators.bind_not,
     **dict.fromkeys(comparisons.FUNCTIONS, comparisons.bind_comparison),
-    exp.Is: ExpressionBinder._is,
+    exp.Is: written_operators.bind_is,
     exp.Between: comparisons.bind_between,
     exp.In: comparisons.bind_in,
-    **dict.fromkeys(_LIKES, ExpressionBinder._like),
-    exp.Glob: ExpressionBinder._glob,
-    exp.Escape: ExpressionBinder._escape,
+    **dict.fromkeys(written_operators.LIKES, written_operators.bind_like),
+    exp.Glob: written_operators.bind_glob,
+    exp.Escape: written_operators.bind_escape,
     exp.Case: ExpressionBinder._case,
     exp.If: ExpressionBinder._if,
     exp.Cast: ExpressionBinder._cast,

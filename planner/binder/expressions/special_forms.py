@@ -29,7 +29,7 @@ from tqp.planner.binder.expressions.list_calls import LIST_CALLS
 from tqp.planner.binder.expressions.listed_forms import LISTED_FORMS, struct_of_parts, texts_of
 from tqp.planner.binder.expressions.maps import MAP_FORMS
 from tqp.planner.binder.expressions.nested import NESTED_FORMS, joined
-from tqp.planner.binder.expressions.operators import apply, bind_negation, bind_operator
+from tqp.planner.binder.expressions.operators import apply, bind_operator, negation
 from tqp.planner.binder.expressions.randomness import RANDOM_FORMS
 from tqp.planner.binder.expressions.short_forms import SHORT_FORMS
 from tqp.planner.functions import registry as functions
@@ -164,7 +164,7 @@ def _unary_plus(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> E
 def _sum(name: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
     """add(a, b) and subtract(a, b); of one argument they are signs."""
     if len(nodes) == 1:
-        return _unary_plus(binder, nodes, span) if name == "add" else bind_negation(binder, nodes[0], span)
+        return _unary_plus(binder, nodes, span) if name == "add" else negation(binder, nodes[0], span)
     return bind_operator(binder, name, nodes, span, f"{name}()")
 
 

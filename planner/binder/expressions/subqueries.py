@@ -10,16 +10,9 @@ from sqlglot import exp
 from tqp.core.datatypes import BOOLEAN, NULL, DataType
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import (
-    Call,
-    ColumnRef,
-    Exists,
-    Expression,
-    Literal,
-    QuantifiedComparison,
-    ScalarSubquery,
-)
+from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal
 from tqp.planner.algebra.logical_plan import LogicalPlan, Project
+from tqp.planner.algebra.subquery_expressions import Exists, QuantifiedComparison, ScalarSubquery
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import cast_to, folded
 from tqp.planner.functions.conditions import COMPARISONS

@@ -11,8 +11,9 @@ from sqlglot import exp
 from tqp.core.datatypes import BIGINT, DataType
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression, Literal, SortKey, read_ids
+from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression, Literal, SortKey
 from tqp.planner.algebra.logical_plan import LogicalPlan, Window
+from tqp.planner.algebra.subquery_expressions import read_ids
 from tqp.planner.algebra.window_calls import WHOLE_PARTITION, WindowCall
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.aggregate_arguments import Written, sort_keys, written

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tqp.core.errors import BindError, UnsupportedError
-from tqp.planner.algebra.expressions import Call, Expression, conjunction, conjuncts, read_ids
+from tqp.planner.algebra.expressions import Call, Expression, conjunction, conjuncts
 from tqp.planner.algebra.logical_plan import AsofJoin, Filter, JoinType, LogicalPlan
+from tqp.planner.algebra.subquery_expressions import read_ids
 from tqp.planner.functions.conditions import LOWER, MIRRORED, ORDERINGS
 from tqp.planner.parse import Span
 

@@ -13,11 +13,11 @@ from itertools import chain
 from sqlglot import exp
 
 from tqp.core.errors import BindError
-from tqp.planner.algebra.expressions import Cast, ColumnRef, Expression, Literal, column_ids, has_subquery
-from tqp.planner.algebra.logical_plan import Aggregate, Filter, LogicalPlan, Project, Sort, SortKey, Values
+from tqp.planner.algebra.expressions import Cast, ColumnRef, Expression, Literal, column_ids
+from tqp.planner.algebra.logical_plan import Aggregate, Filter, LogicalPlan, Project, Sort, Values
+from tqp.planner.algebra.subquery_expressions import has_subquery
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.aggregates import AggregateCollector
-from tqp.planner.binder.expressions.collations import collated
 from tqp.planner.binder.expressions.randomness import with_row_numbers
 from tqp.planner.binder.expressions.scalars import Aliases, ExpressionBinder
 from tqp.planner.binder.expressions.windows import WindowCollector
@@ -32,9 +32,10 @@ from tqp.planner.binder.select.grouping import (
     keys_of_having,
 )
 from tqp.planner.binder.select.grouping_sets import GroupingSet, aggregate_sets, bind_grouping_sets, has_sets
-from tqp.planner.binder.select.limits import bind_limit, keys_of
+from tqp.planner.binder.select.limits import bind_limit
 from tqp.planner.binder.select.named_windows import check_definitions
 from tqp.planner.binder.select.names import expression_name
+from tqp.planner.binder.select.order_by import SortBinder, Sorting, sort_keys
 from tqp.planner.binder.select.ordinals import ordinal
 from tqp.planner.binder.select.output import BoundQuery, Branch, Item, distinct, exact_project, lazy_project
 from tqp.planner.binder.select.row_numbers import first_of_each
@@ -150,7 +151,7 @@ class SelectBlock:
             uses.clear()
         qualify = select.args.get("qualify")
         qualification = None if qualify is None else self._qualification(qualify, collector, aliases)
-        sort = _SortBinder(self, nodes, bound, collector, aliases, items if of_all else None)
+        sort = SortBinder(self, nodes, bound, collector, aliases, items if of_all else None)
         sorts = [sort.bind(query.args.get("order")) for query in (select, *self.around)]
         distinct_on = None if distinct_clause is None else distinct_clause.args.get("on")
         if distinct_on is not None:  # its keys mean what they mean in ORDER BY
@@ -323,7 +324,7 @@ class SelectBlock:
         plan: LogicalPlan,
         nodes: Sequence[Item],
         bound: Sequence[Expression | None],
-        sorts: Sequence[_Sort],
+        sorts: Sequence[Sorting],
         lazy: bool,
     ) -> BoundQuery:
         names = [self._name(item) for item in nodes]
@@ -333,11 +334,11 @@ class SelectBlock:
         visible = len(bound)
         values = [value for value in bound if value is not None]
         places: dict[Expression, int] = {}
-        sort_keys = [key for sort in sorts for key, _, _ in sort if isinstance(key, Expression)]
-        if sort_keys:
+        expressions = [key for sort in sorts for key, _, _ in sort if isinstance(key, Expression)]
+        if expressions:
             for position, value in enumerate(values):
                 places.setdefault(value, position)
-        for key in sort_keys:
+        for key in expressions:
             if places.setdefault(key, len(values)) == len(values):
                 values.append(key)
         hidden_names = [_key_name(value) for value in values[visible:]]
@@ -349,7 +350,7 @@ class SelectBlock:
             return ColumnRef.of(fields[places[key] if isinstance(key, Expression) else key])
 
         if clause is not None and clause.args.get("on") is not None:
-            order, keys = _sort_keys(sorts[0], column_of), _sort_keys(sorts[-1], column_of)
+            order, keys = sort_keys(sorts[0], column_of), sort_keys(sorts[-1], column_of)
             sorts = sorts[:-1]
             result = first_of_each(self.context, project, [key.expression for key in keys], order)
         elif clause is not None:  # a row is sorted by what ORDER BY gives for any of its copies
@@ -390,7 +391,7 @@ class SelectBlock:
         nodes: Sequence[Item],
         names: Sequence[str],
         bound: Sequence[Expression | None],
-        sorts: Sequence[_Sort],
+        sorts: Sequence[Sorting],
     ) -> BoundQuery:
         """A derived table: sort below the projection, which gains outputs as they are referred to."""
 
@@ -403,91 +404,16 @@ class SelectBlock:
     def _sorted_and_limited(
         self,
         plan: LogicalPlan,
-        sorts: Sequence[_Sort],
+        sorts: Sequence[Sorting],
         expression_of: Callable[[Expression | int], Expression],
         lazy: bool,
     ) -> LogicalPlan:
         """The block's ORDER BY and LIMIT, then those of the parentheses around it."""
         for query, sort in zip((self.select, *self.around), sorts, strict=True):
             if sort:
-                plan = Sort(plan, _sort_keys(sort, expression_of))
+                plan = Sort(plan, sort_keys(sort, expression_of))
             plan = bind_limit(self.context, query, plan, self.scope, lazy=lazy)
         return plan
-
-
-#: The keys of one ORDER BY: a position in SELECT or an expression, whether it descends, and whether NULLs come first.
-_Sort = Sequence[tuple[Expression | int, bool, bool]]
-
-
-def _sort_keys(sort: _Sort, expression_of: Callable[[Expression | int], Expression]) -> tuple[SortKey, ...]:
-    return tuple(
-        SortKey(expression_of(key), descending, nulls_first) for key, descending, nulls_first in sort
-    )
-
-
-@dataclass(slots=True)
-class _SortBinder:
-    """ORDER BY of a block: ordinals and aliases are positions in SELECT, the rest are expressions."""
-
-    block: SelectBlock
-    nodes: Sequence[Item]
-    bound: Sequence[Expression | None]
-    collector: AggregateCollector
-    aliases: Aliases
-    keys: Sequence[Expression] | None  # the items that are keys of GROUP BY ALL
-
-    def bind(self, order: exp.Order | None) -> _Sort:
-        if order is None:
-            return []
-        binder = self.block.binder("ORDER BY", self.collector, self.aliases)
-        result: list[tuple[Expression | int, bool, bool]] = []
-        for node, descending, nulls_first in keys_of(order):
-            if node is None:
-                result += [(index, descending, nulls_first) for index in range(len(self.nodes))]
-                continue
-            position = self._position(node)
-            if position is not None:
-                result.append((position, descending, nulls_first))
-                continue
-            # a star next to other keys: the columns of FROM
-            for item in expand_items(self.block.context, self.block.scope, [node]):
-                before = len(self.block.scope.uses or ())
-                written = None if item.node is None else collated(binder, [item.node])[0]
-                value = binder.bind_item(item, span_of(node)) if written is None else binder.bind(written)
-                if self.keys is not None:
-                    self._note_uses(item.node, value, self.keys, before)
-                if not isinstance(value, Literal):  # a constant orders nothing
-                    result.append((value, descending, nulls_first))
-        return result
-
-    def _note_uses(
-        self, node: exp.Expr | None, value: Expression, keys: Sequence[Expression], before: int
-    ) -> None:
-        """With GROUP BY ALL, a key of ORDER BY is a whole item of SELECT, or uses columns inside aggregates only."""
-        uses = self.block.scope.uses
-        assert uses is not None
-        is_column = node is None or isinstance(node.unnest(), exp.Column)
-        is_written = node is not None and self.block.written_keys.find(node) is not None
-        if is_written or (is_column and value in keys):
-            del uses[before:]
-        else:
-            uses += self.block.scope.uses_in(value)
-
-    def _position(self, node: exp.Expr) -> int | None:
-        place = ordinal(node, len(self.nodes), "ORDER BY")
-        if place is not None:
-            return place
-        if isinstance(node, exp.Column) and node.args.get("table") is None:
-            lowered = node.name.lower()
-            places = [
-                index
-                for index, item in enumerate(self.nodes)
-                if item.alias is not None and item.alias.lower() == lowered
-            ]
-            # the last alias goes before the first column of the name
-            aliased = [index for index in places if self.nodes[index].is_aliased]
-            return aliased[-1] if aliased else places[0] if places else None
-        return None
 
 
 def _key_name(key: Expression) -> str:

@@ -8,17 +8,10 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from tqp.core.errors import BindError
-from tqp.planner.algebra.expressions import (
-    ColumnRef,
-    Exists,
-    Expression,
-    Literal,
-    QuantifiedComparison,
-    ScalarSubquery,
-    walk,
-)
+from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal, walk
 from tqp.planner.algebra.logical_plan import LogicalPlan
 from tqp.planner.algebra.node import transform_plan
+from tqp.planner.algebra.subquery_expressions import Exists, QuantifiedComparison, ScalarSubquery
 from tqp.planner.binder.scope import ColumnUse, Scope
 from tqp.planner.binder.select.stars import star_of
 

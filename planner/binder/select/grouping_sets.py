@@ -13,16 +13,9 @@ from sqlglot import exp
 
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import (
-    AggregateCall,
-    ColumnRef,
-    Expression,
-    Literal,
-    Subquery,
-    transform,
-    walk,
-)
+from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression, Literal, transform, walk
 from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan, Project, Shared, UnionAll
+from tqp.planner.algebra.subquery_expressions import Subquery
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.aggregates import Grouping
 from tqp.planner.parse import span_of

@@ -12,9 +12,10 @@ from math import inf, prod
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.planner.algebra.cardinality import Estimator, KeyValues, key_domain
-from tqp.planner.algebra.expressions import Call, Expression, conjunction, read_ids
+from tqp.planner.algebra.expressions import Call, Expression, conjunction
 from tqp.planner.algebra.join_keys import is_two_sided
 from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan
+from tqp.planner.algebra.subquery_expressions import read_ids
 from tqp.planner.physical.joins.index import IndexedTable, indexed_table
 from tqp.planner.rules.joins.region import column_equality, equivalence_classes
 from tqp.planner.rules.nulls import filtered

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, conjunction, conjuncts, read_ids
+from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, conjunction, conjuncts
 from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan
 from tqp.planner.algebra.may_raise import may_raise, raising_in
+from tqp.planner.algebra.subquery_expressions import read_ids
 from tqp.planner.functions.conditions import EQUALITIES
 from tqp.planner.rules.columns import is_pass_through
 from tqp.planner.rules.nulls import filtered

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from tqp.planner.algebra.expressions import Expression, read_ids
+from tqp.planner.algebra.expressions import Expression
 from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan
+from tqp.planner.algebra.subquery_expressions import read_ids
 from tqp.planner.rules.columns import is_pass_through, substitute
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.joins.graph import JoinGraph

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tqp.planner.algebra.expressions import ColumnRef, has_prediction, read_ids
+from tqp.planner.algebra.expressions import ColumnRef, has_prediction
 from tqp.planner.algebra.logical_plan import Limit, LogicalPlan, Project, Sort
+from tqp.planner.algebra.subquery_expressions import read_ids
 from tqp.planner.rules.columns import reference, substitute
 from tqp.planner.rules.context import OptimizerContext
 

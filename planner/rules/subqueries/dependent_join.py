@@ -11,15 +11,7 @@ from dataclasses import replace
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import (
-    FALSE,
-    TRUE,
-    Call,
-    Expression,
-    conjunction,
-    conjuncts,
-    read_ids,
-)
+from tqp.planner.algebra.expressions import FALSE, TRUE, Call, Expression, conjunction, conjuncts
 from tqp.planner.algebra.join_keys import THREE_VALUED
 from tqp.planner.algebra.logical_plan import (
     Filter,
@@ -34,6 +26,7 @@ from tqp.planner.algebra.logical_plan import (
 )
 from tqp.planner.algebra.may_raise import raising_in
 from tqp.planner.algebra.outcomes import null_if_padded, nullable
+from tqp.planner.algebra.subquery_expressions import read_ids
 from tqp.planner.rules.columns import reference, renumber, substitute
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.nulls import conjoin, filtered, is_null, negate

@@ -11,9 +11,9 @@ from tqp.planner.algebra.expressions import (
     Expression,
     conjunction,
     conjuncts,
-    read_ids,
 )
 from tqp.planner.algebra.logical_plan import Aggregate, Filter, Join, JoinType, LogicalPlan
+from tqp.planner.algebra.subquery_expressions import read_ids
 from tqp.planner.rules.columns import reference
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.joins.region import column_equality

@@ -13,7 +13,7 @@ from dataclasses import field as dataclass_field
 from tqp.core.datatypes import BIGINT, BOOLEAN
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import NO_ESTIMATES, NO_FACTS, Field, Schema
-from tqp.planner.algebra.expressions import TRUE, Call, Expression, Literal, conjunction, read_ids
+from tqp.planner.algebra.expressions import TRUE, Call, Expression, Literal, conjunction
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
@@ -31,6 +31,7 @@ from tqp.planner.algebra.logical_plan import (
     WorkingRows,
 )
 from tqp.planner.algebra.node import walk_plan
+from tqp.planner.algebra.subquery_expressions import read_ids
 from tqp.planner.rules.columns import numbered, reference, restore_schema, shared_twice, substitute
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.nulls import conjoin

@@ -16,7 +16,6 @@ from tqp.planner.algebra.expressions import (
     Literal,
     conjunction,
     conjuncts,
-    read_ids,
 )
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
@@ -30,6 +29,7 @@ from tqp.planner.algebra.logical_plan import (
 )
 from tqp.planner.algebra.may_raise import aggregate_may_raise, raising_in
 from tqp.planner.algebra.outcomes import null_if_padded, rejects_null
+from tqp.planner.algebra.subquery_expressions import read_ids
 from tqp.planner.functions.conditions import EQUALITIES
 from tqp.planner.functions.registry import AGGREGATES
 from tqp.planner.rules.columns import reference, renumber, substitute

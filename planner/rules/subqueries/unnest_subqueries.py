@@ -16,20 +16,7 @@ from dataclasses import replace
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.errors import UnsupportedError
-from tqp.planner.algebra.expressions import (
-    TRUE,
-    Call,
-    Case,
-    Exists,
-    Expression,
-    Literal,
-    QuantifiedComparison,
-    ScalarSubquery,
-    conjunction,
-    conjuncts,
-    has_subquery,
-    read_ids,
-)
+from tqp.planner.algebra.expressions import TRUE, Call, Case, Expression, Literal, conjunction, conjuncts
 from tqp.planner.algebra.logical_plan import (
     Filter,
     Join,
@@ -45,6 +32,13 @@ from tqp.planner.algebra.logical_plan import (
 from tqp.planner.algebra.may_raise import is_failing_constant, raising_in
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.outcomes import nullable
+from tqp.planner.algebra.subquery_expressions import (
+    Exists,
+    QuantifiedComparison,
+    ScalarSubquery,
+    has_subquery,
+    read_ids,
+)
 from tqp.planner.functions.conditions import NEGATED
 from tqp.planner.rules.columns import (
     fresh_copy,

@@ -25,10 +25,11 @@ from tqp.runtime.lowering.expressions.conditions import all_of
 from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.join_builds import JoinSlot
-from tqp.runtime.lowering.joins import lower_join, lower_runtime_filter
+from tqp.runtime.lowering.joins import lower_join
 from tqp.runtime.lowering.keys import lower_values
 from tqp.runtime.lowering.layouts import Form, Layout, Pool, canonical_layout, integer_layout
 from tqp.runtime.lowering.program_builder import DictionaryEncodedColumn, ProgramBuilder, constant_values
+from tqp.runtime.lowering.runtime_filters import lower_runtime_filter
 from tqp.runtime.lowering.sorts import lower_sort
 from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
 from tqp.runtime.lowering.unnests import lower_unnest
