@@ -1,4 +1,4 @@
-"""Functions of dates, times and intervals: their ranges, when they leave the calendar, and moving a constant date."""
+"""Functions of dates, times and intervals: their table, and moving a constant date."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from tqp.core import time_limits
 from tqp.core.datatypes import TypeKind
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.patterns import parse_format
-from tqp.planner.algebra.expressions import Call, Expression, Literal
+from tqp.planner.algebra.expressions import Call, Expression
 from tqp.planner.functions.declaration import (
     Fold,
     Infix,
     NullRule,
-    RaiseRule,
     RangeRule,
     ScalarFunction,
     Work,
@@ -25,163 +24,25 @@ from tqp.planner.functions.declaration import (
 )
 from tqp.planner.functions.ranges import (
     EPOCH_ORDINAL,
-    SECONDS_PER_DAY,
-    Range,
-    Ranges,
     added,
-    days,
-    is_finite,
-    is_in_calendar,
-    operand,
     subtracted,
-    ticks_per_day,
+)
+from tqp.planner.functions.temporal_ranges import (
+    leaves_calendar,
+    moves_out_of_calendar,
+    nanosecond_range,
+    needs_more_ticks,
+    part_range,
+    range_of_counts,
+    range_of_shifted_days,
+    shifted_range,
+    truncated_range,
+    truncation_leaves_calendar,
+    varies,
 )
 
 _INSTANTS = ("DATE", "TIMESTAMP", "TIMESTAMP_TZ")
 _MICROS_PER_DAY = time_limits.MICROSECONDS_PER_DAY
-
-# ---- ranges ----
-
-_PART_RANGES: dict[str, Range] = {
-    "quarter": (1, 4),
-    "month": (1, 12),
-    "week": (1, 53),
-    "day": (1, 31),
-    "doy": (1, 366),
-    "dow": (0, 6),
-    "isodow": (1, 7),
-    "hour": (0, 24),
-    "minute": (0, 59),
-    "second": (0, 59),
-    "millisecond": (0, 59_999),
-    "microsecond": (0, 59_999_999),
-}
-
-
-def _constant_part(call: Call) -> str | None:
-    """The part of a date that the first argument names, in lower case."""
-    part = constant_text(call.arguments[0])
-    return None if part is None else part.lower()
-
-
-def _date_part(call: Call, ranges: Ranges) -> Range | None:
-    part, source = _constant_part(call), call.arguments[1].data_type
-    if part is None or not call.data_type.is_integer or not source.is_temporal:
-        return None  # an interval's parts are not bounded by the calendar
-    if part not in ("year", "isoyear"):
-        return _PART_RANGES.get(part)
-    known = days(ranges[1], source)
-    if known is None or not is_in_calendar(known):
-        return None
-    first, last = (datetime.date.fromordinal(day + EPOCH_ORDINAL).year for day in known)
-    return (first, last) if part == "year" else (first - 1, last + 1)
-
-
-#: At most how many days date_trunc goes back.
-_TRUNC_DAYS = {
-    **dict.fromkeys(("day", "hour", "minute", "second", "millisecond", "microsecond"), 0),
-    "week": 6,
-    "month": 30,
-    "quarter": 91,
-    "year": 365,
-    "isoyear": 371,
-    "decade": 3_652,
-    "century": 36_525,
-}
-
-
-def _date_trunc(call: Call, ranges: Ranges) -> Range | None:
-    part, per_day = _constant_part(call), ticks_per_day(call.data_type)
-    known = days(ranges[1], call.arguments[1].data_type)
-    if part is None or per_day is None or known is None or not is_in_calendar(known):
-        return None
-    back = _TRUNC_DAYS.get(part, 365_250)
-    return (known[0] - back) * per_day, (known[1] + 1) * per_day - 1
-
-
-def _shift_days(combined: RangeRule) -> RangeRule:
-    def rule(call: Call, ranges: Ranges) -> Range | None:
-        start, moved = operand(ranges[0], call.arguments[0].data_type), combined(call, ranges)
-        if start is None or moved is None or not set(start) & _INFINITE_DATES:
-            return moved
-        return min(start[0], moved[0]), max(start[1], moved[1])  # infinite dates stay where they are
-
-    return rule
-
-
-#: -infinity and infinity as days.
-_INFINITE_DATES = frozenset((-time_limits.INFINITE_DAY, time_limits.INFINITE_DAY))
-
-
-def _shift_interval(sign: int) -> RangeRule:
-    """A month is 28 to 31 days; known for a constant interval only."""
-
-    def rule(call: Call, ranges: Ranges) -> Range | None:
-        source, interval = call.arguments[0].data_type, call.arguments[1]
-        known, per_day = days(ranges[0], source), ticks_per_day(call.data_type)
-        if known is None or per_day is None or not isinstance(interval, Literal):
-            return None
-        if not isinstance(interval.value, tuple) or not is_finite(ranges[0], source):
-            return None
-        months, whole_days, microseconds = (sign * int(component) for component in interval.value)
-        shifts = (months * 28 + whole_days, months * 31 + whole_days)
-        extra = -(-abs(microseconds) // (SECONDS_PER_DAY * 10**6))
-        low, high = known[0] + min(shifts) - extra, known[1] + 1 + max(shifts) + extra
-        return low * per_day, high * per_day
-
-    return rule
-
-
-#: Parts that are whole days: between two instants lie no more of them than days.
-_PARTS_OF_DAYS = frozenset(
-    ("day", "week", "month", "quarter", "year", "isoyear", "decade", "century", "millennium")
-)
-
-
-def _count_of_parts(call: Call, ranges: Ranges) -> Range | None:
-    """What date_diff and date_sub count; NULL where a date is infinite."""
-    if _constant_part(call) not in _PARTS_OF_DAYS:
-        return None
-    first, last = (days(ranges[place], call.arguments[place].data_type) for place in (1, 2))
-    if first is None or last is None:
-        return None
-    return min(0, last[0] - first[1]), max(0, last[1] - first[0])
-
-
-# ---- errors: dates and timestamps far beyond the calendar leave TIMESTAMP's range ----
-
-
-def _varies(call: Call, ranges: Ranges, result: Range | None) -> bool:
-    """A part that is no constant may be none."""
-    return not isinstance(call.arguments[0], Literal)
-
-
-def _leaves_calendar(call: Call, ranges: Ranges, result: Range | None) -> bool:
-    return not all(
-        is_finite(known, each.data_type)
-        for known, each in zip(ranges, call.arguments, strict=True)
-        if each.data_type.is_temporal
-    )
-
-
-def _moves_out_of_calendar(call: Call, ranges: Ranges, result: Range | None) -> bool:
-    return _leaves_calendar(call, ranges, result) or not is_finite(result, call.data_type)
-
-
-def _needs_more_ticks(kinds: frozenset[TypeKind]) -> RaiseRule:
-    """The ticks of other types are fewer, of which there may be too many for 64 bits."""
-    return lambda call, ranges, result: call.arguments[0].data_type.kind not in kinds
-
-
-def _nanosecond(call: Call, ranges: Ranges) -> Range | None:
-    is_interval = call.arguments[0].data_type.kind is TypeKind.INTERVAL
-    return None if is_interval else (0, 59_999_999_999)
-
-
-def _truncation_leaves_calendar(call: Call, ranges: Ranges, result: Range | None) -> bool:
-    leaves = call.data_type.kind is not TypeKind.INTERVAL and _leaves_calendar(call, ranges, result)
-    return leaves or _varies(call, ranges, result)
-
 
 # ---- calls of literals ----
 
@@ -293,7 +154,7 @@ def _moves(
     name: str, sign: str, lines: Sequence[str], null: NullRule, range: RangeRule, fold: Fold
 ) -> ScalarFunction:
     """An instant moved by days or an interval."""
-    spelling, raises, infix = "add" if sign == "+" else "subtract", _moves_out_of_calendar, Infix(sign, 6)
+    spelling, raises, infix = "add" if sign == "+" else "subtract", moves_out_of_calendar, Infix(sign, 6)
     lines = [f"{spelling}: {line}" for line in lines]
     return scalar(
         name, *lines, null=null, raises=raises, range=range, fold=fold, work=Work.CALENDAR, infix=infix
@@ -317,7 +178,7 @@ TEMPORAL = (
             name,
             *_of_each("{} -> BIGINT", (*_INSTANTS, "INTERVAL", "TIME", *more)),
             null=STRICT_IF_FINITE,
-            raises=_needs_more_ticks(frozenset(kinds)),
+            raises=needs_more_ticks(frozenset(kinds)),
         )
         for name, more, kinds in (
             ("epoch_us", (), (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_TZ, TypeKind.TIME)),
@@ -328,7 +189,7 @@ TEMPORAL = (
         "nanosecond",
         *_of_each("{} -> BIGINT", (*_INSTANTS, "INTERVAL", "TIME", "TIMESTAMP_NS")),
         null=STRICT_IF_FINITE,
-        range=_nanosecond,
+        range=nanosecond_range,
     ),
     scalar("to_timestamp", "DOUBLE -> TIMESTAMP_TZ", raises=True),
     scalar("make_timestamp_ns", "BIGINT -> TIMESTAMP_NS", raises=True),
@@ -362,8 +223,8 @@ TEMPORAL = (
         *_of_each("VARCHAR {} -> part", (*_INSTANTS, "TIME", "INTERVAL")),
         *_PART_LINES,
         null=STRICT_IF_FINITE,
-        raises=_varies,
-        range=_date_part,
+        raises=varies,
+        range=part_range,
         work=Work.CALENDAR,
     ),
     scalar(
@@ -371,8 +232,8 @@ TEMPORAL = (
         *("VARCHAR DATE -> TIMESTAMP", "VARCHAR TIMESTAMP -> TIMESTAMP"),
         *("VARCHAR TIMESTAMP_TZ -> TIMESTAMP_TZ", "VARCHAR INTERVAL -> INTERVAL"),
         null=STRICT_IF_FINITE,
-        raises=_truncation_leaves_calendar,
-        range=_date_trunc,
+        raises=truncation_leaves_calendar,
+        range=truncated_range,
         work=Work.CALENDAR,
     ),
     *(
@@ -380,8 +241,8 @@ TEMPORAL = (
             names,
             *_of_each("VARCHAR {0} {0} -> BIGINT", (*_INSTANTS, "TIME")),
             null=STRICT_IF_FINITE,
-            raises=lambda *known: _leaves_calendar(*known) or _varies(*known),
-            range=_count_of_parts,
+            raises=lambda *known: leaves_calendar(*known) or varies(*known),
+            range=range_of_counts,
         )
         for names in ("date_diff datediff", "date_sub datesub")
     ),
@@ -390,14 +251,21 @@ TEMPORAL = (
         "+",
         ("DATE INTEGER -> DATE", "~ INTEGER DATE -> DATE"),
         STRICT,
-        _shift_days(added),
+        range_of_shifted_days(added),
         _move_days(1),
     ),
-    _moves("subtract_days", "-", ("DATE INTEGER -> DATE",), STRICT, _shift_days(subtracted), _move_days(-1)),
     _moves(
-        "add_interval", "+", (*_BY_INTERVAL, *_INTERVAL_FIRST), STRICT_IF_FINITE, _shift_interval(1), _move(1)
+        "subtract_days",
+        "-",
+        ("DATE INTEGER -> DATE",),
+        STRICT,
+        range_of_shifted_days(subtracted),
+        _move_days(-1),
     ),
-    _moves("subtract_interval", "-", _BY_INTERVAL, STRICT_IF_FINITE, _shift_interval(-1), _move(-1)),
+    _moves(
+        "add_interval", "+", (*_BY_INTERVAL, *_INTERVAL_FIRST), STRICT_IF_FINITE, shifted_range(1), _move(1)
+    ),
+    _moves("subtract_interval", "-", _BY_INTERVAL, STRICT_IF_FINITE, shifted_range(-1), _move(-1)),
     scalar(
         "subtract_dates",
         "subtract: DATE DATE -> BIGINT",
@@ -410,14 +278,14 @@ TEMPORAL = (
         "subtract_timestamps",
         *("subtract: TIMESTAMP TIMESTAMP -> INTERVAL", "subtract: TIMESTAMP_TZ TIMESTAMP_TZ -> INTERVAL"),
         null=STRICT_IF_FINITE,
-        raises=_leaves_calendar,
+        raises=leaves_calendar,
         infix=Infix("-", 6),
     ),
     scalar(
         "add_time",
         *("add: DATE TIME -> TIMESTAMP", "add: ~ TIME DATE -> TIMESTAMP"),
         null=PROPAGATES,
-        raises=_leaves_calendar,
+        raises=leaves_calendar,
     ),
     scalar(
         "make_date",
@@ -432,7 +300,7 @@ TEMPORAL = (
         "make_timestamptz: BIGINT -> TIMESTAMP_TZ",
         raises=True,
     ),
-    scalar("last_day", *_of_each("{} -> DATE", _INSTANTS), null=STRICT_IF_FINITE, raises=_leaves_calendar),
+    scalar("last_day", *_of_each("{} -> DATE", _INSTANTS), null=STRICT_IF_FINITE, raises=leaves_calendar),
     scalar("dayname", *_of_each("{} -> VARCHAR", _INSTANTS), null=STRICT_IF_FINITE),
     scalar("monthname", *_of_each("{} -> VARCHAR", _INSTANTS), null=STRICT_IF_FINITE),
     scalar(

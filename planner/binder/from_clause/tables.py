@@ -29,7 +29,6 @@ from tqp.planner.algebra.logical_plan import (
 )
 from tqp.planner.algebra.node import grow
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.expressions.coercion import compare
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
 from tqp.planner.binder.from_clause.asof import asof_join
 from tqp.planner.binder.from_clause.ctes import bind_reference
@@ -46,6 +45,7 @@ from tqp.planner.binder.from_clause.samples import sampled
 from tqp.planner.binder.from_clause.series import SERIES, bind_series
 from tqp.planner.binder.from_clause.unnests import bind_unnest
 from tqp.planner.binder.from_clause.unpivots import bind_unpivot
+from tqp.planner.binder.from_clause.using import merged_columns, natural_names
 from tqp.planner.binder.from_clause.values import bind_values
 from tqp.planner.binder.from_clause.views import bind_view
 from tqp.planner.binder.scope import (
@@ -205,9 +205,9 @@ def _bind_join(
         names = (
             [(each.name.lower(), head_span(each)) for each in using]
             if using
-            else _natural_names(left, right, span)
+            else natural_names(left, right, span)
         )
-        condition, merged = _merge(context, left, right, names, join_type, side)
+        condition, merged = merged_columns(left, right, names, join_type, side)
         both.merged = {**both.merged, **merged}
     elif kind != "CROSS" and (side or kind in _KINDS or method == "ASOF"):
         raise BindError("this join needs ON or USING", span)
@@ -251,57 +251,6 @@ def _check_independent(left: FromTree, siblings: Scope, shown: str) -> None:
                 "only JOIN, LEFT JOIN and CROSS JOIN may do so",
                 span,
             )
-
-
-def _natural_names(left: FromTree, right: FromTree, span: Span | None) -> list[tuple[str, Span | None]]:
-    names = {name: None for relation in left.relations for name in relation.by_name}
-    common = [
-        (column.name.lower(), span)
-        for relation in right.relations
-        for column in relation.columns
-        if column.name.lower() in names
-    ]
-    if not common:
-        raise BindError("NATURAL JOIN: the tables have no column in common; use ON, or CROSS JOIN", span)
-    return common
-
-
-def _merge(
-    context: BindContext,
-    left: FromTree,
-    right: FromTree,
-    names: Sequence[tuple[str, Span | None]],
-    join_type: JoinType,
-    side: str,
-) -> tuple[Expression, dict[str, tuple[MergedColumn]]]:
-    """USING: the equalities, and for each name the one column that both become."""
-    conditions: list[Expression] = []
-    merged: dict[str, tuple[MergedColumn]] = {}
-    for name, span in names:
-        left_column = _using_column(left, name, span, "left")
-        right_column = _using_column(right, name, span, "right")
-        conditions.append(compare("equal", left_column.expression(), right_column.expression(), span))
-        kept = right_column if side == "RIGHT" else left_column
-        parts = left_column.parts
-        if join_type not in (JoinType.SEMI, JoinType.ANTI):
-            parts += right_column.parts
-        primary = None if join_type is JoinType.FULL else kept.primary
-        merged[name] = (MergedColumn(left_column.name, parts, primary, span),)
-    return conjunction(tuple(conditions)), merged
-
-
-def _using_column(tree: FromTree, name: str, span: Span | None, where: str) -> MergedColumn:
-    merged = tree.merged.get(name, ())
-    if len(merged) == 1:
-        return merged[0]
-    found = [relation.by_name[name] for relation in tree.relations if name in relation.by_name]
-    if not found:
-        names = [column.name for relation in tree.relations for column in relation.columns]
-        raise BindError(f'USING: the {where} side has no column "{name}"{nearest(name, names)}', span)
-    if len(found) > 1:
-        raise BindError(f'USING: column "{name}" is ambiguous on the {where} side; use ON', span)
-    column = found[0]
-    return MergedColumn(column.name, (column,), column, span)
 
 
 # ---- single relations ----
