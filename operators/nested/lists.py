@@ -91,9 +91,13 @@ def list_slice(lists: Lists, first: Tensor, last: Tensor) -> Lists:
 
 
 def _bounds(lists: Lists, first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
-    """Both ends, counted from 1, as far as there are elements; the second lies before the first where there are none."""
+    """Both ends, counted from 1, as far as there are elements; the second lies before the first where there are none.
+
+    The first is at most the place behind the last element, so that an empty slice starts within the elements, too.
+    """
     lengths = lists.lengths
     begin = torch.where(first < 0, lengths + first + 1, first).clamp(min=1)
+    begin = torch.minimum(begin, lengths + 1)
     end = torch.minimum(torch.where(last < 0, lengths + last + 1, last), lengths)
     return begin, end
 

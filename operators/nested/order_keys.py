@@ -112,7 +112,7 @@ def _number_bytes(values: Tensor, data_type: DataType) -> Tensor:
         return _word_bytes(ordered_bits(values), values.element_size())
     if data_type.kind is TypeKind.ARRAY:
         words = ordered_bits(values.reshape(-1))
-        return _word_bytes(words, 4).reshape(values.shape[0], -1)
+        return _word_bytes(words, 4).reshape(values.shape[0], 4 * values.shape[1])
     dtype = element_dtype(data_type)
     if dtype is None:  # the lower word has no sign
         high, low = values.unbind(1)

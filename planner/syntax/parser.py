@@ -93,6 +93,8 @@ ARRAY_WORD = "array_word"
 ARROW = "arrow"
 #: Key in the meta of a Null: it is the `-` of `l[1:-]`.
 OPEN_END = "open_end"
+#: Key in the meta of a key of ORDER BY: the words behind it, such as `DESC NULLS FIRST`.
+ORDER_WORDS = "order_words"
 
 #: Key in the meta of a call: it is written `*COLUMNS(...)`.
 _UNPACKED = "unpacked"
@@ -275,7 +277,8 @@ class Parser(PivotParser):
         if self._curr.token_type in self.NESTED_TYPE_TOKENS and self._next.token_type == TokenType.LT:
             return None
         is_cast = self._prev and self._prev.token_type in (TokenType.DCOLON, TokenType.ALIAS)
-        if is_cast and self._match(TokenType.INTERVAL):
+        is_list = self._next.token_type is TokenType.L_BRACKET
+        if is_cast and not is_list and self._match(TokenType.INTERVAL):
             if self._curr.text.upper() in UNITS:
                 self._advance()
             found: exp.Expr | None = self.expression(exp.DataType(this=exp.DType.INTERVAL))
@@ -283,6 +286,21 @@ class Parser(PivotParser):
             found = super()._parse_types(check_func, schema, allow_identifiers, with_collation)
         if isinstance(found, exp.DataType):
             found.meta[TYPE_START] = start
+        return found
+
+    def _parse_ordered(self, parse_method: Callable[[], exp.Expr | None] | None = None) -> exp.Ordered | None:
+        """A key of ORDER BY remembers the words behind it: its name shows them as they were written."""
+        ends: list[int] = []
+
+        def parse_key() -> exp.Expr | None:
+            key: exp.Expr | None = (parse_method or self._parse_disjunction)()
+            ends.append(self._index)
+            return key
+
+        found: exp.Ordered | None = super()._parse_ordered(parse_key)
+        if found is not None:
+            words = self._tokens[ends[-1] : self._index]
+            found.meta[ORDER_WORDS] = " ".join(word.text.upper() for word in words)
         return found
 
     def _parse_table(self, *arguments: Any, **options: Any) -> exp.Expr | None:

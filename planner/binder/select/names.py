@@ -18,7 +18,7 @@ from tqp.planner.binder.expressions.type_names import bind_type
 from tqp.planner.binder.select.named_windows import definition_of
 from tqp.planner.binder.select.nested_names import NestedNames
 from tqp.planner.parse import chain_of, head_span, span_of, without_parentheses
-from tqp.planner.syntax.parser import TYPE_START, is_columns_call, is_unpacked
+from tqp.planner.syntax.parser import ORDER_WORDS, TYPE_START, is_columns_call, is_unpacked
 
 
 def expression_name(query: str, node: exp.Expr) -> str:
@@ -26,7 +26,7 @@ def expression_name(query: str, node: exp.Expr) -> str:
     return Names(query).text(node)
 
 
-_TYPE = re.compile(r"""([A-Za-z_]\w*|"[^"]+")(\s+PRECISION)?\s*(\([\d\s,]*\))?(\[\d*\])?""", re.IGNORECASE)
+_TYPE = re.compile(r"""([A-Za-z_]\w*|"[^"]+")(\s+PRECISION)?\s*(\([\d\s,]*\))?""", re.IGNORECASE)
 
 #: Type names that the grammar knows and spells in its own way; others stay as written.
 _TYPE_NAMES = {
@@ -75,8 +75,6 @@ _INFIX: dict[type, str] = {
     exp.CosineDistance: "<=>",
     **SET_OPERATORS,
 }
-#: Behind a key of ORDER BY, whose span may end before its last parentheses.
-_DIRECTION = re.compile(r"[\s)]*(ASC|DESC)?\s*(NULLS\s+(?:FIRST|LAST))?", re.IGNORECASE)
 _INVERSE = {">=": "<", ">": "<=", "<=": ">", "<": ">=", "!=": "=", "=": "!="}
 _AS_CALLS: dict[type, str] = {
     exp.RegexpLike: "regexp_matches",
@@ -233,19 +231,32 @@ class Names(NestedNames):
         return f"{word}({self.text(node.this)} AS {self.target(node)})"
 
     def target(self, node: exp.Cast) -> str:
-        target = node.args["to"]
-        start = target.meta.get(TYPE_START)
+        """The type of a cast."""
+        return self._type(node.args["to"], None)
+
+    def _type(self, node: exp.Expr, start: int | None) -> str:
+        """A type as it is written at `start`, if it does not know better, but for the names that the grammar knows."""
+        start = node.meta.get(TYPE_START, start)
+        inside = node.expressions
+        if node.this is exp.DType.ARRAY and inside:
+            size = node.args.get("values")
+            return f"{self._type(inside[0], start)}[{size[0].unnest().name if size else ''}]"
+        if node.this is exp.DType.MAP:
+            return f"MAP({', '.join(self._type(each, None) for each in inside)})"
+        if node.this is exp.DType.STRUCT:
+            fields = (f"{quoted(each.name)} {self._type(each.args['kind'], None)}" for each in inside)
+            return f"STRUCT({', '.join(fields)})"
         match = None if start is None else _TYPE.match(self.query, start)
-        if match is None or target.this is exp.DType.ENUM or _is_nested(target):
-            return str(bind_type(target, None))
-        written, precision, size, array = match.groups("")
+        if match is None or node.this is exp.DType.ENUM:
+            return str(bind_type(node, None))
+        written, precision, size = match.groups("")
         name = written.lower()
         if name == "timestamp":
-            return str(bind_type(target, None))
+            return str(bind_type(node, None))
         known = "DOUBLE" if precision else _TYPE_NAMES.get(name)
         if known is None:
-            return written.strip('"') + array
-        return known + ", ".join(re.sub(r"\s", "", size).split(",")) + array
+            return written.strip('"')
+        return known + ", ".join(re.sub(r"\s", "", size).split(","))
 
     def _interval(self, node: exp.Interval) -> str:
         amount = self.text(node.this)
@@ -336,11 +347,7 @@ class Names(NestedNames):
         return f"{name}({prefix}{', '.join(map(self.text, arguments))}{suffix})"
 
     def _ordered(self, node: exp.Ordered) -> str:
-        span = span_of(node.this)
-        direction, nulls = _DIRECTION.match(self.query, span[1] if span else 0).groups("")  # type: ignore[union-attr]
-        return " ".join(
-            filter(None, (self.text(node.this), direction.upper(), " ".join(nulls.upper().split())))
-        )
+        return f"{self.text(node.this)} {node.meta.get(ORDER_WORDS, '')}".rstrip()
 
     def _frame(self, node: exp.WindowSpec) -> list[str]:
         """The frame as a list of one text; of none where it is the one that ORDER BY has anyway."""
@@ -380,18 +387,6 @@ class Names(NestedNames):
         start = node.meta["start"]
         earlier = [each for each in node.root().find_all(exp.Placeholder) if not each.args.get("this")]
         return f"${sum(each.meta['start'] <= start for each in earlier)}"
-
-
-def _is_nested(target: exp.DataType) -> bool:
-    """Is it a type with types in it that are more than one word and brackets?"""
-    inside = target.expressions
-    if target.this is not exp.DType.ARRAY or not inside:
-        return target.this in (exp.DType.STRUCT, exp.DType.MAP)
-    return bool(getattr(inside[0], "expressions", None)) and inside[0].this in (
-        exp.DType.ARRAY,
-        exp.DType.STRUCT,
-        exp.DType.MAP,
-    )
 
 
 def _text_literal(text: str) -> str:

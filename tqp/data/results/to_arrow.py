@@ -87,14 +87,17 @@ def _nested(name: str, column: Column, validity: BoolArray | None) -> pa.Array:
 
 
 def _fixed_lists(name: str, column: Column, bitmap: pa.Buffer | None) -> pa.Array:
-    """An ARRAY: a row that is NULL has elements, too, those of any other."""
-    data_type, lists, validity = column.data_type, column.nested, column.validity
+    """An ARRAY: a row that is NULL has elements, too, those of any other; so has one within a struct that is NULL."""
+    data_type, lists = column.data_type, column.nested
     assert isinstance(lists, Lists)
     arrow_type = arrow_type_of(data_type)
-    if validity is not None:
-        if not bool(validity.any()):
+    is_whole = lists.lengths == data_type.size
+    if column.validity is not None:
+        is_whole &= column.validity
+    if not bool(is_whole.all()):
+        if not bool(is_whole.any()):
             return pa.nulls(column.num_rows, arrow_type)
-        starts = torch.where(validity, lists.starts, lists.starts[validity][0])
+        starts = torch.where(is_whole, lists.starts, lists.starts[is_whole][0])
         lists = lists._replace(starts=starts, lengths=torch.full_like(lists.lengths, data_type.size))
     elements, _ = elements_in_order(replace(column, validity=None, nested=lists))
     child = column_to_arrow(name, elements)

@@ -23,6 +23,7 @@ from tqp.operators.nested import maps as map_kernels
 from tqp.operators.nested.lists import in_element_form, struct_extract
 from tqp.planner.algebra.element_expressions import OverElements
 from tqp.planner.algebra.expressions import AggregateCall, Cast, ColumnRef
+from tqp.planner.binder.expressions.coercion import cast_to
 from tqp.planner.functions.registry import AGGREGATES
 from tqp.planner.functions.type_rules import cast_field
 from tqp.planner.physical import plan as physical
@@ -209,7 +210,7 @@ def _cast_to(
     column = lowering.program.hidden_id()
     lowering.stream.add_computed_column(column, "element", value)
     reference = ColumnRef(column, value.layout.data_type)
-    return lowering.lower_over_rows(Cast(reference, target, is_try, span))
+    return lowering.lower_over_rows(cast_to(reference, target, span, is_try))
 
 
 def lower_over_elements(lowering: ExpressionLowering, expression: OverElements) -> Value:
