@@ -246,8 +246,6 @@ def _without_utc(strings: Strings) -> Strings:
 _WORDS = sorted(UNIT_NAMES, key=lambda word: UNITS[UNIT_NAMES[word]], reverse=True)
 #: How many months, days and microseconds each word means: int64 [3, words].
 _AMOUNTS = np.array([UNITS[UNIT_NAMES[word]] for word in _WORDS], np.int64).T.copy()
-#: Numbers of so few digits times any unit, a few times over, fit 64 bits.
-_FEW_DIGITS = 7
 #: More numbers than any sensible interval has.
 _MOST_NUMBERS = 16
 _LONGEST_UNIT = 16

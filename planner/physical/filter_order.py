@@ -34,7 +34,6 @@ _COMPARISON = {1: 0.03, 2: 0.05, 4: 0.07, 8: 0.13}  # by bytes of a value
 _ARITHMETIC_BYTE = 0.035  # for each byte of the result
 _MASK = 0.04  # AND, OR or NOT of two masks
 _LOOK_UP = 0.6
-_MOST_COMPARISONS = 6  # of an IN list, before it becomes a look-up
 _CALCULATION = 0.5
 _DATE_FUNCTION = 2.0
 _STRING_PREDICATE = 20.0

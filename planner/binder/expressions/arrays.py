@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from tqp.core.datatypes import DOUBLE, FLOAT, NULL, DataType, TypeKind, array, l
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.binder.expressions.coercion import as_list, cast_to, folded, unify
+from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.functions.literal_casts import cast_value, rounded_to_float32
 from tqp.planner.parse import Span, span_of
@@ -47,9 +48,7 @@ def bind_array_value(elements: Sequence[Expression], span: Span | None) -> Expre
     return cast_to(folded(Call("list_value", made, list_of(common), span)), target, span)
 
 
-def bind_measure(
-    name: str, binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None
-) -> Expression:
+def bind_measure(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """array_distance(a, b) and its like: of vectors, and of DOUBLE arrays as lists of one length."""
     sides = [binder.bind_flexible(node) for node in nodes]
     types = [side.data_type for side in sides]
@@ -81,7 +80,7 @@ def bind_distance(binder: ExpressionBinder, node: exp.Binary) -> Expression:
     return apply(f"list_{name}", [as_list(side, span) for side in sides], span, sign)
 
 
-def _cross_product(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+def _cross_product(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """array_cross_product(a, b)"""
     sides, common = unify([binder.bind(node) for node in nodes], "array_cross_product()", span)
     if common.kind is not TypeKind.ARRAY or common.size != 3 or not common.element.is_float:
@@ -90,8 +89,7 @@ def _cross_product(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Sp
     return cast_to(Call("array_cross_product", lists, list_of(common.element), span), common, span)
 
 
-#: Calls that are bound here: what binds each, and how many arguments it takes.
-ARRAY_FORMS: dict[str, tuple[Callable[..., Expression], int, int]] = {
+ARRAY_FORMS: Forms = {
     "array_cross_product": (_cross_product, 2, 2),
     **{
         name: (partial(bind_measure, name), 2, 2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -10,6 +9,7 @@ from sqlglot import exp
 from tqp.core.datatypes import DATE, TIME, TIMESTAMP, TIMESTAMP_TZ, DataType
 from tqp.core.errors import BindError
 from tqp.planner.algebra.expressions import Expression, Literal
+from tqp.planner.binder.expressions.forms import Form, Forms, Nodes
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.parse import Span
 
@@ -50,14 +50,11 @@ def _time_of_query(binder: ExpressionBinder, data_type: DataType) -> Expression:
     return Literal(microseconds, data_type)
 
 
-_Form = tuple[Callable[["ExpressionBinder", Sequence[exp.Expr], Span | None], Expression], int, int]
-
-
-def _call(data_type: DataType) -> _Form:
+def _call(data_type: DataType) -> Form:
     return lambda binder, nodes, span: _time_of_query(binder, data_type), 0, 0
 
 
-def _age(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+def _age(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """age(x): from x to the midnight before now; age(x, y): from y to x."""
     arguments = [binder.bind_flexible(node) for node in nodes]
     if len(arguments) == 1:
@@ -68,8 +65,7 @@ def _age(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None)
     return apply("age", arguments, span, "age()")
 
 
-#: Calls that are bound here: what binds each, and how many arguments it takes, at least and at most.
-CLOCK_FORMS: dict[str, _Form] = {
+CLOCK_FORMS: Forms = {
     **dict.fromkeys(("now", "get_current_timestamp", "transaction_timestamp"), _call(TIMESTAMP_TZ)),
     **dict.fromkeys(("today", "current_date"), _call(DATE)),
     "current_localtimestamp": _call(TIMESTAMP),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from tqp.planner.binder.expressions.coercion import (
     is_constant,
     of_type,
 )
+from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.nested import ELEMENT_FUNCTIONS, LIST_AGGREGATES
@@ -34,8 +35,6 @@ from tqp.planner.syntax.parser import ARROW
 
 if TYPE_CHECKING:
     from tqp.planner.binder.expressions.scalars import ExpressionBinder
-
-_Nodes = Sequence[exp.Expr]
 
 
 def list_operand(binder: ExpressionBinder, node: exp.Expr, shown: str) -> Expression:
@@ -53,7 +52,7 @@ def element_of(binder: ExpressionBinder, value: Expression, name: str) -> Elemen
     return ElementRef(2 * len(binder.lambdas), value.data_type.element, name)
 
 
-def _with_lambda(function: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _with_lambda(function: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """list_transform(l, lambda x: ...), list_filter(l, lambda x, i: ...)"""
     value, written = list_operand(binder, nodes[0], f"{function}()"), nodes[1]
     if not isinstance(written, exp.Lambda):
@@ -121,7 +120,7 @@ def bind_parameter(binder: ExpressionBinder, node: exp.Identifier) -> Expression
     return binder.bind_flexible(exp.Column(this=node.copy())) if found is None else found
 
 
-def _search(function: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _search(function: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     return search(function, binder, binder.bind_flexible(nodes[0]), binder.bind_flexible(nodes[1]), span)
 
 
@@ -165,7 +164,7 @@ def search(
     )
 
 
-def _contains(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _contains(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """contains(l, x), which also looks for a text in another."""
     value, wanted = (binder.bind_flexible(node) for node in nodes)
     if value.data_type.kind in (TypeKind.LIST, TypeKind.ARRAY):
@@ -176,7 +175,7 @@ def _contains(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Exp
     return apply("contains", (value, wanted), span, "contains()")
 
 
-def _aggregate(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _aggregate(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """list_aggregate(l, 'sum')"""
     name = binder.bind(nodes[1])
     if not isinstance(name, Literal) or not isinstance(name.value, str):
@@ -184,7 +183,7 @@ def _aggregate(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Ex
     return _aggregate_of(name.value.lower(), binder, (nodes[0], *nodes[2:]), span)
 
 
-def _aggregate_of(name: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _aggregate_of(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """An aggregate of the elements of each list."""
     value = list_operand(binder, nodes[0], f"list_{name}()")
     overloads = functions.aggregate_overloads(functions.main_spelling(name))
@@ -215,7 +214,7 @@ def _aggregate_of(name: str, binder: ExpressionBinder, nodes: _Nodes, span: Span
     return OverElements(function, value, body, element, None, resolution.result, constants, span)
 
 
-def _to_string(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _to_string(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """array_to_string(l, separator): the elements that are not NULL as text; an empty text of an empty list."""
     value, separator = list_operand(binder, nodes[0], "array_to_string()"), binder.bind(nodes[1])
     if value.data_type == NULL:
@@ -231,10 +230,8 @@ def _to_string(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Ex
     return make_case([is_empty], [Literal("", VARCHAR), made], span)
 
 
-_Bind = Callable[["ExpressionBinder", _Nodes, Span | None], Expression]
-
 #: What binds each of the functions, and how many arguments it takes, at least and at most.
-_BINDERS: dict[str, tuple[_Bind, int, int]] = {
+_BINDERS: Forms = {
     "list_transform": (partial(_with_lambda, "list_transform"), 2, 2),
     "list_filter": (partial(_with_lambda, "list_filter"), 2, 2),
     "list_any": (partial(_search, "list_any"), 2, 2),
@@ -243,7 +240,7 @@ _BINDERS: dict[str, tuple[_Bind, int, int]] = {
     "array_to_string": (_to_string, 2, 2),
 }
 #: The same by the names that SQL has for them.
-ELEMENT_FORMS: dict[str, tuple[_Bind, int, int | None]] = {
+ELEMENT_FORMS: Forms = {
     **{
         name: _BINDERS[function]
         for function, names in ELEMENT_FUNCTIONS.items()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from tqp.core.datatypes import BIGINT, BOOLEAN, NULL, UBIGINT, VARCHAR, TypeKind
 from tqp.core.errors import BindError
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.binder.expressions.coercion import as_list, cast_to, folded, unify
+from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.functions.type_rules import bends, settle
 from tqp.planner.parse import Span, span_of
@@ -19,10 +20,8 @@ from tqp.planner.parse import Span, span_of
 if TYPE_CHECKING:
     from tqp.planner.binder.expressions.scalars import ExpressionBinder
 
-_Nodes = Sequence[exp.Expr]
 
-
-def _zip(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _zip(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """list_zip(l, m, true): a truth value behind the lists says whether they end with the shortest."""
     values = [as_list(binder.bind(node), span) for node in nodes]
     truncates = len(values) > 1 and values[-1].data_type == BOOLEAN
@@ -35,7 +34,7 @@ def _zip(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expressi
     return Call("list_zip", (*lists, *rest), result, span)
 
 
-def _resize(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _resize(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """list_resize(l, size, filling): what it is filled with becomes an element."""
     value = as_list(binder.bind(nodes[0]), span)
     if value.data_type == NULL:
@@ -70,7 +69,7 @@ def _has_no_type(value: Expression) -> bool:
     return value.data_type == NULL or bends(value)
 
 
-def _compare_sets(name: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _compare_sets(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """list_has_any(l, m), list_has_all(l, m)"""
     values = [as_list(binder.bind_flexible(node), span) for node in nodes]
     if _is_null_of_lists(values):
@@ -96,13 +95,13 @@ SET_OPERATORS: dict[type, str] = {
 }
 
 
-def _intersect(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _intersect(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """list_intersect(l, m)"""
     pair = _pair("list_intersect", [as_list(binder.bind(node), span) for node in nodes], span)
     return Call("list_intersect", pair, pair[0].data_type, span)
 
 
-def _repeat(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _repeat(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """repeat(l, times), which also repeats text."""
     value, times = (as_list(binder.bind_flexible(node), span) for node in nodes)
     if value.data_type.kind is not TypeKind.LIST:
@@ -112,7 +111,7 @@ def _repeat(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expre
     )
 
 
-def _taken(name: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _taken(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """list_where(l, masks), list_select(l, places)"""
     values = [as_list(binder.bind_flexible(node), span) for node in nodes]
     if _is_null_of_lists(values):
@@ -120,10 +119,7 @@ def _taken(name: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None
     return apply(name, values, span, f"{name}()")
 
 
-#: Calls that are bound here: what binds each, and how many arguments it takes, at least and at most.
-LIST_CALLS: dict[
-    str, tuple[Callable[[ExpressionBinder, _Nodes, Span | None], Expression], int, int | None]
-] = {
+LIST_CALLS: Forms = {
     "list_zip": (_zip, 1, None),
     "list_resize": (_resize, 2, 3),
     **{name: (partial(_compare_sets, name), 2, 2) for name in ("list_has_any", "list_has_all")},

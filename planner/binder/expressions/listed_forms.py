@@ -14,6 +14,7 @@ from tqp.core.patterns import number_of_groups
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.binder.expressions.cases import make_case
 from tqp.planner.binder.expressions.coercion import folded
+from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.nested import struct_of_values
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.functions.declaration import constant_text
@@ -22,8 +23,6 @@ from tqp.planner.parse import Span
 
 if TYPE_CHECKING:
     from tqp.planner.binder.expressions.scalars import ExpressionBinder
-
-_Nodes = Sequence[exp.Expr]
 
 
 def texts_of(node: exp.Expr, what: str, span: Span | None) -> list[str] | None:
@@ -63,7 +62,7 @@ def struct_of_parts(
     return _struct(names, [part(name) for name in names], binder.bind(node), span)
 
 
-def _parsed(function: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _parsed(function: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """strptime(s, format), or of a list of formats the first that fits."""
     text = binder.bind_flexible(nodes[0])
     formats = texts_of(nodes[1], f"the formats of {function}()", span)
@@ -77,7 +76,7 @@ def _parsed(function: str, binder: ExpressionBinder, nodes: _Nodes, span: Span |
     return values[0] if len(values) == 1 else Call("coalesce", tuple(values), values[0].data_type, span)
 
 
-def _extracted(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _extracted(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """regexp_extract(s, pattern, group), or of a list of names a struct of the first groups."""
     names = texts_of(nodes[2], "the names of groups", span) if len(nodes) > 2 else None
     bound = [binder.bind_flexible(node) for place, node in enumerate(nodes) if names is None or place != 2]
@@ -97,10 +96,7 @@ def _extracted(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Ex
     return _struct(names, groups, binder.bind(nodes[0]), span)
 
 
-_Bind = Callable[["ExpressionBinder", _Nodes, Span | None], Expression]
-
-#: What binds each, and how many arguments it takes, at least and at most.
-LISTED_FORMS: dict[str, tuple[_Bind, int, int]] = {
+LISTED_FORMS: Forms = {
     "strptime": (partial(_parsed, "strptime"), 2, 2),
     "try_strptime": (partial(_parsed, "try_strptime"), 2, 2),
     "regexp_extract": (_extracted, 2, 4),

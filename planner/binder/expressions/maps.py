@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from tqp.core.datatypes import NULL, UBIGINT, TypeKind, list_of, map_of, row_of
 from tqp.core.errors import BindError
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.binder.expressions.coercion import as_list, cast_to, folded
+from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.lambdas import search
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.parse import Span
@@ -19,11 +20,10 @@ from tqp.planner.parse import Span
 if TYPE_CHECKING:
     from tqp.planner.binder.expressions.scalars import ExpressionBinder
 
-_Nodes = Sequence[exp.Expr]
 _EMPTY = map_of(NULL, NULL)
 
 
-def _map(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _map(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """map(keys, values), which `MAP {key: value}` is read as."""
     if not nodes:
         return Literal((), _EMPTY)
@@ -43,7 +43,7 @@ def map_of_lists(lists: Sequence[Expression], span: Span | None) -> Expression:
     return folded(Call("map", tuple(lists), data_type, span))
 
 
-def _from_entries(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _from_entries(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """map_from_entries(l): of a list of structs of two fields, whatever their names."""
     value = binder.bind(nodes[0])
     if value.data_type == NULL:
@@ -68,7 +68,7 @@ def _operand(binder: ExpressionBinder, node: exp.Expr, name: str, span: Span | N
     return value
 
 
-def _part(name: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _part(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """map_keys(m), map_values(m), map_entries(m)"""
     return part_of(name, _operand(binder, nodes[0], name, span), span)
 
@@ -95,12 +95,12 @@ def _place(
     return search("list_first_place", binder, part_of("map_keys", value, span), key, span, shown)
 
 
-def _extract_value(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _extract_value(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     value = _operand(binder, nodes[0], "map_extract_value", span)
     return extract_value(binder, value, binder.bind_flexible(nodes[1]), span, "map_extract_value()")
 
 
-def _extract(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _extract(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """map_extract(m, key): a list of the value, or an empty one."""
     value = _operand(binder, nodes[0], "map_extract", span)
     place = _place(binder, value, binder.bind_flexible(nodes[1]), span, "map_extract()")
@@ -111,7 +111,7 @@ def _extract(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expr
     return apply("list_slice", (part_of("map_values", value, span), place, place), span, "map_extract()")
 
 
-def _contains(name: str, part: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _contains(name: str, part: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """map_contains(m, key), map_contains_value(m, value)"""
     value = _operand(binder, nodes[0], name, span)
     return contains(part, binder, value, binder.bind_flexible(nodes[1]), span, f"{name}()")
@@ -124,7 +124,7 @@ def contains(
     return search("list_any", binder, part_of(part, value, span), wanted, span, shown)
 
 
-def _contains_entry(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _contains_entry(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """map_contains_entry(m, key, value)"""
     value = _operand(binder, nodes[0], "map_contains_entry", span)
     key, wanted = (binder.bind(node) for node in nodes[1:])
@@ -132,7 +132,7 @@ def _contains_entry(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) 
     return contains("map_entries", binder, value, folded(entry), span, "map_contains_entry()")
 
 
-def _concat(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _concat(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """map_concat(m, n): a map that is NULL has no entries, and neither has one of no types."""
     given = [binder.bind(node) for node in nodes]
     for each in given:
@@ -148,7 +148,7 @@ def _concat(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expre
     return maps[0] if len(maps) == 1 else Call("map_concat", maps, data_type, span)
 
 
-def _cardinality(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _cardinality(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """cardinality(m): how many entries a map has, or elements a list."""
     values = [as_list(binder.bind(node), span) for node in nodes]
     if any(isinstance(each, Literal) and each.value is None for each in values):
@@ -161,10 +161,7 @@ def _cardinality(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> 
     return folded(Call("cardinality", (value,), UBIGINT, span))
 
 
-#: Calls that are bound here: what binds each, and how many arguments it takes, at least and at most.
-MAP_FORMS: dict[
-    str, tuple[Callable[[ExpressionBinder, _Nodes, Span | None], Expression], int, int | None]
-] = {
+MAP_FORMS: Forms = {
     "map": (_map, 0, None),
     "map_from_entries": (_from_entries, 1, 1),
     **{name: (partial(_part, name), 1, 1) for name in ("map_keys", "map_values", "map_entries")},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from tqp.planner.binder.expressions.coercion import (
     is_constant,
     unify,
 )
+from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.lambdas import bind_comprehension
 from tqp.planner.binder.expressions.maps import extract_value
 from tqp.planner.binder.expressions.operators import apply
@@ -34,8 +35,6 @@ from tqp.planner.syntax.parser import OPEN_END
 if TYPE_CHECKING:
     from tqp.planner.binder.expressions.scalars import ExpressionBinder
 
-_Nodes = Sequence[exp.Expr]
-
 
 def bind_list(binder: ExpressionBinder, node: exp.Array) -> Expression:
     """[a, b]"""
@@ -44,7 +43,7 @@ def bind_list(binder: ExpressionBinder, node: exp.Array) -> Expression:
     return list_value(binder, node.expressions, span_of(node))
 
 
-def list_value(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def list_value(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """list_value(a, b): the elements in their common type."""
     return list_of_values([binder.bind_flexible(each) for each in nodes], span)
 
@@ -70,7 +69,7 @@ def bind_struct(binder: ExpressionBinder, node: exp.Struct) -> Expression:
     return struct_pack(binder, node.expressions, span_of(node))
 
 
-def struct_pack(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def struct_pack(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """struct_pack(a := 1)"""
     if not nodes:
         raise UnsupportedError("a struct without fields is not supported", span)
@@ -98,7 +97,7 @@ def bind_tuple(binder: ExpressionBinder, node: exp.Tuple) -> Expression:
     return row(binder, node.expressions, span_of(node))
 
 
-def row(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def row(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """row(a, b): a struct whose fields have no names."""
     if not nodes:
         raise UnsupportedError("rows without fields are not supported", span)
@@ -118,7 +117,7 @@ def bind_subscript(binder: ExpressionBinder, node: exp.Bracket) -> Expression:
     return extract(value, place, span, "[...]")
 
 
-def array_extract(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def array_extract(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """array_extract(l, 1), array_extract(s, 'a')"""
     value, place = (binder.bind_flexible(node) for node in nodes)
     return extract(value, place, span, "array_extract()")
@@ -251,14 +250,14 @@ def _are_names(*nodes: exp.Expr) -> bool:
     return all(isinstance(node, exp.Identifier) for node in nodes)
 
 
-def _named_extract(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _named_extract(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     value, place = (binder.bind_flexible(node) for node in nodes)
     if value.data_type.kind is not TypeKind.STRUCT and value.data_type != NULL:
         raise BindError(f"struct_extract() takes a struct, not {value.data_type}", span)
     return struct_extract(value, place, span)
 
 
-def _extract_at(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _extract_at(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     value, place = (binder.bind(node) for node in nodes)
     if _is_null(value):
         return Literal(None, NULL)
@@ -270,7 +269,7 @@ def _extract_at(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> E
     return field_at(value, place.value, span)
 
 
-def _concat(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _concat(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """list_concat(l, m): a list that is NULL has no elements."""
     return joined([binder.bind_flexible(node) for node in nodes], span)
 
@@ -302,27 +301,27 @@ def concatenated(left: Expression, right: Expression, span: Span | None) -> Expr
     )
 
 
-def _append(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _append(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     value, element = (binder.bind_flexible(node) for node in nodes)
     return joined((value, list_of_values([element], span)), span)
 
 
-def _prepend(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _prepend(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     element, value = (binder.bind_flexible(node) for node in nodes)
     return joined((list_of_values([element], span), value), span)
 
 
-def _push_front(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _push_front(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     return _prepend(binder, nodes[::-1], span)
 
 
-def _part(ends: tuple[int, ...], binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _part(ends: tuple[int, ...], binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """The slice of a list between constant ends, by a constant step."""
     value = binder.bind(nodes[0])
     return apply("list_slice", (value, *(Literal(end, BIGINT) for end in ends)), span, "this function")
 
 
-def _split(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _split(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """string_split(s, separator); without a separator the text is one piece."""
     text, separator = (binder.bind_flexible(node) for node in nodes)
     if isinstance(separator, Literal) and text.data_type != NULL:
@@ -337,10 +336,7 @@ def _split(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expres
     return apply("string_split", (text, separator), span, "string_split()")
 
 
-#: Calls that are bound here: what binds each, and how many arguments it takes, at least and at most.
-NESTED_FORMS: dict[
-    str, tuple[Callable[[ExpressionBinder, _Nodes, Span | None], Expression], int, int | None]
-] = {
+NESTED_FORMS: Forms = {
     "list_value": (list_value, 0, None),
     "struct_pack": (struct_pack, 0, None),
     "row": (row, 0, None),

@@ -6,7 +6,6 @@ random numbers is planned each time, as one that asks for the time is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from random import getrandbits
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from tqp.core.errors import UnsupportedError
 from tqp.planner.algebra.expressions import Call, Cast, Expression, Literal
 from tqp.planner.algebra.logical_plan import LogicalPlan
 from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.select.row_numbers import numbered
 from tqp.planner.parse import Span
@@ -46,7 +46,7 @@ def _is_query(node: exp.Expr) -> bool:
     return isinstance(node, exp.Query)
 
 
-def _random(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | None) -> Expression:
+def _random(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """From 0 to below 1."""
     if binder.lambdas:
         raise UnsupportedError("random() inside a lambda is not supported", span)
@@ -66,4 +66,4 @@ def _random(binder: ExpressionBinder, nodes: Sequence[exp.Expr], span: Span | No
     return Call("multiply", (Cast(bits, DOUBLE), Literal(2.0**-53, DOUBLE)), DOUBLE, span)
 
 
-RANDOM_FORMS = {"random": (_random, 0, 0)}
+RANDOM_FORMS: Forms = {"random": (_random, 0, 0)}

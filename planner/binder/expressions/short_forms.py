@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,20 +10,19 @@ from sqlglot import exp
 from tqp.core.datatypes import INTERVAL, VARCHAR
 from tqp.planner.algebra.expressions import Expression, Literal
 from tqp.planner.binder.expressions.coercion import cast_to
+from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.parse import Span
 
 if TYPE_CHECKING:
     from tqp.planner.binder.expressions.scalars import ExpressionBinder
 
-_Nodes = Sequence[exp.Expr]
-
 
 def _call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
-def _chain(names: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _chain(names: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """The functions one around the other, the outermost first."""
     *outer, innermost = names.split()
     call = _call(innermost, *nodes)
@@ -33,11 +31,11 @@ def _chain(names: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | Non
     return binder.bind_flexible(call)
 
 
-def _constant(text: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _constant(text: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     return Literal(text, VARCHAR)
 
 
-def _fmod(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _fmod(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """fmod(x, y): x - y * floor(x / y)."""
     dividend, divisor = (binder.bind_flexible(node) for node in nodes)
     quotient = apply("/", (dividend, divisor), span, "fmod(), with its /,")
@@ -46,24 +44,24 @@ def _fmod(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Express
     return apply("subtract", (dividend, product), span, "fmod(), with its -,")
 
 
-def _fdiv(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _fdiv(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """fdiv(x, y): floor(x / y)."""
     quotient = apply("/", [binder.bind_flexible(node) for node in nodes], span, "fdiv(), with its /,")
     return apply("floor", (quotient,), span, "fdiv()")
 
 
-def _ago(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _ago(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """ago(i): now() - i."""
     width = cast_to(binder.bind_flexible(nodes[0]), INTERVAL, span)
     return apply("subtract", (binder.bind(_call("now")), width), span, "ago(), with its -,")
 
 
-def _geometric_mean(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _geometric_mean(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """geomean(x): exp(avg(ln(x)))."""
     return _chain("exp avg ln", binder, nodes, span)
 
 
-def _weighted_average(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _weighted_average(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """weighted_avg(x, w): the sum of x * w by the sum of the weights of values that are not NULL."""
     value, weight = nodes
     is_there = exp.Is(this=value, expression=exp.Null(), negate=True)
@@ -72,14 +70,11 @@ def _weighted_average(binder: ExpressionBinder, nodes: _Nodes, span: Span | None
     return binder.bind_flexible(exp.Div(this=_call("sum", product), expression=_call("sum", weights)))
 
 
-def _negated(name: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _negated(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     return binder.bind_flexible(exp.Not(this=_call(name, *nodes)))
 
 
-_Bind = Callable[["ExpressionBinder", _Nodes, Span | None], Expression]
-
-#: What binds each, and how many arguments it takes, at least and at most.
-SHORT_FORMS: dict[str, tuple[_Bind, int, int]] = {
+SHORT_FORMS: Forms = {
     "fmod": (_fmod, 2, 2),
     "fdiv": (_fdiv, 2, 2),
     "ago": (_ago, 1, 1),

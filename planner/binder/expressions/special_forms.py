@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from tqp.planner.binder.expressions.coercion import (
     condition_of,
     folded,
 )
+from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.lambdas import ELEMENT_FORMS
 from tqp.planner.binder.expressions.list_calls import LIST_CALLS
 from tqp.planner.binder.expressions.listed_forms import LISTED_FORMS, struct_of_parts, texts_of
@@ -40,17 +41,14 @@ if TYPE_CHECKING:
     from tqp.planner.binder.expressions.scalars import ExpressionBinder
 
 
-_Nodes = Sequence[exp.Expr]
-
-
-def _if(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _if(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """if(condition, value, otherwise), as a CASE."""
     condition = condition_of(binder.bind_flexible(nodes[0]), span_of(nodes[0]))
     values = [binder.bind_flexible(node) for node in nodes[1:]]
     return make_case([condition], values, span)
 
 
-def _coalesce(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _coalesce(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     if len(nodes) == 1:
         return binder.bind_flexible(nodes[0])
     values = [binder.bind_flexible(node) for node in nodes]
@@ -76,13 +74,13 @@ def _that_may_be_taken(values: Sequence[Expression]) -> list[Expression]:
     return taken
 
 
-def _nullif(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _nullif(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     left, right = (binder.bind_flexible(node) for node in nodes)
     condition = compare("equal", left, right, span)
     return make_case([condition], [Literal(None, NULL), settle(left)], span)
 
 
-def _extreme(function: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _extreme(function: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     values = [binder.bind_flexible(node) for node in nodes]
     common = common_type_of(values, f"{function}()", span)
     if common == NULL:
@@ -91,7 +89,7 @@ def _extreme(function: str, binder: ExpressionBinder, nodes: _Nodes, span: Span 
     return cast[0] if len(cast) == 1 else folded(Call(function, cast, common, span))
 
 
-def _concat(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _concat(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     bound = [binder.bind_flexible(node) for node in nodes]
     if any(each.data_type.kind in (TypeKind.LIST, TypeKind.ARRAY) for each in bound):
         return joined(bound, span)
@@ -99,7 +97,7 @@ def _concat(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expre
     return Call("concat", values, VARCHAR, span)
 
 
-def _concat_ws(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _concat_ws(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     bound = [binder.bind_flexible(node) for node in nodes]
     if bound[0].data_type not in (VARCHAR, NULL) and not bound[0].data_type.is_enum:
         raise BindError(f"the separator of concat_ws() must be VARCHAR, not {bound[0].data_type}", span)
@@ -108,7 +106,7 @@ def _concat_ws(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Ex
     return Call("concat_ws", tuple(as_text(each, span) for each in bound), VARCHAR, span)
 
 
-def _printed(function: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _printed(function: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """format() and printf(): of numbers, truth values and texts, which other values become."""
     if len(nodes) == 1:
         raise UnsupportedError(f"{function}() of a format alone is not supported", span)
@@ -123,12 +121,12 @@ def _printed(function: str, binder: ExpressionBinder, nodes: _Nodes, span: Span 
     return Call(function, tuple(values), VARCHAR, span)
 
 
-def _typeof(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _typeof(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     data_type = binder.bind(nodes[0]).data_type
     return Literal('"NULL"', VARCHAR) if data_type == NULL else SourceLiteral(str(data_type), VARCHAR)
 
 
-def _getvariable(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _getvariable(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """getvariable('name'): what SET VARIABLE has given to it; NULL of a name without a value."""
     (node,) = nodes
     if not isinstance(node, exp.Literal) or not node.is_string:
@@ -136,39 +134,37 @@ def _getvariable(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> 
     return binder.context.catalog.lookup_variable(node.name) or Literal(None, NULL)
 
 
-def _enum_operand(name: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _enum_operand(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     value = binder.bind(nodes[0])
     if not value.data_type.is_enum:
         raise BindError(f"{name}() takes an ENUM, not {value.data_type}", span)
     return value
 
 
-def _enum_code(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _enum_code(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     value = _enum_operand("enum_code", binder, nodes, span)
     return folded(Call("enum_code", (value,), value.data_type.position_type, span))
 
 
-def _enum_end(
-    name: str, place: int, binder: ExpressionBinder, nodes: _Nodes, span: Span | None
-) -> Expression:
+def _enum_end(name: str, place: int, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     categories = _enum_operand(name, binder, nodes, span).data_type.categories
     return Literal(categories[place] if categories else None, VARCHAR)
 
 
-def _unary_plus(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _unary_plus(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """+x: a number as it is (what abs() takes), but it no longer bends to its surroundings."""
     call = bind_operator(binder, "abs", nodes, span, "+")
     return call.arguments[0] if isinstance(call, Call) else call
 
 
-def _sum(name: str, binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _sum(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """add(a, b) and subtract(a, b); of one argument they are signs."""
     if len(nodes) == 1:
         return _unary_plus(binder, nodes, span) if name == "add" else negation(binder, nodes[0], span)
     return bind_operator(binder, name, nodes, span, f"{name}()")
 
 
-def _date_part(binder: ExpressionBinder, nodes: _Nodes, span: Span | None) -> Expression:
+def _date_part(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     names = texts_of(nodes[0], "the parts of date_part()", span)
     if names is not None:
         one = partial(date_part, binder, node=nodes[1], span=span)
@@ -225,10 +221,8 @@ def bind_trim(binder: ExpressionBinder, node: exp.Trim) -> Expression:
     return bind_operator(binder, function, nodes, span_of(node), f"{function}()")
 
 
-_Bind = Callable[["ExpressionBinder", _Nodes, Span | None], Expression]
-
 #: By name, what is bound otherwise than by its overloads, and how many arguments it takes: at least, at most.
-_SPECIAL_FORMS: dict[str, tuple[_Bind, int, int | None]] = {
+_SPECIAL_FORMS: Forms = {
     **NESTED_FORMS,
     **LIST_CALLS,
     **ARRAY_FORMS,
@@ -273,7 +267,7 @@ _SPECIAL_FORMS: dict[str, tuple[_Bind, int, int | None]] = {
 
 
 def bind_special_form(
-    binder: ExpressionBinder, name: str, nodes: _Nodes, span: Span | None
+    binder: ExpressionBinder, name: str, nodes: Nodes, span: Span | None
 ) -> Expression | None:
     """The call, if it is one of these. Raises BindError for a wrong number of arguments."""
     form = _SPECIAL_FORMS.get(name) or _SPECIAL_FORMS.get(functions.main_spelling(name))
