@@ -39,15 +39,14 @@ class QueryBinder:
         return self._bind(node, outer, lazy=True)
 
     def bind_any_columns(self, node: exp.Expr, outer: Scope | None) -> LogicalPlan:
-        """The query for EXISTS: only whether it has rows matters."""
-        return self._bind(node, outer, lazy=False, any_columns=True).plan
+        """The query for EXISTS: only whether it has rows matters, so that nobody refers to its columns."""
+        return self.bind_lazy(node, outer).plan
 
     def _bind(
         self,
         node: exp.Expr,
         outer: Scope | None,
         lazy: bool,
-        any_columns: bool = False,
         around: tuple[exp.Expr, ...] = (),
     ) -> BoundQuery:
         """`around`: the parentheses around a SELECT, the innermost first; their ORDER BY may name what it may name."""
@@ -55,13 +54,13 @@ class QueryBinder:
         check_understood(node)
         scope = self.scope_of(node, outer)
         if isinstance(node, exp.Select):
-            return SelectBlock(context, node, scope, lazy, any_columns, around).bind()
+            return SelectBlock(context, node, scope, lazy, around).bind()
         if isinstance(node, exp.SetOperation):
             return bind_set_operation(context, node, scope)
         if isinstance(node, exp.Values):
             return self._values(node, scope)
         if isinstance(node, (exp.Subquery, exp.Paren)):
-            return self._parenthesised(node, scope, lazy, any_columns, around)
+            return self._parenthesised(node, scope, lazy, around)
         raise UnsupportedError(f"{type(node).__name__.upper()} as a query is not supported", span_of(node))
 
     def scope_of(self, node: exp.Expr, outer: Scope | None) -> Scope:
@@ -71,20 +70,20 @@ class QueryBinder:
         return scope
 
     def _parenthesised(
-        self, node: exp.Expr, scope: Scope, lazy: bool, any_columns: bool, around: tuple[exp.Expr, ...]
+        self, node: exp.Expr, scope: Scope, lazy: bool, around: tuple[exp.Expr, ...]
     ) -> BoundQuery:
         """(query), perhaps with an ORDER BY or LIMIT of its own outside."""
         if isinstance(node.this, exp.Table):
             raise BindError("a table in parentheses is no query; write SELECT * FROM it", head_span(node))
         outer = scope.outside()
         if isinstance(without_parentheses(node), exp.Select):
-            return self._bind(node.this, outer, lazy, any_columns, (node, *around))
+            return self._bind(node.this, outer, lazy, (node, *around))
         if node.args.get("order") is not None:
             inner = self._bind(node.this, outer, lazy=False)
             plan = bind_result_order(self.context, node, inner, scope)
             plan = bind_limit(self.context, node, plan, scope)
             return BoundQuery.exact(plan, inner.names, inner.branches)
-        inner = self._bind(node.this, outer, lazy, any_columns)
+        inner = self._bind(node.this, outer, lazy)
         plan = bind_limit(self.context, node, inner.plan, scope, lazy=lazy)
         return BoundQuery(plan, inner.columns, inner.branches)
 

@@ -14,6 +14,9 @@ _FRAMES = frozenset(("ROWS", "RANGE", "GROUPS"))
 class CallGrammar(TypeGrammar):
     """Calls, as parts of expressions."""
 
+    #: While the definition of a window is read, subqueries in it included.
+    _in_window = False
+
     @abstractmethod
     def arithmetic(self) -> None:
         """An expression without comparisons, IN, LIKE, BETWEEN, IS, NOT, AND, OR."""
@@ -81,6 +84,10 @@ class CallGrammar(TypeGrammar):
             self.expect(")")
         self.skip("EXPORT_STATE")
         if self.kind == "OVER":
+            if self._in_window:
+                self.complain(
+                    "a window function cannot stand in the definition of a window, nor in a subquery of it"
+                )
             self.advance()
             if self.kind == "(":
                 self.window()
@@ -92,6 +99,7 @@ class CallGrammar(TypeGrammar):
     def window(self) -> None:
         """`(base PARTITION BY a ORDER BY b ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)`"""
         self.expect("(")
+        around, self._in_window = self._in_window, True
         if self.kind in COLUMN_NAMES and self._names_a_window():
             self.advance()
         if self.skip("PARTITION"):
@@ -102,6 +110,7 @@ class CallGrammar(TypeGrammar):
             self.order_by()
         if self.skip_any(_FRAMES):
             self._frame()
+        self._in_window = around
         self.expect(")")
 
     def _names_a_window(self) -> bool:

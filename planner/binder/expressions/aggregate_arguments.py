@@ -30,7 +30,10 @@ _OF_ORDERED_GROUPS = {
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A call as it is written, its name in lower case."""
+    """A call as it is written, its name in lower case.
+
+    `order`: the keys of ORDER BY in its parentheses; `group_order`: those of WITHIN GROUP, of which the first is an argument, too.
+    """
 
     name: str
     node: exp.Anonymous
@@ -38,6 +41,7 @@ class Written:
     distinct: bool = False
     order: Sequence[exp.Ordered] = ()
     ignores_nulls: bool = False
+    group_order: Sequence[exp.Ordered] = ()
 
 
 def written(node: exp.Expr) -> Written | None:
@@ -85,7 +89,7 @@ def _within_group(node: exp.WithinGroup) -> Written | None:
     arguments: list[exp.Expr] = [order[0].this, *call.expressions]
     if order[0].args.get("desc") and count:
         arguments[1] = exp.Neg(this=arguments[1])
-    return Written(name, call, arguments)
+    return Written(name, call, arguments, group_order=order)
 
 
 def sort_keys(binder: ExpressionBinder, nodes: Sequence[exp.Ordered], what: str) -> Iterator[SortKey]:

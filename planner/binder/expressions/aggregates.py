@@ -16,6 +16,7 @@ from tqp.planner.algebra.subquery_expressions import Subquery
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.aggregate_arguments import Written, sort_keys
 from tqp.planner.binder.expressions.coercion import cast_to, condition_of
+from tqp.planner.binder.select.ordinals import refuse_constant
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.declaration import AggregateFunction
 from tqp.planner.functions.overloads import NoOverloadError, resolve
@@ -62,6 +63,8 @@ class AggregateCollector:
         """A reference to the output column of the aggregate."""
         node = call.node
         span, name = span_of(node), functions.main_spelling(call.name)
+        for key in (*call.order, *call.group_order):
+            refuse_constant(key.this)
         if call.ignores_nulls:
             raise UnsupportedError(f"IGNORE NULLS inside {name}() is not supported without OVER", span)
         if self.is_inside:

@@ -130,7 +130,12 @@ def _block_of(scope: Scope, nodes: Sequence[exp.Expr]) -> Scope | None:
     around: Scope | None = scope.parent
     while around is not None:
         if any(around.has_column(*column) for column in columns):
-            return around if around.open_aggregates is not None else None
+            if around.open_aggregates is None:
+                raise BindError(
+                    "an aggregate over columns of an enclosing query belongs to it, and its clause here takes none",
+                    head_span(nodes[0]),
+                )
+            return around
         around = around.parent
     return None
 

@@ -157,7 +157,10 @@ class ExpressionBinder:
         """A column, here or in an enclosing query, or what an alias stands for; None if there is none of that name."""
         found = self.scope.resolve_here(name, qualifier, span)
         if qualifier is None and name.lower() in self.aliases and self._alias_wins(found):
-            return self._alias(name.lower(), span)
+            column = None
+            if self.clause == "QUALIFY" and self.scope.parent is not None:  # whose columns go before aliases
+                column = self.scope.parent.resolve(name, None, span)
+            return self._alias(name.lower(), span) if column is None else column
         if found is not None:
             self.scope.record_use(found, name, span)
         elif qualifier is None and self.clause == "SELECT" and name.lower() in self.scope.aliases:
@@ -197,6 +200,8 @@ class ExpressionBinder:
 
     def _alias_in_subquery(self, name: str, span: Span | None) -> Expression:
         """What the alias stands for; where a subquery may not use it, the column of an enclosing query, if there is one."""
+        if self.clause == "SELECT" and name not in self.aliases:
+            raise _not_yet_defined(name, span)
         try:
             return self._usable_in_subquery(name, span)
         except BindError:

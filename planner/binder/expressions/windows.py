@@ -11,9 +11,8 @@ from sqlglot import exp
 from tqp.core.datatypes import BIGINT, DataType
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression, Literal, SortKey
+from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression, Literal, SortKey, walk
 from tqp.planner.algebra.logical_plan import LogicalPlan, Window
-from tqp.planner.algebra.subquery_expressions import read_ids
 from tqp.planner.algebra.window_calls import WHOLE_PARTITION, WindowCall
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.aggregate_arguments import Written, sort_keys, written
@@ -77,7 +76,8 @@ class WindowCollector:
     def is_in(self, expression: Expression) -> bool:
         """Does it hold the values of a call?"""
         made = {field.id for calls in self.calls.values() for field in calls.values()}
-        return not made.isdisjoint(read_ids(expression))
+        # not what a subquery reads: its plan may still grow, and it may not use such an alias
+        return any(isinstance(part, ColumnRef) and part.id in made for part in walk(expression))
 
     def rewritten(self, rewriter: GroupedRewriter) -> None:
         """Make the calls some over the groups of the block."""

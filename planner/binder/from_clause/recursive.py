@@ -22,13 +22,26 @@ from tqp.planner.parse import head_span, without_parentheses
 
 
 def is_recursive(clause: exp.With, cte: exp.CTE) -> bool:
-    """Whether a CTE may refer to itself, as the second part of a UNION may. Where it does not, it has the first part's types too."""
+    """Whether a CTE may refer to itself, as the second part of a UNION may. Where it does not, it has the first part's types too.
+
+    Raises BindError where it has ORDER BY, LIMIT or OFFSET, whether or not anything reads it.
+    """
     query = without_parentheses(cte.this)
-    return (
-        bool(clause.args.get("recursive"))
-        and isinstance(query, exp.Union)
-        and (not query.args.get("by_name") or _names(query.expression, cte.alias))
-    )
+    if (
+        not clause.args.get("recursive")
+        or not isinstance(query, exp.Union)
+        or query.args.get("by_name")
+        and not _names(query.expression, cte.alias)
+    ):
+        return False
+    part = cte.this
+    while part is not query.this:
+        if any(part.args.get(word) is not None for word in ("order", "limit", "offset")):
+            raise BindError(
+                "WITH RECURSIVE: ORDER BY and LIMIT may stand in the query that reads it", head_span(query)
+            )
+        part = part.this
+    return True
 
 
 def _names(query: exp.Expr, name: str) -> bool:
@@ -41,8 +54,6 @@ def bind_recursive(context: BindContext, definition: CteDefinition) -> BoundQuer
     tree = without_parentheses(definition.tree)
     assert isinstance(tree, exp.Union)
     span = head_span(tree)
-    if any(tree.args.get(clause) is not None for clause in ("order", "limit", "offset")):
-        raise BindError("WITH RECURSIVE: ORDER BY and LIMIT may stand in the query that reads it", span)
     if tree.args.get("by_name"):
         raise UnsupportedError("WITH RECURSIVE by UNION BY NAME is not supported", span)
     scope = context.bind_query.scope_of(tree, definition.scope)

@@ -58,8 +58,7 @@ class SelectBlock:
     context: BindContext
     select: exp.Select
     scope: Scope
-    lazy: bool  # a derived table: stars need only produce what is referred to
-    any_columns: bool  # EXISTS: what the block selects does not matter
+    lazy: bool  # a derived table, or EXISTS: stars need only produce what is referred to
     around: tuple[exp.Expr, ...]  # parentheses, whose ORDER BY and LIMIT follow the block's own
     bound_items: dict[int, Expression] = field(default_factory=dict)
     written_keys: Written[Expression] = field(init=False)
@@ -113,13 +112,8 @@ class SelectBlock:
         self.scope.open_aggregates = (
             collector  # subqueries of the clauses below may hold aggregates of this block
         )
-        binder = self.binder("SELECT", collector, aliases)
         distinct_clause = select.args.get("distinct")
-        simple = group is None and distinct_clause is None
-        filters = select.args.get("having") or select.args.get("qualify")
-        if self.any_columns and simple and filters is None:
-            return self._existence(plan, nodes, binder, collector)
-        lazy = self.lazy and simple
+        lazy = self.lazy and group is None and distinct_clause is None
         uses: list[ColumnUse] = []
         self.scope.uses = uses
         bound: list[Expression | None] = []
@@ -226,24 +220,6 @@ class SelectBlock:
             )
         assert item.node is not None
         return settle(binder.bind_once(item.node))
-
-    def _existence(
-        self,
-        plan: LogicalPlan,
-        nodes: Sequence[Item],
-        binder: ExpressionBinder,
-        collector: AggregateCollector,
-    ) -> BoundQuery:
-        """EXISTS (SELECT anything ...): rows matter, columns do not. Aggregates without GROUP BY are one row."""
-        for item in nodes:
-            if item.node is not None:
-                binder.bind(item.node)
-        if collector.calls:
-            plan, _ = self._aggregate(plan, [()], [], collector)
-        plan = self.unnests.over(plan)
-        for query in (self.select, *self.around):
-            plan = bind_limit(self.context, query, plan, self.scope)
-        return BoundQuery(plan, [])
 
     # ---- GROUP BY ----
 

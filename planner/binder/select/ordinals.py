@@ -10,7 +10,7 @@ from tqp.planner.binder.expressions.literals import signed_number
 from tqp.planner.functions.type_rules import integer_literal_type
 from tqp.planner.parse import head_span, span_of
 
-_CONSTANTS = (exp.Literal, exp.Null, exp.Boolean)
+_CONSTANTS = (exp.Literal, exp.ByteString, exp.Null, exp.Boolean)
 
 
 def ordinal(node: exp.Expr, columns: int, clause: str) -> int | None:
@@ -28,7 +28,16 @@ def ordinal(node: exp.Expr, columns: int, clause: str) -> int | None:
             )
         return position - 1
     if clause == "ORDER BY" and (literal is not None or isinstance(node.unnest(), _CONSTANTS)):
-        raise BindError(
-            "ORDER BY a constant has no effect; leave it out, or name a column by its number", span_of(node)
-        )
+        raise _no_effect(node, "name a column by its number")
     return None
+
+
+def refuse_constant(node: exp.Expr) -> None:
+    """Raise BindError for a constant as a key inside an aggregate, where only a whole number may order nothing."""
+    literal, _ = signed_number(node)
+    if not literal.name.isdigit() if literal is not None else isinstance(node.unnest(), _CONSTANTS):
+        raise _no_effect(node, "name a column")
+
+
+def _no_effect(node: exp.Expr, instead: str) -> BindError:
+    return BindError(f"ORDER BY a constant has no effect; leave it out, or {instead}", span_of(node))
