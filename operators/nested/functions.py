@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType
+from tqp.core.memory_budget import reserve
 from tqp.data.nested import Lists, Values, Vector, count_of, element_places, flattened, take_vector
 from tqp.data.strings import Strings
 from tqp.operators.groups import distinct_pairs
@@ -21,6 +22,7 @@ from tqp.operators.nested.lists import Pair
 from tqp.operators.nested.order_keys import order_key
 from tqp.operators.numbers.comparisons import interval_order
 from tqp.operators.numbers.logic import any_true
+from tqp.operators.numbers.wide import raise_where
 from tqp.operators.rows.keys import ordered_bits
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows
@@ -131,8 +133,12 @@ def flatten(lists: Lists) -> Lists:
     return _of_vector(totals, elements)
 
 
-def integer_range(*ends: Tensor, includes_end: bool) -> Lists:
-    """Lists of int64: from 0 or a start, by 1 or a step, to an end."""
+#: Elements of a list of range() at most.
+_LONGEST = 2.0**32
+
+
+def integer_range(*ends: Tensor, includes_end: bool, validity: Tensor | None = None) -> Lists:
+    """Lists of int64: from 0 or a start, by 1 or a step, to an end. Raises ExecutionError for a list of more than 2^32."""
     end, *_ = ends
     start, step = torch.zeros_like(end), torch.ones_like(end)
     if len(ends) > 1:
@@ -144,6 +150,11 @@ def integer_range(*ends: Tensor, includes_end: bool) -> Lists:
     moves = torch.where(step == 0, 1, step)
     span = torch.where(step > 0, end - start, start - end) + int(includes_end)
     lengths = torch.div(span + moves.abs() - 1, moves.abs(), rounding_mode="floor").clamp(min=0) * (step != 0)
+    about = (end.to(torch.float64) - start.to(torch.float64)) / moves
+    is_long = (step != 0) & (about > _LONGEST)
+    raise_where(is_long, "a list cannot have more than 2^32 elements", validity)
+    lengths = lengths * ~is_long if validity is None else lengths * (~is_long & validity)
+    reserve(3 * 8 * int(lengths.sum()))
     rows, places = list_rows(lengths), places_in_lists(lengths) - 1
     values = torch.index_select(start, 0, rows) + places * torch.index_select(step, 0, rows)
     return lists_of(lengths, values, None)
@@ -273,7 +284,7 @@ FUNCTION_KERNELS: dict[str, Overload] = {
     "list_unique": _of_elements(list_unique),
     "list_concat": lambda types, result: Kernel(list_concat, NullRule.CUSTOM),
     "flatten": lambda types, result: Kernel(flatten),
-    "range": lambda types, result: Kernel(partial(integer_range, includes_end=False)),
-    "generate_series": lambda types, result: Kernel(partial(integer_range, includes_end=True)),
+    "range": lambda types, result: Kernel(partial(integer_range, includes_end=False), checks=True),
+    "generate_series": lambda types, result: Kernel(partial(integer_range, includes_end=True), checks=True),
     "string_split": lambda types, result: Kernel(string_split, constant_arguments=frozenset((1,))),
 }

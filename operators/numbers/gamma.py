@@ -18,6 +18,8 @@ _SERIES = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 1
 _FACTORIALS = tuple(float(math.factorial(number)) for number in range(171))
 #: gamma(x) is infinite from below here on, and 0 for -x.
 _LAST = 190.0
+#: 1 / x is gamma(x) in all digits of a DOUBLE below this.
+_SMALLEST = 2.0**-60
 
 
 def log_gamma(values: Tensor) -> Tensor:
@@ -38,7 +40,8 @@ def gamma(values: Tensor) -> Tensor:
     found = torch.where(below, math.pi / _sine_of_turns(x) / first / second, first * second)
     is_whole = x == x.floor()
     found = torch.where((x < 0) & is_whole, torch.nan, found)
-    found = torch.where(x == 0, x.reciprocal(), found)  # of the sign of the zero
+    # gamma(x) is 1 / x, less Euler's constant, where x is small; an infinity has the sign of the zero.
+    found = torch.where(x.abs() < _SMALLEST, x.reciprocal(), found)
     is_small = is_whole & (x >= 1) & (x <= len(_FACTORIALS))
     places = torch.where(is_small, x - 1, 0.0).to(torch.int64)
     factorials = torch.tensor(_FACTORIALS, dtype=torch.float64, device=x.device)

@@ -101,7 +101,7 @@ def concat_separated(separator: Pair, *pairs: Pair) -> Pair:
     num_rows = _common_rows([separators.num_rows, *(strings.num_rows for strings, _ in pairs)])
     if validity is None and num_rows > 1 and pairs and all(valid is None for _, valid in pairs):
         separated = [part for strings, _ in pairs for part in (separators, strings)]
-        return join(separated[1:]), None
+        return broadcast(join(separated[1:]), num_rows), None
     if is_host(separators.starts) and is_plain and any(strings.num_rows > 1 for strings, _ in pairs):
         columns = [_to_nullable(*pair) for pair in (separator, *pairs)]
         joined = pc.binary_join_element_wise(*columns[1:], columns[0], null_handling="skip")

@@ -33,15 +33,22 @@ def resolve_date_part(argument_types: tuple[DataType, ...], result_type: DataTyp
     def of_type(field: Tensor) -> Tensor:
         return field.to(torch.float64) if result_type == DOUBLE else field
 
+    def named(part: str | bytes) -> str:
+        """The part; those that only functions of their name have are none that a row can name."""
+        known = normalize_part(part)
+        if known in _EPOCH_UNITS and result_type == DOUBLE:
+            raise UnsupportedError(f'date_part: {data_type} has no part "{known}"')
+        return known
+
     if data_type.kind is TypeKind.TIME:
         return Kernel(
-            lambda part, values: of_type(_clock_part(_known(part, _CLOCK_PARTS, data_type), values)),
+            lambda part, values: of_type(_clock_part(_known(named(part), _CLOCK_PARTS, data_type), values)),
             constant_arguments=constant,
             varying_arguments=constant,
         )
     if data_type.kind is TypeKind.INTERVAL:
         return Kernel(
-            lambda part, values: of_type(_interval_part(part, values)),
+            lambda part, values: of_type(_interval_part(named(part), values)),
             constant_arguments=constant,
             varying_arguments=constant,
         )
@@ -51,7 +58,13 @@ def resolve_date_part(argument_types: tuple[DataType, ...], result_type: DataTyp
             field = _narrow_clock_field(normalize_part(part), values, data_type)
             if field is not None:
                 return of_type(field), None
-            return of_type(_date_part(part, values, data_type)), dates.finite_validity(values, data_type)
+            finite = dates.finite_validity(values, data_type)
+            try:
+                return of_type(_date_part(named(part), values, data_type)), finite
+            except UnsupportedError:  # nobody asks which part of an infinite date
+                if result_type != DOUBLE or finite is None or bool(finite.any()):
+                    raise
+                return torch.zeros(values.shape, dtype=torch.float64, device=values.device), finite
 
         return Kernel(
             date_part,

@@ -11,6 +11,7 @@ from tqp.core.datatypes import TIMESTAMP, DataType, TypeKind
 from tqp.core.time_limits import (
     FIRST_DAY,
     FIRST_MICROSECOND,
+    INFINITE_TICK,
     MICROSECONDS_PER_DAY,
     MONTHS_PER_YEAR,
 )
@@ -36,6 +37,8 @@ def _resolve_bucket(argument_types: tuple[DataType, ...], result_type: DataType)
         return Kernel(partial(_bucket_behind, data_type=data_type), checks=True)
 
     def bucket(width: Tensor, values: Tensor, *, validity: Tensor | None = None) -> Tensor:
+        if is_time:  # months begin at midnight, however long ago
+            width = torch.cat([width[..., :1].clamp(max=1), width[..., 1:]], -1)
         begin = _bucket(width, values, instants, None, validity)
         return elementwise.floor_remainder(begin, MICROSECONDS_PER_DAY) if is_time else begin
 
@@ -74,9 +77,12 @@ def _bucket_behind(
     zoned = data_type if data_type.kind is TypeKind.TIMESTAMP_TZ else TIMESTAMP
     start = TIMESTAMP if data_type.kind is TypeKind.TIME else data_type
     finite = dates.finite_validity(values, start)
-    counted = values if finite is None else values * finite
-    moved = add_interval(counted, -offset, start, validity=validity)
-    begin = add_interval(_bucket(width, moved, zoned, None, validity), offset, zoned, validity=validity)
+    counted, shift = values, offset
+    if finite is not None:  # an infinity stays where it is; a day on which spans begin stands for it
+        stand_in = _FIRST_MONDAY // MICROSECONDS_PER_DAY if start.kind is TypeKind.DATE else _FIRST_MONDAY
+        counted, shift = torch.where(finite, values, stand_in), offset * finite.unsqueeze(-1)
+    moved = add_interval(counted, -shift, start, validity=validity)
+    begin = add_interval(_bucket(width, moved, zoned, None, validity), shift, zoned, validity=validity)
     if data_type.kind is TypeKind.TIME:
         return elementwise.floor_remainder(begin, MICROSECONDS_PER_DAY)
     if data_type.kind is TypeKind.DATE:
@@ -90,6 +96,9 @@ def _bucket(
     """The begin, of the type of `values`; raises ExecutionError for widths that are none, and beyond the calendar."""
     months, days, microseconds = width[..., 0], width[..., 1], width[..., 2]
     most = (2**63 - 1) // MICROSECONDS_PER_DAY
+    if data_type.kind is TypeKind.TIMESTAMP_TZ and origin is None:  # which may be of more days than there are
+        raise_where((days > most) & (values < _FIRST_MONDAY) & (values != -INFINITE_TICK), _BEYOND, validity)
+        days = days.clamp(max=most)
     small = days.abs() <= most
     size = torch.where(small, days, 0) * MICROSECONDS_PER_DAY
     total = size + microseconds
@@ -111,7 +120,9 @@ def _bucket(
         is_by_months, is_by_ticks = is_by_months & finite, is_by_ticks & finite
     days = dates.days_of(values * is_by_months, data_type).to(torch.int64)
     ticks = dates.to_microseconds(values * is_by_ticks, data_type, validity)
-    first_month, first_tick = _usual_origin(days) if origin is None else _origin(origin, data_type, validity)
+    first_month, first_tick = (
+        _usual_origin(days) if origin is None else _origin(origin, is_by_ticks, data_type, validity)
+    )
     begin = torch.where(
         is_by_months,
         _months_begin(days, torch.where(is_by_months, months, 1), first_month, data_type, validity),
@@ -124,10 +135,12 @@ def _usual_origin(days: Tensor) -> tuple[Tensor, Tensor]:
     return torch.zeros_like(days), torch.full_like(days, _FIRST_MONDAY)
 
 
-def _origin(origin: Tensor, data_type: DataType, validity: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The month, from January 2000, and the microsecond, from 1970, at which spans are counted from."""
+def _origin(
+    origin: Tensor, is_by_ticks: Tensor, data_type: DataType, validity: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """The month, from January 2000, and the microsecond, from 1970, at which spans are counted from; not every DATE has the latter."""
     year, month, _ = dates.civil_from_days(dates.days_of(origin, data_type).to(torch.int64))
-    ticks = dates.to_microseconds(origin, data_type, validity)
+    ticks = dates.to_microseconds(origin * is_by_ticks, data_type, validity)
     return (year - _FIRST_YEAR) * MONTHS_PER_YEAR + month - 1, ticks
 
 

@@ -72,6 +72,12 @@ _SORTS = ("LIST -> same", "LIST VARCHAR -> same")
 _VECTORS = ("FLOAT[] FLOAT[] -> FLOAT", "DOUBLE[] DOUBLE[] -> DOUBLE")
 _RANGES = ("BIGINT -> BIGINT[]", "BIGINT BIGINT -> BIGINT[]", "BIGINT BIGINT BIGINT -> BIGINT[]")
 
+
+def _may_be_long(call: Call, ranges: Ranges, result: Range | None) -> bool:
+    """range(): whether there may be more than 2^32 elements."""
+    return any(known is None or max(map(abs, known)) >= 2**31 for known in ranges[:2])
+
+
 NESTED = (
     # bytes that compare as nested values do: what the planner and the runtime make of these to compare them
     scalar("order_key"),
@@ -113,8 +119,8 @@ NESTED = (
     scalar("list_unique array_unique", "LIST -> UBIGINT", range=_length),
     scalar("list_concat list_cat array_concat array_cat", is_call=True, null=NullRule.NEVER),
     scalar("flatten", "LIST -> flat"),
-    scalar("range", *_RANGES),
-    scalar("generate_series", *_RANGES),
+    scalar("range", *_RANGES, raises=_may_be_long),
+    scalar("generate_series", *_RANGES, raises=_may_be_long),
     scalar("string_split str_split string_to_array split", "VARCHAR VARCHAR -> VARCHAR[]"),
     scalar("map", is_call=True, raises=True, fold=_map),
     scalar("map_from_entries", is_call=True, raises=True),

@@ -11,7 +11,7 @@ from tqp.core import time_limits
 from tqp.core.datatypes import TypeKind
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.patterns import parse_format
-from tqp.planner.algebra.expressions import Call, Expression
+from tqp.planner.algebra.expressions import Call, Expression, column_ids
 from tqp.planner.functions.declaration import (
     Fold,
     Infix,
@@ -102,6 +102,18 @@ def _check_format(arguments: Sequence[Expression]) -> None:
     pattern = constant_text(arguments[1])
     if pattern is not None:
         parse_format(pattern)
+    elif column_ids(arguments[1]):
+        raise BindError("a format of dates must be a constant")
+
+
+def _check_read_format(arguments: Sequence[Expression]) -> None:
+    """With nanoseconds DuckDB makes a TIMESTAMP_NS."""
+    _check_format(arguments)
+    pattern = constant_text(arguments[1])
+    if pattern is not None and any(is_code and code[-1] == "n" for is_code, code in parse_format(pattern)):
+        raise UnsupportedError(
+            "strptime: the specifier %n (nanoseconds) is not supported; %f reads microseconds"
+        )
 
 
 def _check_zoned(arguments: Sequence[Expression]) -> None:
@@ -217,7 +229,7 @@ TEMPORAL = (
         check=_check_zoned,
         work=Work.CALENDAR,
     ),
-    scalar("try_strptime", "VARCHAR VARCHAR -> TIMESTAMP", null=PROPAGATES, check=_check_format),
+    scalar("try_strptime", "VARCHAR VARCHAR -> TIMESTAMP", null=PROPAGATES, check=_check_read_format),
     scalar(
         "date_part datepart",
         *_of_each("VARCHAR {} -> part", (*_INSTANTS, "TIME", "INTERVAL")),
@@ -309,5 +321,7 @@ TEMPORAL = (
         null=PROPAGATES,
         check=_check_format,
     ),
-    scalar("strptime", "VARCHAR VARCHAR -> TIMESTAMP", null=PROPAGATES, raises=True, check=_check_format),
+    scalar(
+        "strptime", "VARCHAR VARCHAR -> TIMESTAMP", null=PROPAGATES, raises=True, check=_check_read_format
+    ),
 )

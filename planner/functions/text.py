@@ -90,12 +90,6 @@ def _digits(call: Call, ranges: Ranges, result: Range | None) -> bool:
     return number[0] < 0 or not (2 <= base <= 36 and 0 <= fewest <= 64)
 
 
-def _path_options(arguments: Sequence[Expression]) -> None:
-    for argument in arguments[1:]:
-        if isinstance(argument, Literal) and argument.value is None:
-            raise UnsupportedError("NULL as an option of a path is not supported")
-
-
 _PATTERN = ("VARCHAR VARCHAR -> BOOLEAN", "VARCHAR VARCHAR VARCHAR -> BOOLEAN")
 
 
@@ -231,11 +225,10 @@ TEXT = (
         "parse_filename",
         "VARCHAR -> VARCHAR",
         *(f"VARCHAR {options} -> VARCHAR" for options in ("BOOLEAN", "BOOLEAN VARCHAR", "VARCHAR")),
-        check=_path_options,
         bends=False,
     ),
     *(
-        scalar(name, "VARCHAR -> VARCHAR", "VARCHAR VARCHAR -> VARCHAR", check=_path_options, bends=False)
+        scalar(name, "VARCHAR -> VARCHAR", "VARCHAR VARCHAR -> VARCHAR", bends=False)
         for name in ("parse_dirname", "parse_dirpath")
     ),
     scalar("format_bytes formatreadablesize", "BIGINT -> VARCHAR"),

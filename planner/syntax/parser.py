@@ -84,6 +84,24 @@ def _parse_overlay(parser: DuckDBParser) -> exp.Expr:
     return parser.expression(exp.Anonymous(this=name.text, expressions=arguments)).update_positions(name)
 
 
+def _parse_extract(parser: DuckDBParser) -> exp.Expr:
+    """EXTRACT(part FROM x) remembers how its part is written, of which sqlglot makes capitals."""
+    word = parser._curr
+    found: exp.Expr = parser._parse_extract()
+    found.meta[PART_WRITTEN] = (word.text, word.token_type in _TEXT_TOKENS)
+    return found
+
+
+def _caret(**operands: Any) -> exp.Pow:
+    found = exp.Pow(**operands)
+    found.meta[CARET] = True
+    return found
+
+
+#: Key in the meta of an Extract: the part as it is written, and whether in quotes.
+PART_WRITTEN = "part_written"
+#: Key in the meta of a Pow: it is written `x ^ y`, not `x ** y`.
+CARET = "caret"
 #: Key in the meta of a DataType: the place of its first character. It is no part of what the tree around covers.
 TYPE_START = "type_start"
 #: Key in the meta of an Array: it is written `ARRAY[1]`, not `[1]`.
@@ -131,7 +149,9 @@ class Parser(PivotParser):
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         **{name: DuckDBParser.FUNCTION_PARSERS[name] for name in _FUNCTIONS_WITH_GRAMMAR},
         "OVERLAY": _parse_overlay,
+        "EXTRACT": _parse_extract,
     }
+    EXPONENT: ClassVar[dict[Any, Any]] = {**DuckDBParser.EXPONENT, TokenType.CARET: _caret}
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         **DuckDBParser.NO_PAREN_FUNCTION_PARSERS,
         **dict.fromkeys(_CLOCK_WORDS, _parse_clock_word),

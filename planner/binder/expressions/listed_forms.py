@@ -77,10 +77,12 @@ def _parsed(function: str, binder: ExpressionBinder, nodes: Nodes, span: Span | 
 
 
 def _extracted(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
-    """regexp_extract(s, pattern, group), or of a list of names a struct of the first groups."""
+    """regexp_extract(s, pattern, group), or of a list of names a struct of the first groups; a text is options of the whole match."""
     names = texts_of(nodes[2], "the names of groups", span) if len(nodes) > 2 else None
     bound = [binder.bind_flexible(node) for place, node in enumerate(nodes) if names is None or place != 2]
     if names is None:
+        if len(bound) == 3 and bound[2].data_type.is_string:
+            bound.insert(2, Literal(0, INTEGER))
         return apply("regexp_extract", bound, span, "regexp_extract()")
     text, pattern, *options = bound
     written = constant_text(pattern)

@@ -153,13 +153,18 @@ def _is_null(value: Expression) -> bool:
 
 
 def _is_past_end(elements: Expression, place: Expression) -> bool:
-    """Is it no place of a list of constants, whatever these are?"""
-    if not isinstance(elements, OverElements | Call) or not isinstance(place, Literal):
+    """Is it no place of a list of constants, whatever these are?
+
+    Where one of them may raise, DuckDB knows of no NULL if it does; whether it does is not known here.
+    """
+    if not isinstance(place, Literal) or not isinstance(place.value, int) or not is_constant(elements):
         return False
-    count, number = _most_elements(elements), place.value
-    if count is None or not isinstance(number, int) or not is_constant(elements) or may_raise(elements, {}):
+    count = _most_elements(elements)
+    if count is None or 1 <= abs(place.value) <= count:
         return False
-    return not 1 <= abs(number) <= count
+    if may_raise(elements, {}):
+        raise UnsupportedError(f"a field of element {place.value} of a list of {count} is not supported")
+    return True
 
 
 def _most_elements(elements: Expression) -> int | None:

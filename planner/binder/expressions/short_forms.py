@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import INTERVAL, VARCHAR
-from tqp.planner.algebra.expressions import Expression, Literal
-from tqp.planner.binder.expressions.coercion import cast_to
+from tqp.core.datatypes import BOOLEAN, INTERVAL, NULL, VARCHAR
+from tqp.planner.algebra.expressions import FALSE, Call, Expression, Literal
+from tqp.planner.binder.expressions.coercion import as_text, cast_to
 from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.parse import Span
@@ -74,6 +74,20 @@ def _negated(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | Non
     return binder.bind_flexible(exp.Not(this=_call(name, *nodes)))
 
 
+def _of_path(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """parse_filename() and its kin: an option that is NULL says nothing."""
+    path, *options = (binder.bind_flexible(node) for node in nodes)
+    options = [as_text(each, span) if each.data_type.is_enum else each for each in options]
+    for place, option in enumerate(options):
+        is_trimmed = option.data_type == BOOLEAN or (option.data_type == NULL and place + 1 < len(options))
+        default = FALSE if is_trimmed else Literal("both_slash", VARCHAR)
+        if option.data_type == NULL or (isinstance(option, Literal) and option.value is None):
+            options[place] = default
+        elif not isinstance(option, Literal) and option.data_type == default.data_type:
+            options[place] = Call("coalesce", (option, default), option.data_type, span)
+    return apply(name, (path, *options), span, f"{name}()")
+
+
 SHORT_FORMS: Forms = {
     "fmod": (_fmod, 2, 2),
     "fdiv": (_fdiv, 2, 2),
@@ -81,6 +95,8 @@ SHORT_FORMS: Forms = {
     "days_in_month": (partial(_chain, "day last_day"), 1, 1),
     "pg_typeof": (partial(_chain, "lower typeof"), 1, 1),
     "pg_size_pretty": (partial(_chain, "format_bytes"), 1, 1),
+    "parse_filename": (partial(_of_path, "parse_filename"), 1, 3),
+    **{name: (partial(_of_path, name), 1, 2) for name in ("parse_dirname", "parse_dirpath")},
     "not_like_escape": (partial(_negated, "like_escape"), 3, 3),
     "not_ilike_escape": (partial(_negated, "ilike_escape"), 3, 3),
     "geomean": (_geometric_mean, 1, 1),

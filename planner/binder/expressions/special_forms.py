@@ -23,6 +23,7 @@ from tqp.planner.binder.expressions.coercion import (
     compare,
     condition_of,
     folded,
+    is_constant,
 )
 from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.lambdas import ELEMENT_FORMS
@@ -174,6 +175,10 @@ def _date_part(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Exp
         part = as_text(part, span)
     if isinstance(part, Literal) and isinstance(part.value, str):
         return date_part(binder, part.value, nodes[1], span)
+    if not isinstance(part, Literal) and is_constant(part):
+        raise UnsupportedError(
+            "a part of a date that is computed of constants is not supported; write its name", span
+        )
     return apply("date_part", (part, binder.bind_flexible(nodes[1])), span, "date_part()")
 
 

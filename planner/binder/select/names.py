@@ -18,7 +18,14 @@ from tqp.planner.binder.expressions.type_names import bind_type
 from tqp.planner.binder.select.named_windows import definition_of
 from tqp.planner.binder.select.nested_names import NestedNames
 from tqp.planner.parse import chain_of, head_span, span_of, without_parentheses
-from tqp.planner.syntax.parser import ORDER_WORDS, TYPE_START, is_columns_call, is_unpacked
+from tqp.planner.syntax.parser import (
+    CARET,
+    ORDER_WORDS,
+    PART_WRITTEN,
+    TYPE_START,
+    is_columns_call,
+    is_unpacked,
+)
 
 
 def expression_name(query: str, node: exp.Expr) -> str:
@@ -40,11 +47,16 @@ _TYPE_NAMES = {
     "time": "TIME",
     "interval": "INTERVAL",
 }
+#: Parts of EXTRACT that are keywords, and how they are shown; others stay as written.
 _EXTRACT_KEYWORDS = {
-    **{part: part.upper() for part in "year month day hour minute second".split()},
-    **{part: part.upper() for part in "quarter week decade century millennium".split()},
-    "millisecond": "MILLISECONDS",
-    "microsecond": "MICROSECONDS",
+    **{
+        word: word.upper() for word in "year month day hour minute second quarter week decade century".split()
+    },
+    **{f"{word}s": word.upper() for word in "year month day hour minute second quarter week decade".split()},
+    "centuries": "CENTURY",
+    **dict.fromkeys(("millennium", "millennia"), "MILLENNIUM"),
+    **dict.fromkeys(("millisecond", "milliseconds"), "MILLISECONDS"),
+    **dict.fromkeys(("microsecond", "microseconds"), "MICROSECONDS"),
 }
 _INFIX: dict[type, str] = {
     exp.Add: "+",
@@ -121,13 +133,8 @@ class Names(NestedNames):
         if isinstance(right, (exp.Any, exp.All)):
             return self._quantified(node.this, sign, right)
         if isinstance(node, exp.Pow):
-            gap = self._between(node)
-            sign = "^" if "^" in gap else "**"
+            sign = "^" if CARET in node.meta else "**"
         return f"({self.text(node.this)} {sign} {self.text(right)})"
-
-    def _between(self, node: exp.Binary) -> str:
-        left, right = span_of(node.this), span_of(node.expression)
-        return self.query[left[1] : right[0]] if left and right else ""
 
     def _quantified(self, operand: exp.Expr, sign: str, right: exp.Expr) -> str:
         values = right.this.unnest()
@@ -364,16 +371,10 @@ class Names(NestedNames):
         return [f"{mode} BETWEEN {bounds[0]} AND {bounds[1]}{suffix}"]
 
     def _extract(self, node: exp.Extract) -> str:
-        part = node.this.name
-        span = span_of(node.expression)
-        written = re.findall(
-            r"(?is)extract\s*\(\s*('?)(\w+)'?\s+from\s*\Z", self.query[: span[0]] if span else ""
-        )
-        if written:
-            quote, word = written[-1]
-            known = None if quote else _EXTRACT_KEYWORDS.get(UNIT_NAMES.get(word.lower(), ""))
-            part = known or word
-        return f"date_part('{part}', {self.text(node.expression)})"
+        part, is_quoted = node.meta.get(PART_WRITTEN, (node.this.name, True))
+        if not is_quoted:
+            part = _EXTRACT_KEYWORDS.get(part.lower(), part)
+        return f"date_part({_text_literal(part)}, {self.text(node.expression)})"
 
     def _trim(self, node: exp.Trim) -> str:
         position = str(node.args.get("position") or "").upper()
