@@ -87,7 +87,8 @@ def list_extract(lists: Lists, index: Tensor) -> tuple[Values, Tensor | None]:
 def list_slice(lists: Lists, first: Tensor, last: Tensor) -> Lists:
     """Elements `first` to `last` (both inclusive), counted from 1, or from -1 backwards."""
     begin, end = _bounds(lists, first, last)
-    return Lists(lists.starts + begin - 1, (end - begin + 1).clamp(min=0), lists.elements)
+    lengths = (end - begin + 1).clamp(min=0)
+    return Lists((lists.starts + begin - 1).expand_as(lengths), lengths, lists.elements)
 
 
 def _bounds(lists: Lists, first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:

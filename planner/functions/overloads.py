@@ -148,6 +148,8 @@ def null_type(overload: Overload, arguments: Sequence[Expression]) -> DataType |
     ]
     if not nulls or ANY_ARRAY in overload.parameters:  # of two NULLs nothing says how long the arrays are
         return None
+    if overload.result == "element" and any(each.kind is TypeKind.NULL for each in nulls):
+        return VARCHAR if arguments[0].data_type.kind is TypeKind.NULL else NULL  # a NULL may be a text
     if arguments[0].data_type.kind is TypeKind.LIST and not isinstance(overload.result, DataType):
         return finish(overload, arguments).result
     result = (
@@ -289,8 +291,10 @@ def _middle(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
 
 
 def _flat(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
-    """flatten: a list of lists, or an empty list of which nothing is known."""
+    """flatten: a list of lists or arrays, or an empty list of which nothing is known."""
     element = types[0].element
+    if element.kind is TypeKind.ARRAY:
+        element = list_of(element.element)
     if element.kind is not TypeKind.LIST and element.kind is not TypeKind.NULL:
         raise NoOverloadError(["(ANY[][]) -> ANY[]"])
     flat = element if element.kind is TypeKind.LIST else list_of(element)

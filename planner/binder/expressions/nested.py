@@ -125,9 +125,24 @@ def array_extract(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> 
 
 def extract(value: Expression, place: Expression, span: Span | None, shown: str) -> Expression:
     """An element of a list, counted from 1 or from the end, or a field of a struct."""
-    if value.data_type.kind is TypeKind.STRUCT:
+    kind = value.data_type.kind
+    if kind is TypeKind.STRUCT and place.data_type == NULL:
+        return Literal(None, NULL)
+    if kind is TypeKind.STRUCT or (kind is TypeKind.NULL and place.data_type == VARCHAR):
         return struct_extract(value, place, span)
     return apply("list_extract", (value, place), span, shown)
+
+
+def _list_slice(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """list_slice(l, 1, 2), list_slice(l, 1, 2, step)"""
+    value, *ends = (binder.bind_flexible(node) for node in nodes)
+    return _between(value, ends, span, "list_slice()")
+
+
+def _between(value: Expression, ends: Sequence[Expression], span: Span | None, shown: str) -> Expression:
+    """A slice whose two ends are cast to BIGINT, whatever they are; the step behind them is an integer."""
+    numbers = (end if end.data_type == NULL else cast_to(end, BIGINT, span) for end in ends[:2])
+    return apply("list_slice", (value, *numbers, *ends[2:]), span, shown)
 
 
 def _slice(binder: ExpressionBinder, value: Expression, node: exp.Slice, span: Span | None) -> Expression:
@@ -138,11 +153,11 @@ def _slice(binder: ExpressionBinder, value: Expression, node: exp.Slice, span: S
     )
     begin, end = Literal(1, BIGINT), Literal(-1, BIGINT)
     if step is None:
-        return apply("list_slice", (value, first or begin, last or end), span, "[:]")
+        return _between(value, (first or begin, last or end), span, "[:]")
     falls = compare("less", step, Literal(0, BIGINT), span)
     first = first or make_case([falls], [end, begin], span)
     last = last or make_case([falls], [begin, end], span)
-    return apply("list_slice", (value, first, last, step), span, "[::]")
+    return _between(value, (first, last, step), span, "[::]")
 
 
 def _is_null(value: Expression) -> bool:
@@ -348,6 +363,7 @@ NESTED_FORMS: Forms = {
     "struct_extract": (_named_extract, 2, 2),
     "struct_extract_at": (_extract_at, 2, 2),
     "array_extract": (array_extract, 2, 2),
+    **dict.fromkeys(("list_slice", "array_slice"), (_list_slice, 3, 4)),
     "list_concat": (_concat, 1, None),
     "string_split": (_split, 2, 2),
     **dict.fromkeys(("list_append", "array_append", "array_push_back"), (_append, 2, 2)),
