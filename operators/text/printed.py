@@ -52,9 +52,18 @@ _PRINTF = re.compile(
 _INTEGERS, _FLOATS = "dxXob", "eEfFgG"
 
 
+#: Integers of which format() shows no sign in front of one that is not negative.
+_WITHOUT_SIGN = (
+    *(TypeKind.UTINYINT, TypeKind.USMALLINT, TypeKind.UINTEGER, TypeKind.UBIGINT),
+    TypeKind.HUGEINT,
+)
+
+
 def _kind(data_type: DataType) -> str:
     if data_type.kind is TypeKind.BOOLEAN:
         return "bool"
+    if data_type.kind in _WITHOUT_SIGN:
+        return "unsigned"
     return "int" if data_type.is_integer else "float" if data_type.is_float else "str"
 
 
@@ -115,6 +124,8 @@ def _of_format(pattern: str, kinds: Sequence[str]) -> Iterator[str | tuple[int, 
             style = _Style(**{key: value or "" for key, value in found.groupdict().items()})
             if style.separator and written[0] != style.separator:
                 raise UnsupportedError(f'the format "{{:{written}}}" is not supported')
+            if style.sign and kinds[number] == "unsigned":
+                raise ExecutionError("a format has a sign for an integer of a type without one")
             yield number, _printer(style, kinds[number])
             place = end + 1
 
@@ -152,7 +163,7 @@ def _of_printf(pattern: str, kinds: Sequence[str]) -> Iterator[str | tuple[int, 
             precision=found["precision"],
             letter=letter,
         )
-        if letter in "xXo" and kind == "int":
+        if letter in "xXo" and kind in ("int", "unsigned"):
             raise UnsupportedError(f"%{letter} of printf() is not supported; use format()")
         if letter not in "ds" + _FLOATS or style.precision == "." or (is_text and "," in flags):
             known = letter in "cuhljztLaA" or letter in "ds" + _FLOATS
@@ -174,6 +185,8 @@ def _of_printf(pattern: str, kinds: Sequence[str]) -> Iterator[str | tuple[int, 
 def _printer(style: _Style, kind: str) -> Printer:
     """What prints values of a kind so. Raises ExecutionError where that cannot be, UnsupportedError where it is not known how."""
     letter = style.letter
+    if kind == "unsigned":
+        return _printer(style, "int")
     if kind == "bool" and letter in ("", "d"):
         if letter == "d":
             return _printer(style, "int")

@@ -11,7 +11,7 @@ from tqp.core import time_limits
 from tqp.core.datatypes import TypeKind
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.patterns import parse_format
-from tqp.planner.algebra.expressions import Call, Expression, column_ids
+from tqp.planner.algebra.expressions import Call, Expression, Literal, column_ids
 from tqp.planner.functions.declaration import (
     Fold,
     Infix,
@@ -98,16 +98,22 @@ def _move(sign: int) -> Callable[..., Any]:
     return evaluate
 
 
+def _is_null(argument: Expression) -> bool:
+    return isinstance(argument, Literal) and argument.value is None
+
+
 def _check_format(arguments: Sequence[Expression]) -> None:
     pattern = constant_text(arguments[1])
     if pattern is not None:
         parse_format(pattern)
-    elif column_ids(arguments[1]):
+    elif column_ids(arguments[1]) and not _is_null(arguments[0]):
         raise BindError("a format of dates must be a constant")
 
 
 def _check_read_format(arguments: Sequence[Expression]) -> None:
     """With nanoseconds DuckDB makes a TIMESTAMP_NS."""
+    if column_ids(arguments[1]):
+        raise BindError("a format of dates must be a constant")
     _check_format(arguments)
     pattern = constant_text(arguments[1])
     if pattern is not None and any(is_code and code[-1] == "n" for is_code, code in parse_format(pattern)):
