@@ -84,11 +84,10 @@ def signatures() -> tuple[Signature, ...]:
     return tuple(Signature(kind, name, tuple(types), result) for kind, name, types, result in rows.fetchall())
 
 
-def _calls(signature: Signature) -> Iterator[tuple[str, list[str]]]:
-    """Calls of columns `a0`, ... and the types of these, then some with constants in place of the later arguments."""
-    types = [_SAMPLES.get(each, each) for each in signature.parameters]
+def _calls(name: str, types: tuple[str, ...]) -> Iterator[str]:
+    """The call of columns `a0`, ... of these types, then some with constants in place of the later arguments."""
     columns = [f"a{place}" for place in range(len(types))]
-    yield _written(signature.name, columns), types
+    yield _written(name, columns)
     for place in range(len(types) - 1, -1, -1):
         for constant in _CONSTANTS.get(types[place], ()):
             for first in (place, len(types) - 1):
@@ -96,7 +95,7 @@ def _calls(signature: Signature) -> Iterator[tuple[str, list[str]]]:
                     constant if place <= other <= first and types[other] == types[place] else column
                     for other, column in enumerate(columns)
                 ]
-                yield _written(signature.name, arguments), types
+                yield _written(name, arguments)
 
 
 def _written(name: str, arguments: list[str]) -> str:
@@ -119,10 +118,11 @@ class _Engines:
 
     def binds(self, signature: Signature) -> bool:
         """Whether tqp gives a call the type that DuckDB does."""
-        for call, types in _calls(signature):
-            source = self._source(tuple(types))
-            if source is None:
-                return False
+        types = tuple(_SAMPLES.get(each, each) for each in signature.parameters)
+        source = self._source(types)
+        if source is None:
+            return False
+        for call in dict.fromkeys(_calls(signature.name, types)):
             try:
                 mine = self.connection.sql(f"SELECT {call} AS c FROM {source} q")
             except Error:

@@ -82,14 +82,10 @@ def _choices(lists: Lists, given: Lists, validity: Tensor | None) -> tuple[Tenso
     chosen = every_row(given, min(lists.num_rows, given.num_rows) and max(lists.num_rows, given.num_rows))
     assert isinstance(chosen, Lists)
     (elements, is_there), lengths = flattened(chosen, validity)
-    _refuse_nulls(is_there)
-    assert isinstance(elements, Tensor)
-    return elements, lengths
-
-
-def _refuse_nulls(is_there: Tensor | None) -> None:
     if is_there is not None and any_true(~is_there):
         raise ExecutionError("a list holds NULL where a number or a truth value is needed; filter it out")
+    assert isinstance(elements, Tensor)
+    return elements, lengths
 
 
 def _elements_at(lists: Lists, lengths: Tensor, places: Tensor) -> Lists:
@@ -240,26 +236,31 @@ def _sums(values: Tensor, rows: Tensor, num_rows: int) -> Tensor:
     return torch.zeros(num_rows, dtype=torch.float64, device=values.device).index_add_(0, rows, values)
 
 
+def _vectors(lists: Lists, others: Lists, validity: Tensor | None) -> list[tuple[Tensor, Tensor]]:
+    """Of each side the elements, of which none may be NULL, and the lengths; 0 in rows that do not count."""
+    num_rows = min(lists.num_rows, others.num_rows) and max(lists.num_rows, others.num_rows)
+    sides = []
+    for each in (lists, others):
+        rows = every_row(each, num_rows)
+        assert isinstance(rows, Lists)
+        (values, is_there), lengths = flattened(rows, validity)
+        if is_there is not None and any_true(~is_there):
+            raise ExecutionError("a list that is taken as a vector holds NULL; filter it out")
+        assert isinstance(values, Tensor)
+        sides.append((values, lengths))
+    return sides
+
+
 def _of_vectors(
     measure: Callable[[Tensor, Tensor, Tensor, int], Tensor], is_cosine: bool, result: torch.dtype
 ) -> Any:
     """A kernel of two lists of floats of equal lengths."""
 
     def compute(lists: Lists, others: Lists, validity: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
-        num_rows = min(lists.num_rows, others.num_rows) and max(lists.num_rows, others.num_rows)
-        sides = []
-        for each in (lists, others):
-            rows = every_row(each, num_rows)
-            assert isinstance(rows, Lists)
-            (values, is_there), lengths = flattened(rows, validity)
-            if is_there is not None and any_true(~is_there):
-                raise ExecutionError("a list that is taken as a vector holds NULL; filter it out")
-            assert isinstance(values, Tensor)
-            sides.append((values.to(torch.float64), lengths))
-        (left, lengths), (right, other_lengths) = sides
+        (left, lengths), (right, other_lengths) = _vectors(lists, others, validity)
         if any_true(lengths != other_lengths):
             raise ExecutionError("two lists that are taken as vectors have different lengths")
-        found = measure(left, right, list_rows(lengths), lengths.shape[0]).to(result)
+        found = measure(left.double(), right.double(), list_rows(lengths), lengths.shape[0]).to(result)
         return found, lengths > 0 if is_cosine else None
 
     return compute
@@ -282,16 +283,9 @@ def _cosine(left: Tensor, right: Tensor, rows: Tensor, num_rows: int) -> Tensor:
 
 def cross_product(lists: Lists, others: Lists, validity: Tensor | None = None) -> Lists:
     """The cross products of lists of three floats, as such lists; empty in rows that do not count."""
-    num_rows = min(lists.num_rows, others.num_rows) and max(lists.num_rows, others.num_rows)
-    sides = []
-    for each in (lists, others):
-        rows = every_row(each, num_rows)
-        assert isinstance(rows, Lists)
-        (values, is_there), lengths = flattened(rows, validity)
-        _refuse_nulls(is_there)
-        assert isinstance(values, Tensor)
-        sides.append(values.reshape(-1, 3))
-    return lists_of(lengths, torch.linalg.cross(sides[0], sides[1]).reshape(-1), None)
+    (left, lengths), (right, _) = _vectors(lists, others, validity)
+    product = torch.linalg.cross(left.reshape(-1, 3), right.reshape(-1, 3))
+    return lists_of(lengths, product.reshape(-1), None)
 
 
 def _vector_kernel(

@@ -188,6 +188,11 @@ def lower_numeric_cast(lowering: ExpressionLowering, cast: Cast, value: Value) -
         "cast to a wider type, or use TRY_CAST to get NULL"
     )
     active = lowering.active(value.validity)
+
+    def checked(node: Node) -> Node:
+        check = NamedKernel(arithmetic.check_bounds, "check_bounds", cast.span)
+        return node if proven else build.call(check, node, bounds, message, validity=active)
+
     is_wide = layout.form is Form.WIDE or value.layout.form is Form.WIDE
     if is_wide or narrowest(result) is None or shift > _POWERS_OF_INT64:
         node = wide_node(lowering, value)
@@ -200,14 +205,7 @@ def lower_numeric_cast(lowering: ExpressionLowering, cast: Cast, value: Value) -
                 message,
                 active,
             )
-        if not proven:
-            node = build.call(
-                NamedKernel(arithmetic.check_bounds, "check_bounds", cast.span),
-                node,
-                bounds,
-                message,
-                validity=active,
-            )
+        node = checked(node)
         if layout.form is Form.WIDE:
             return Value(layout, node, value.validity)
         node = build.call(NamedKernel(wide.to_narrow, "to_narrow", cast.span), node, message, active)
@@ -223,15 +221,7 @@ def lower_numeric_cast(lowering: ExpressionLowering, cast: Cast, value: Value) -
         dtype = value.layout.dtype
         assert value.node is not None
         node = value.node
-    if not proven:
-        node = build.call(
-            NamedKernel(arithmetic.check_bounds, "check_bounds", cast.span),
-            node,
-            bounds,
-            message,
-            validity=active,
-        )
-    return Value(replace(layout, dtype=dtype), node, value.validity)
+    return Value(replace(layout, dtype=dtype), checked(node), value.validity)
 
 
 def _rescale(storage: int, shift: int) -> int:
