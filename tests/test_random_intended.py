@@ -58,6 +58,7 @@ from tests.test_random_queries import TABLE
             "WITH RECURSIVE w AS (SELECT 0 o UNION ALL SELECT o + 1 FROM w, (FROM (VALUES (1)) a(x) FULL JOIN (VALUES (2), (3)) b(y) ON x = y LIMIT 2) z WHERE o < 2) FROM w",
             "DuckDB's own fault",
         ),
+        ("SELECT rank() OVER (PARTITION BY (SELECT (SELECT 1 FROM t0 LIMIT 1))) FROM t0", "intended"),
     ],
 )
 def test_what_duckdb_answers_otherwise(sql: str, outcome: str) -> None:

@@ -61,14 +61,17 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
 
 
 def _bind_grouping(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
-    """GROUPING(...), by the collector of the block whose keys it names."""
-    outer = _block_of(binder.scope, [node])
+    """GROUPING(...), by the collector of the block whose keys it names, which may be columns of an enclosing one."""
+    own = binder.aggregates
+    keys = () if own is None or own.keys is None or not node.expressions else own.keys
+    names_own_keys = bool(keys) and all(binder.bind(written) in keys for written in node.expressions)
+    outer = None if names_own_keys else _block_of(binder.scope, [node])
     if outer is not None:
         assert outer.open_aggregates is not None
         return outer.open_aggregates.bind_grouping(binder.for_scope(outer), node)
-    if binder.aggregates is None:
+    if own is None:
         raise BindError(f"GROUPING() is not allowed in {binder.clause}", span_of(node))
-    return binder.aggregates.bind_grouping(binder, node)
+    return own.bind_grouping(binder, node)
 
 
 def _unnest(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:

@@ -52,14 +52,19 @@ def element_of(binder: ExpressionBinder, value: Expression, name: str) -> Elemen
     return ElementRef(2 * len(binder.lambdas), value.data_type.element, name)
 
 
+def parameters_of(written: exp.Lambda, span: Span | None) -> list[str]:
+    """The names of a lambda's parameters; raises BindError where it is written with an arrow. `span`: where it has none."""
+    if ARROW in written.meta:
+        raise BindError("the arrow (->) makes no lambda; write lambda x: x + 1", span_of(written) or span)
+    return [each.name for each in written.expressions]
+
+
 def _with_lambda(function: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """list_transform(l, lambda x: ...), list_filter(l, lambda x, i: ...)"""
     value, written = list_operand(binder, nodes[0], f"{function}()"), nodes[1]
     if not isinstance(written, exp.Lambda):
         raise BindError(f"{function}() takes a lambda: lambda x: x + 1", span_of(written) or span)
-    if ARROW in written.meta:
-        raise BindError("the arrow (->) makes no lambda; write lambda x: x + 1", span_of(written) or span)
-    names = [each.name for each in written.expressions]
+    names = parameters_of(written, span)
     if value.data_type == NULL:
         return Literal(None, NULL)
     return _over(function, binder, value, names, written.this, span)

@@ -13,6 +13,7 @@ from tqp.core.errors import BindError, ExecutionError, UnsupportedError
 from tqp.core.patterns import fills_pattern, groups_of_match, like_expression, like_of_glob
 from tqp.planner.algebra.expressions import Literal
 from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.expressions.lambdas import parameters_of
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
 from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.select.output import Item
@@ -227,9 +228,10 @@ def _listed(
 
 
 def _by_lambda(context: BindContext, node: exp.Lambda) -> Callable[[str], Sequence[str] | None]:
-    if len(node.expressions) != 1:
+    names = parameters_of(node, span_of(node))
+    if len(names) != 1:
         raise BindError("the lambda in COLUMNS takes one name", span_of(node))
-    parameter = node.expressions[0].name.lower()
+    parameter = names[0].lower()
 
     def is_parameter(part: exp.Expr) -> bool:
         return isinstance(part, exp.Identifier | exp.Column) and part.name.lower() == parameter
