@@ -45,6 +45,10 @@ from tests.test_random_queries import TABLE
         ("SELECT k + 1, k + 1 FROM t0 GROUP BY GROUPING SETS ((1), (k + 1))", "intended"),
         ("SELECT k, c0 FROM t0 GROUP BY GROUPING SETS ((1), (2))", "equal"),
         ("SELECT r.a AS o2, r.b AS o3 FROM (SELECT 1 a, 2 b) r GROUP BY a, b, CUBE (o3)", "intended"),
+        (
+            "FROM (VALUES (-0.75e0), (-0.25), (6), (6), (-0.25), (-0.25), (6), (-0.75), (-0.25)) v(x) WHERE list_grade_up([x, x, 1])[1] = 1",
+            "intended",
+        ),
         ("SELECT k, fsum('inf'::DOUBLE) FROM t0, range(3) GROUP BY k", "intended"),
         (
             "SELECT date_part(CASE WHEN lower('A') <> 'a' THEN 'year' ELSE 'week' END, DATE '2024-01-01')",

@@ -34,6 +34,7 @@ from tests.random.variants import (
     with_computed_conditions,
     with_constant_keys_apart,
     with_equal_keys_as_one,
+    with_grades_by_place,
     with_guarded_rounding,
     with_null_constants,
     with_ordered_limits,
@@ -194,6 +195,7 @@ class Engines:
                 with_constant_keys_apart(sql),
                 with_equal_keys_as_one(sql),
                 with_plain_sums(sql),
+                with_grades_by_place(sql),
             )
             if problem
             else ()

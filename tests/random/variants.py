@@ -336,6 +336,21 @@ def with_plain_sums(sql: str) -> str:
     return _transformed(sql, change)
 
 
+def with_grades_by_place(sql: str) -> str:
+    """The query with the place of each element behind it where list_grade_up() sorts: of equal ones, DuckDB has any first."""
+
+    def change(node: exp.Expr) -> exp.Expr:
+        if not _is_call(node, "list_grade_up", "array_grade_up", "grade_up"):
+            return node
+        elements, *words = node.expressions
+        sign = "-" if any(word.name.upper() == "DESC" for word in words) else ""
+        text = text_of_tree(elements)
+        with_places = _expression(f"list_zip({text}, range(0, {sign}len({text}), {sign}1))")
+        return exp.Anonymous(this=node.this, expressions=[with_places, *words])
+
+    return _transformed(sql, change)
+
+
 def with_random_ties(sql: str) -> str:
     """The query with a random order of the rows that tie in windows where it matters: those by numbers of rows."""
 
