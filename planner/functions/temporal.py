@@ -261,6 +261,7 @@ TEMPORAL = (
             null=STRICT_IF_FINITE,
             raises=lambda *known: leaves_calendar(*known) or varies(*known),
             range=range_of_counts,
+            work=Work.CALENDAR,
         )
         for names in ("date_diff datediff", "date_sub datesub")
     ),
@@ -318,7 +319,13 @@ TEMPORAL = (
         "make_timestamptz: BIGINT -> TIMESTAMP_TZ",
         raises=True,
     ),
-    scalar("last_day", *_of_each("{} -> DATE", _INSTANTS), null=STRICT_IF_FINITE, raises=leaves_calendar),
+    scalar(
+        "last_day",
+        *_of_each("{} -> DATE", _INSTANTS),
+        null=STRICT_IF_FINITE,
+        raises=leaves_calendar,
+        work=Work.CALENDAR,
+    ),
     scalar("dayname", *_of_each("{} -> VARCHAR", _INSTANTS), null=STRICT_IF_FINITE),
     scalar("monthname", *_of_each("{} -> VARCHAR", _INSTANTS), null=STRICT_IF_FINITE),
     scalar(

@@ -33,7 +33,7 @@ from tqp.planner.functions.registry import SCALARS
 _COMPARISON = {1: 0.03, 2: 0.05, 4: 0.07, 8: 0.13}  # by bytes of a value
 _ARITHMETIC_BYTE = 0.035  # for each byte of the result
 _MASK = 0.04  # AND, OR or NOT of two masks
-_LOOK_UP = 0.6
+LOOK_UP_COST = 0.6
 _CALCULATION = 0.5
 _DATE_FUNCTION = 2.0
 _STRING_PREDICATE = 20.0
@@ -85,26 +85,29 @@ class RemainingConjuncts:
 
 def cost(expression: Expression, fields: FieldsById) -> float:
     """Estimated nanoseconds to evaluate the expression for one row."""
+    return own_cost(expression, fields) + sum(cost(part, fields) for part in expression.inputs)
+
+
+def own_cost(expression: Expression, fields: FieldsById) -> float:
+    """What the outermost operation alone costs, its inputs given."""
     match expression:
         case ColumnRef() | Literal() | Parameter():
             return 0.0
         case InList(operand, values):
             one = _COMPARISON[_bytes(operand, fields)] + _MASK
-            listed = _on_strings(operand, fields, min(_LOOK_UP, len(values) * one), _STRING_PREDICATE)
-            return listed + cost(operand, fields)
+            return _on_strings(operand, fields, min(LOOK_UP_COST, len(values) * one), _STRING_PREDICATE)
         case Cast() | Case():
-            return _CALCULATION + sum(cost(child, fields) for child in expression.inputs)
+            return _CALCULATION
         case Predict():
-            return expression.model.cost + sum(cost(part, fields) for part in expression.arguments)
+            return expression.model.cost
         case PythonCall():
-            return expression.function.cost + sum(cost(part, fields) for part in expression.arguments)
+            return expression.function.cost
         case Call():
-            return _call_cost(expression, fields) + sum(cost(part, fields) for part in expression.arguments)
+            return _call_cost(expression, fields)
     return _UNKNOWN_FUNCTION
 
 
 def _call_cost(call: Call, fields: FieldsById) -> float:
-    """The cost of the call alone, its arguments given."""
     work = SCALARS[call.function].work
     operand = next((part for part in call.arguments if not isinstance(part, Literal | Parameter)), call)
     match work:
@@ -121,7 +124,7 @@ def _call_cost(call: Call, fields: FieldsById) -> float:
             return _DATE_FUNCTION
     if operand.data_type.is_string or call.data_type.is_string:
         text = _STRING_SEARCH if work is Work.SEARCH else _STRING_PREDICATE
-        return _on_strings(operand, fields, _LOOK_UP, text)
+        return _on_strings(operand, fields, LOOK_UP_COST, text)
     if operand.data_type.kind is TypeKind.ARRAY:
         return _ELEMENT * operand.data_type.size
     return _UNKNOWN_FUNCTION
@@ -162,4 +165,4 @@ def _on_strings(operand: Expression, fields: FieldsById, otherwise: float, text:
     field = fields.get(operand.id) if isinstance(operand, ColumnRef) else None
     if field is None or field.facts.dictionary_size is None:
         return text
-    return otherwise if direct else _LOOK_UP
+    return otherwise if direct else LOOK_UP_COST

@@ -47,3 +47,15 @@ def test_few_rows_of_integers_are_computed_themselves() -> None:
         )
         assert "over domain" not in connection.compile(query).code
         assert [int(row[0]) for row in connection.sql(query).fetchall()] == [-1, 0, 1]
+
+
+@pytest.mark.parametrize(("rows", "over_domain"), [(50_000, False), (2_000_000, True)])
+def test_what_is_cheap_is_computed_for_each_row_unless_they_are_many(rows: int, over_domain: bool) -> None:
+    """`month()` of a date costs little more than looking it up: a pipeline of its own has to pay for itself."""
+    days = np.arange(rows) % 1_000
+    query = "SELECT sum(month(day)) AS total FROM t"
+    with tqp.connect(threads=2) as connection:
+        connection.register("t", pa.table({"day": pa.array(days.astype("datetime64[D]"))}))
+        assert ("over domain" in connection.compile(query).code) is over_domain
+        expected = (days.astype("datetime64[D]").astype("datetime64[M]").astype(int) % 12 + 1).sum()
+        assert connection.sql(query).fetchall() == [(int(expected),)]

@@ -19,6 +19,7 @@ again.
 
 from __future__ import annotations
 
+import math
 import operator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -29,12 +30,21 @@ from tqp.operators import scalar_kernels
 from tqp.operators.kernel import Kernel, NullRule
 from tqp.operators.numbers.casts import resolve_cast
 from tqp.operators.rows.domain_tables import look_up
-from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression, InList, Literal, Parameter
+from tqp.planner.algebra.expressions import (
+    Call,
+    Cast,
+    ColumnRef,
+    Expression,
+    InList,
+    Literal,
+    Parameter,
+)
 from tqp.planner.algebra.known_fields import KnownFields
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.outcomes import nullable as may_be_null
 from tqp.planner.functions.registry import SCALARS
 from tqp.planner.functions.type_rules import can_cast
+from tqp.planner.physical.filter_order import LOOK_UP_COST, own_cost
 from tqp.runtime.lowering.layouts import Form, Pool
 from tqp.runtime.lowering.stream import Stream, Value
 
@@ -47,6 +57,9 @@ _MAX_INTEGER_DOMAIN = 1 << 16
 #: Domains up to this size are small whatever is left of the rows: an estimate may be far too low, and so many values take
 #: a fraction of a millisecond.
 _SMALL_DOMAIN = 4096
+
+#: Nanoseconds that a pipeline of its own takes for a small domain.
+_PIPELINE_COST = 150_000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +95,8 @@ def domain_of(lowering: ExpressionLowering, expression: Expression) -> Domain | 
         or _is_text_of_enum(expression)
     ):
         return None
-    domain = _domain(reading.column, lowering.stream, reading.is_costly)
+    costly = reading.is_costly and not _is_cheap(expression, lowering)
+    domain = _domain(reading.column, lowering.stream, costly)
     # a value that no remaining row has must not raise
     if domain is None or may_raise(expression, _domain_fields(lowering, reading.column, domain)):
         return None
@@ -156,6 +170,23 @@ def _domain(column: ColumnRef, stream: Stream, costly: bool) -> Domain | None:
         return None
     domain = Domain(column.id, None, *layout.value_range)
     return domain if _has_fewer_entries(domain.size, stream) else None
+
+
+def _is_cheap(expression: Expression, lowering: ExpressionLowering) -> bool:
+    """Whether computing it for the rows that are expected costs less than a pipeline of its own, and a look-up for each."""
+    rows = lowering.stream.estimated_rows
+    saved = lowering.derived(_nanoseconds, expression) - LOOK_UP_COST
+    return rows is not None and rows * saved < _PIPELINE_COST
+
+
+def _nanoseconds(expression: Expression, lowering: ExpressionLowering) -> float:
+    """For a row; infinite for what handles text, which would cost far more if there are more rows than were expected."""
+    if isinstance(expression, Literal | Parameter):
+        return 0.0
+    if expression.data_type.is_string:
+        return math.inf
+    parts = sum(lowering.derived(_nanoseconds, part) for part in expression.inputs)
+    return own_cost(expression, lowering.stream.fields) + parts
 
 
 def _has_fewer_entries(size: int | None, stream: Stream) -> bool:
