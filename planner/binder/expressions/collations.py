@@ -49,7 +49,13 @@ def collated(binder: ExpressionBinder, nodes: Sequence[exp.Expr]) -> Sequence[ex
             raise BindError(f"a collation is for VARCHAR, not for {data_type}", span_of(each))
     if all(data_type.kind in _TEXTS for data_type in types):
         return [_applied(functions, each) for each in plain]
-    return plain  # compared as what the other operand is, where no collation counts
+    # Compared as what the other operand is, where no collation counts; it is no literal, whose type would be open.
+    return [
+        exp.Cast(this=each.copy(), to=exp.DataType.build("VARCHAR"))
+        if isinstance(node, exp.Collate)
+        else each
+        for node, each in zip(inner, plain, strict=True)
+    ]
 
 
 def collation_names(node: exp.Collate) -> Sequence[str]:
