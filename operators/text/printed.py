@@ -163,7 +163,7 @@ def _of_printf(pattern: str, kinds: Sequence[str]) -> Iterator[str | tuple[int, 
             precision=found["precision"],
             letter=letter,
         )
-        if letter in "xXo" and kind in ("int", "unsigned"):
+        if letter in "xXo" and kind in ("int", "unsigned", "bool"):
             raise UnsupportedError(f"%{letter} of printf() is not supported; use format()")
         if letter not in "ds" + _FLOATS or style.precision == "." or (is_text and "," in flags):
             known = letter in "cuhljztLaA" or letter in "ds" + _FLOATS

@@ -67,8 +67,8 @@ def _regular_expression(function: str, options: int) -> Callable[[Sequence[Expre
         ):
             raise UnsupportedError("string_split_regex() by NULL is not supported")
         pattern, texts = constant_text(arguments[1]), constant_text(letters)
-        if pattern is not None and texts is not None:
-            check_regular_expression(pattern, texts)
+        if texts is not None and (pattern is not None or column_ids(arguments[1])):
+            check_regular_expression(pattern or "", texts)
 
     return check
 

@@ -81,7 +81,8 @@ def _of_path(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | Non
     for place, option in enumerate(options):
         is_trimmed = option.data_type == BOOLEAN or (option.data_type == NULL and place + 1 < len(options))
         default = FALSE if is_trimmed else Literal("both_slash", VARCHAR)
-        if option.data_type == NULL or (isinstance(option, Literal) and option.value is None):
+        is_null = isinstance(option, Literal) and option.value is None
+        if option.data_type == NULL or (is_null and option.data_type == default.data_type):
             options[place] = default
         elif not isinstance(option, Literal) and option.data_type == default.data_type:
             options[place] = Call("coalesce", (option, default), option.data_type, span)
