@@ -131,7 +131,8 @@ class AggregateCollector:
                 references.append(part)
             elif not isinstance(part, Subquery):
                 left.extend(part.inputs)
-        if references and not any(reference.id in scope.used for reference in references):
+        keys = self.keys or ()
+        if references and not any(each.id in scope.used or each in keys for each in references):
             raise UnsupportedError(f"{name}() over columns of an enclosing query only is not supported", span)
 
 

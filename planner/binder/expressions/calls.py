@@ -118,7 +118,7 @@ def bind_window(binder: ExpressionBinder, node: exp.Window) -> Expression:
 def _block_of(scope: Scope, nodes: Sequence[exp.Expr]) -> Scope | None:
     """An enclosing block that the aggregate belongs to: SQL has it where its columns come from, if all are outer.
 
-    Those that its FILTER names count, those of subqueries in it do not, nor what is looked for in these, as in DuckDB.
+    A block has also the columns of enclosing ones that it groups by. Those that its FILTER names count, those of subqueries in it do not, nor what is looked for in these, as in DuckDB.
     """
     if scope.parent is None:
         return None
@@ -128,11 +128,11 @@ def _block_of(scope: Scope, nodes: Sequence[exp.Expr]) -> Scope | None:
         for column in node.walk(prune=_has_query)
         if isinstance(column, exp.Column) and isinstance(column.this, exp.Identifier)
     ]
-    if not columns or any(scope.has_column(*column) for column in columns):
+    if not columns or any(_has(scope, *column) for column in columns):
         return None
     around: Scope | None = scope.parent
     while around is not None:
-        if any(around.has_column(*column) for column in columns):
+        if any(_has(around, *column) for column in columns):
             if around.open_aggregates is None:
                 raise BindError(
                     "an aggregate over columns of an enclosing query belongs to it, and its clause here takes none",
@@ -141,6 +141,17 @@ def _block_of(scope: Scope, nodes: Sequence[exp.Expr]) -> Scope | None:
             return around
         around = around.parent
     return None
+
+
+def _has(block: Scope, name: str, qualifier: str | None) -> bool:
+    """Whether a column is one of the block's tables, or a column of an enclosing query that the block groups by."""
+    if block.has_column(name, qualifier):
+        return True
+    keys = None if block.open_aggregates is None else block.open_aggregates.keys
+    around = block.parent if keys else None
+    while around is not None and not around.has_column(name, qualifier):
+        around = around.parent
+    return around is not None and around.resolve_here(name, qualifier, None) in (keys or ())
 
 
 def _has_query(node: exp.Expr) -> bool:
