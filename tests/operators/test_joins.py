@@ -371,15 +371,18 @@ def test_pairs_with_a_second_equal_value(build_rows: int, distinct: int, skewed:
         build_keys[: build_rows // 2] = 0
     values, build_values = integers(3, 200).to(torch.int16), integers(3, build_rows).to(torch.int32)
     validity = integers(2, 200).to(torch.bool) if nulls else None
+    built = list(zip(build_keys.tolist(), build_values.tolist(), strict=True))
+    counts = [True] * 200 if validity is None else validity.tolist()
+    probed = zip(keys.tolist(), values.tolist(), counts, strict=True)
+    expected = [
+        (i, j)
+        for i, (key, value, is_valid) in enumerate(probed)
+        for j, pair in enumerate(built)
+        if is_valid and pair == (key, value)
+    ]
     for size in (distinct, 4000):  # the second one numbers the keys that are there only
         build = build_offset_array(build_keys, size)
         probe_rows, found = build.matches_equal(keys, validity, values, build_values)
-        expected = [
-            (i, j)
-            for i in range(200)
-            for j in range(build_rows)
-            if keys[i] == build_keys[j] and values[i] == build_values[j] and (validity is None or validity[i])
-        ]
         assert list(zip(probe_rows.tolist(), found.tolist(), strict=True)) == expected
         arrays = ask_with_arrays(build, "matches_equal", *as_array((keys, validity, values, build_values)))
         assert list(zip(*(pairs.tolist() for pairs in arrays), strict=True)) == expected

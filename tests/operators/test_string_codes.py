@@ -69,7 +69,8 @@ def test_extremes_of_few_pieces(seed: int) -> None:
     pieces = from_list([value[:20] for value in random_values(seed)[:10]] + [b"", b"a", b"ab"])
     rows = torch.tensor([random_number.randrange(pieces.num_rows) for _ in range(50_000)])
     strings = take(pieces, rows)
-    values = [to_list(pieces)[row] for row in rows.tolist()]
+    texts = to_list(pieces)
+    values = [texts[row] for row in rows.tolist()]
     assert string_codes._rows_of_pieces(strings) is not None
     assert to_list(string_codes.greatest_of_all(strings)) == [max(values)]
     assert to_list(string_codes.least_of_all(strings)) == [min(values)]
