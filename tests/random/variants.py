@@ -223,13 +223,16 @@ def with_constant_keys_apart(sql: str) -> str:
 
 
 def with_equal_keys_as_one(sql: str) -> str:
-    """The query with all keys of grouping sets that stand for the same items of SELECT written in the same way: DuckDB keeps them apart."""
+    """The query with keys of grouping sets that stand for the same items of SELECT written in the same way, but for places.
+
+    DuckDB keeps those apart that are written in several ways; places of equal items are several keys for tqp, too.
+    """
 
     def change(node: exp.Expr) -> exp.Expr:
         group = node.args.get("group")
         if not isinstance(node, exp.Select) or not isinstance(group, exp.Group):
             return node
-        first: dict[str, exp.Expr] = {}
+        first: dict[str, tuple[exp.Expr, int | None]] = {}
         for key in list(_keys_of(group)):
             plain = key.unnest()
             place = int(plain.name) - 1 if isinstance(plain, exp.Literal) and not plain.is_string else None
@@ -241,8 +244,8 @@ def with_equal_keys_as_one(sql: str) -> str:
             item = node.expressions[place : place + 1] if place is not None else named[:1]
             meant = (item[0].unalias() if item else plain).unnest()
             text = meant.name.lower() if isinstance(meant, exp.Column) else text_of_tree(meant)
-            same = first.setdefault(text, key)
-            if same is not key:
+            same, other = first.setdefault(text, (key, place))
+            if same is not key and (place is None or other is None or place == other):
                 key.replace(same.copy())
         return node.copy()
 

@@ -62,6 +62,9 @@ class SelectBlock:
     around: tuple[exp.Expr, ...]  # parentheses, whose ORDER BY and LIMIT follow the block's own
     bound_items: dict[int, Expression] = field(default_factory=dict)
     written_keys: Written[Expression] = field(init=False)
+    numbered_keys: dict[int, Expression] = field(
+        default_factory=dict
+    )  # of GROUP BY 1, 2, by the item's place
     windows: WindowCollector = field(init=False)
     unnests: UnnestCollector = field(init=False)
 
@@ -232,16 +235,18 @@ class SelectBlock:
         return bind_grouping_sets(group, lambda node: self._group_key(node, nodes, binder))
 
     def _remember(self, node: exp.Expr, key: Expression) -> Expression:
-        """The same text means this key wherever it stands: a subquery bound once more would be another one.
+        """The same text means this key wherever it stands, or one before: a subquery bound once more would be another one.
 
         `coalesce(a)` is `a`, but grouping by it does not make `a` a key. A constant is NULL in the rows of a set without it.
         """
         if isinstance(node.unnest(), exp.Column) and isinstance(key, ColumnRef):
             return key
         is_constant = not column_ids(key) and not has_subquery(key)
-        if isinstance(key, ColumnRef) or (is_constant and has_sets(self.select.args["group"])):
+        stands = isinstance(key, Cast) and key.input.data_type == key.data_type  # for what it casts, as below
+        if isinstance(key, ColumnRef) or (is_constant and not stands and has_sets(self.select.args["group"])):
             key = self.bound_items[id(node)] = Cast(key, key.data_type)
-        return self.written_keys.add(node, key)
+        self.written_keys.add(node, key)
+        return key
 
     def _group_key(self, node: exp.Expr, nodes: Sequence[Item], binder: ExpressionBinder) -> Expression:
         place = ordinal(node, len(nodes), "GROUP BY")
@@ -251,7 +256,10 @@ class SelectBlock:
             item = nodes[place]
             if item.node is None:
                 return self._forced(None, item)
-            return self._remember(item.node, settle(without_aliases.bind_once(item.node)))
+            if place not in self.numbered_keys:
+                key = self._remember(item.node, settle(without_aliases.bind_once(item.node)))
+                self.numbered_keys[place] = self._key_of_its_own(item.node, key)
+            return self.numbered_keys[place]
         named = node.unnest()
         if not isinstance(named, exp.Column):
             binder = without_aliases
@@ -260,7 +268,15 @@ class SelectBlock:
                 binder.aliases[named.name.lower()].node if named.name.lower() in binder.aliases else None
             )
             return self._remember(aliased or node, binder.bind(node))
-        return self._remember(node, binder.bind(node))
+        key = self._remember(node, binder.bind(node))
+        return self.written_keys.find(node) or key
+
+    def _key_of_its_own(self, node: exp.Expr, key: Expression) -> Expression:
+        """Numbers of two items are two keys of grouping sets, though the items be equal: one may be NULL without the other."""
+        if has_sets(self.select.args["group"]):
+            while key in self.numbered_keys.values():
+                key = self.bound_items[id(node)] = Cast(key, key.data_type)
+        return key
 
     def _aggregate(
         self,

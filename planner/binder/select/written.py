@@ -28,9 +28,9 @@ class Written(Names, Generic[Meaning]):
         self._meanings: dict[str, Meaning] = {}
         self._texts: dict[int, tuple[exp.Expr, str]] = {}  # by id of the node, which has to live on
 
-    def add(self, node: exp.Expr, meaning: Meaning) -> Meaning:
-        """Make the node's text mean this, unless it means something; what it means."""
-        return self._meanings.setdefault(self.text(node), meaning)
+    def add(self, node: exp.Expr, meaning: Meaning) -> None:
+        """Make the node's text mean this, unless it means something."""
+        self._meanings.setdefault(self.text(node), meaning)
 
     def find(self, node: exp.Expr) -> Meaning | None:
         """What is written like the node."""
