@@ -110,7 +110,8 @@ def date_run(days: Any) -> Run:
 
 
 def _far_dates(days: Tensor) -> Strings:
-    """'12024-02-29', '0044-03-15 (BC)' of any day numbers int64 [n]."""
+    """'12024-02-29', '0044-03-15 (BC)' of any day numbers int64 [n]; under a NULL may be one beyond all dates."""
+    days = days.clamp(-time_limits.INFINITE_DAY, time_limits.INFINITE_DAY)
     year, month, day = dates.civil_from_days(host_form(days))
     is_before = year <= 0
     year = year + (1 - 2 * year) * is_before

@@ -246,7 +246,8 @@ def _check_independent(left: FromTree, siblings: Scope, shown: str) -> None:
     own = {field.id for field in left.plan.schema}
     for id, (name, span) in siblings.used.items():
         if id in own:
-            raise BindError(
+            error = UnsupportedError if shown.startswith("POSITIONAL") else BindError  # DuckDB's may
+            raise error(
                 f'the right side of this {shown} reads "{name}" of its left side (LATERAL); '
                 "only JOIN, LEFT JOIN and CROSS JOIN may do so",
                 span,
