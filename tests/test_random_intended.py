@@ -44,6 +44,7 @@ from tests.test_random_queries import TABLE
         ("SELECT k, c0, k AS z FROM t0 GROUP BY 1, ROLLUP (z, 2)", "intended"),
         ("SELECT k + 1, k + 1 FROM t0 GROUP BY GROUPING SETS ((1), (k + 1))", "intended"),
         ("SELECT k, c0 FROM t0 GROUP BY GROUPING SETS ((1), (2))", "equal"),
+        ("SELECT 'q', c0 FROM t0 GROUP BY GROUPING SETS ((c0), (- - 2))", "intended"),
         ("SELECT r.a AS o2, r.b AS o3 FROM (SELECT 1 a, 2 b) r GROUP BY a, b, CUBE (o3)", "intended"),
         (
             "FROM (VALUES (-0.75e0), (-0.25), (6), (6), (-0.25), (-0.25), (6), (-0.75), (-0.25)) v(x) WHERE list_grade_up([x, x, 1])[1] = 1",

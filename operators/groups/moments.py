@@ -59,15 +59,11 @@ def co_moment(ys: Differences, xs: Differences, num_groups: int) -> Tensor:
     return sum_by_group(ys.values * xs.values, ys.group_ids, num_groups)
 
 
-def power_sum_by_group(
-    values: Tensor, group_ids: Tensor, num_groups: int, validity: Tensor | None = None, *, power: int
-) -> Tensor:
-    """float64 [num_groups]: sums of powers of floats [n]."""
-    floats = values.to(torch.float64)
-    powers = floats
-    for _ in range(power - 1):
-        powers = powers * floats
-    return sum_by_group(powers, group_ids, num_groups, validity)
+def higher_moment(differences: Differences, num_groups: int, power: int) -> Tensor:
+    """float64 [num_groups]: sums of the third or fourth power of the differences from the mean."""
+    squares = differences.values * differences.values
+    powers = squares * (differences.values if power == 3 else squares)
+    return sum_by_group(powers, differences.group_ids, num_groups)
 
 
 def _means(values: Tensor, group_ids: Tensor, num_groups: int, counts: Tensor) -> Tensor:
@@ -109,36 +105,30 @@ def standard_error(m2: Tensor, sums: Tensor, counts: Tensor) -> Tensor:
     return torch.where(counts == 1, sums * 0.0, found).abs()
 
 
-# ---- results of sums of the first four powers (float64 [n]): values and where there are any ----
+# ---- results of sums of powers of differences from the mean (float64 [n]): values and where there are any ----
 
 
-def skewness(sums: Tensor, squares: Tensor, cubes: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+def skewness(m2: Tensor, m3: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     """Of a sample; NULL for less than three values, and where all are equal. Raises ExecutionError where it is not finite."""
     n = counts.to(torch.float64)
-    share = 1 / n
-    divisor = elementwise.square_root((share * (squares - sums * sums * share)).pow(3).clamp(min=0.0))
-    third = share * (cubes - 3 * squares * sums * share + 2 * sums.pow(3) * share * share)
-    found = elementwise.square_root(n * (n - 1)) / (n - 2) * third / divisor
-    return _finite(found, (counts > 2) & (divisor != 0), "skewness")
+    second = m2 / n
+    ratio = _ratio(m3 / n, second * elementwise.square_root(second))
+    found = elementwise.square_root(n * (n - 1)) / (n - 2) * ratio
+    return _finite(found, (counts > 2) & (m2 != 0), "skewness")
 
 
-def kurtosis(
-    sums: Tensor, squares: Tensor, cubes: Tensor, fourths: Tensor, counts: Tensor, *, of_sample: bool
-) -> tuple[Tensor, Tensor]:
+def kurtosis(m2: Tensor, m4: Tensor, counts: Tensor, *, of_sample: bool) -> tuple[Tensor, Tensor]:
     """Excess kurtosis of a population or a sample; NULL for too few values, and where all are equal; errors as of skewness."""
     n = counts.to(torch.float64)
-    share = 1 / n
-    second = share * (squares - sums * sums * share)
-    fourth = share * (
-        fourths
-        - 4 * cubes * sums * share
-        + 6 * squares * sums * sums * share * share
-        - 3 * sums.pow(4) * share.pow(3)
-    )
-    ratio = fourth / (second * second)
+    ratio = _ratio(m4 / n, (m2 / n).square())
     found = (n - 1) * ((n + 1) * ratio - 3 * (n - 1)) / ((n - 2) * (n - 3)) if of_sample else ratio - 3
     enough = counts > (3 if of_sample else 1)
-    return _finite(found, enough & ~(second <= 0), "kurtosis")
+    return _finite(found, enough & (m2 != 0), "kurtosis")
+
+
+def _ratio(moments: Tensor, divisor: Tensor) -> Tensor:
+    """0 where the divisor is too small for a float."""
+    return torch.where(divisor == 0, 0.0, moments / divisor)
 
 
 def _finite(values: Tensor, validity: Tensor, name: str) -> tuple[Tensor, Tensor]:
@@ -198,18 +188,18 @@ class Formula(NamedTuple):
     compute: Callable[..., Tensor | tuple[Tensor, Tensor]]
 
 
-_M2, _POWERS = (("second_moment", (0,)),), tuple((f"sum_{power}", (0,)) for power in (1, 2, 3, 4))
+_M2, _M3, _M4 = ((f"{which}_moment", (0,)) for which in ("second", "third", "fourth"))
 _SXY, _SXX, _SYY = ("co_moment", (0, 1)), ("second_moment", (1,)), ("second_moment", (0,))
 _Y, _X = ("sum_float", (0,)), ("sum_float", (1,))
 FORMULAS: dict[str, Formula] = {
-    "var_pop": Formula(_M2, variance),
-    "var_samp": Formula(_M2, sample_variance),
-    "stddev_pop": Formula(_M2, deviation),
-    "stddev_samp": Formula(_M2, sample_deviation),
-    "sem": Formula((*_M2, _Y), standard_error),
-    "skewness": Formula(_POWERS[:3], skewness),
-    "kurtosis": Formula(_POWERS, partial(kurtosis, of_sample=True)),
-    "kurtosis_pop": Formula(_POWERS, partial(kurtosis, of_sample=False)),
+    "var_pop": Formula((_M2,), variance),
+    "var_samp": Formula((_M2,), sample_variance),
+    "stddev_pop": Formula((_M2,), deviation),
+    "stddev_samp": Formula((_M2,), sample_deviation),
+    "sem": Formula((_M2, _Y), standard_error),
+    "skewness": Formula((_M2, _M3), skewness),
+    "kurtosis": Formula((_M2, _M4), partial(kurtosis, of_sample=True)),
+    "kurtosis_pop": Formula((_M2, _M4), partial(kurtosis, of_sample=False)),
     "covar_pop": Formula((_SXY,), covariance),
     "covar_samp": Formula((_SXY,), sample_covariance),
     "corr": Formula((_SXY, _SXX, _SYY), correlation),
@@ -221,10 +211,4 @@ FORMULAS: dict[str, Formula] = {
     "regr_syy": Formula((_SYY,), lambda syy, counts: syy),
     "regr_avgy": Formula((_Y,), mean_of_sum),
     "regr_avgx": Formula((_X,), mean_of_sum),
-}
-
-
-#: Reductions that need all rows of a group at once: `kernel(values, group_ids, num_groups, validity)`, [num_groups].
-COLLECTED: dict[str, Callable[..., Tensor]] = {
-    f"sum_{power}": partial(power_sum_by_group, power=power) for power in (1, 2, 3, 4)
 }

@@ -212,7 +212,7 @@ def with_constant_keys_apart(sql: str) -> str:
     """The query with constants as group keys written in another way: what SELECT computes of one is no key's value then."""
 
     def change(node: exp.Expr) -> exp.Expr:
-        is_place = isinstance(node.unnest(), exp.Literal) and not node.unnest().is_string
+        is_place = _place(node) is not None
         around = node.parent.parent if isinstance(node.parent, exp.Tuple | exp.Paren) else node.parent
         is_key = isinstance(around, exp.Group) and not isinstance(node, exp.Tuple | exp.Paren)
         if not is_key or is_place or node.find(exp.Column, exp.Query, exp.Star):
@@ -235,7 +235,7 @@ def with_equal_keys_as_one(sql: str) -> str:
         first: dict[str, tuple[exp.Expr, int | None]] = {}
         for key in list(_keys_of(group)):
             plain = key.unnest()
-            place = int(plain.name) - 1 if isinstance(plain, exp.Literal) and not plain.is_string else None
+            place = _place(plain)
             named = [each for each in node.expressions if each.alias and each.alias == plain.name]
             if any(
                 column.name == plain.name for each in node.expressions for column in each.find_all(exp.Column)
@@ -250,6 +250,15 @@ def with_equal_keys_as_one(sql: str) -> str:
         return node.copy()
 
     return _transformed(sql, change)
+
+
+def _place(key: exp.Expr) -> int | None:
+    """The place, from 0, of the item that a number as a key names: `2`, `- -2`."""
+    plain, negations = key.unnest(), 0
+    while isinstance(plain, exp.Neg):
+        plain, negations = plain.this.unnest(), negations + 1
+    is_number = isinstance(plain, exp.Literal) and not plain.is_string and plain.name.isdigit()
+    return int(plain.name) - 1 if is_number and negations % 2 == 0 else None
 
 
 def _keys_of(node: exp.Expr) -> Iterator[exp.Expr]:

@@ -101,10 +101,12 @@ class GroupedRows:
             return quantiles.DEVIATIONS[kind](values, self.ids, self.count, validity)
         if kind == "second_moment":
             return moments.second_moment(self._differences(reduction.column), self.count)
-        if kind == "co_moment":
-            ys, xs = (self._differences(each) for each in (reduction.column, *reduction.others))
-            return moments.co_moment(ys, xs, self.count)
-        return moments.COLLECTED[kind](values, self.ids, self.count, validity)
+        if kind in ("third_moment", "fourth_moment"):
+            power = 3 if kind == "third_moment" else 4
+            return moments.higher_moment(self._differences(reduction.column), self.count, power)
+        assert kind == "co_moment", kind
+        ys, xs = (self._differences(each) for each in (reduction.column, *reduction.others))
+        return moments.co_moment(ys, xs, self.count)
 
     # rows that are put in order, or of which some are left
 
