@@ -11,9 +11,10 @@ from torch import Tensor
 from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.joins.hash_join import Workers, build_hash
-from tqp.operators.joins.pairs import BuildNulls, JoinBuild, Membership, any_by_row, build_nulls, first_by_row
+from tqp.operators.joins.pairs import BuildNulls, JoinBuild, Membership, build_nulls, first_by_row
 from tqp.operators.joins.perfect_hash_join import build_membership, build_perfect_hash
 from tqp.operators.joins.sort_join import build_sorted
+from tqp.operators.numbers.logic import any_true
 from tqp.operators.rows.selection import row_indices, take
 from tqp.operators.string_keys.byte_numbers import StringNumbers, number_strings
 from tqp.operators.string_keys.hash import hash64
@@ -71,11 +72,21 @@ class HashedStrings:
 
     def contains(self, keys: Strings, validity: Tensor | None = None) -> Tensor:
         """bool [n]: has the probe row a match?"""
-        return any_by_row(self.matches(keys, validity)[0], keys.num_rows)
+        return self.first_match(keys, validity) >= 0
 
     def first_match(self, keys: Strings, validity: Tensor | None = None) -> Tensor:
-        """int32 [n]: the first build row that matches, or -1."""
-        return first_by_row(*self.matches(keys, validity), keys.num_rows)
+        """int32 [n]: the first build row that matches, or -1.
+
+        It is nearly always the first one with the hash; only of other strings with that hash all are looked at.
+        """
+        found = self.build.first_match(hash64(keys), validity)
+        hits = row_indices(found >= 0)
+        differ = ~equal(take_strings(keys, hits), take_strings(self.strings, take(found, hits)))
+        if not any_true(differ):
+            return found
+        others = take(hits, row_indices(differ))
+        pairs = self.matches(take_strings(keys, others))
+        return found.index_copy(0, others, first_by_row(*pairs, others.shape[0]).to(found.dtype))
 
 
 def build_strings(

@@ -148,3 +148,18 @@ def test_joins(name: str, free: int, nulls: bool, monkeypatch: pytest.MonkeyPatc
     pairs = matches_or_none(build, keys, validity[1], len(asked))
     padded = sorted(expected + [(row, -1) for row in range(len(asked)) if row not in found])
     assert list(zip(pairs[0].tolist(), pairs[1].tolist(), strict=True)) == padded
+
+
+def test_first_matches_look_at_other_strings_of_a_hash_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts of one hash are compared one by one; equal ones are not: 30,000 rows of two texts are 450 million pairs."""
+    monkeypatch.setattr(join_strings, "number_strings", lambda strings, map_rows: None)
+    texts = [b"a", b"bb", b"c"]
+    build = build_strings(from_list([texts[i % 2] for i in range(30_000)]), None, WORKERS)
+    assert isinstance(build, HashedStrings)
+    keys = from_list([texts[i % 3] for i in range(30_000)])
+    assert build.first_match(keys).tolist() == [(0, 1, -1)[i % 3] for i in range(30_000)]
+    monkeypatch.setattr(join_strings, "hash64", lambda strings: strings.lengths.to(torch.int64) % 2)
+    build = build_strings(from_list([b"x", b"bb", b"c", b"a"]), None, WORKERS)
+    keys = from_list([b"a", b"bb", b"c", b"d", b"ee"])
+    assert build.first_match(keys).tolist() == [3, 1, 2, -1, -1]
+    assert build.contains(keys).tolist() == [True, True, True, False, False]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -51,7 +52,7 @@ def list_value(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Exp
 def list_of_values(values: Sequence[Expression], span: Span | None) -> Expression:
     """A list of values that are bound. Texts that are written bend to the others, in whatever order they stand.
 
-    But the first value behind a NULL that leads the list does not bend.
+    But the first value behind a NULL that leads the list does not bend. A number that is written again is one number.
     """
     if not values:
         return Literal((), list_of(NULL))
@@ -59,9 +60,18 @@ def list_of_values(values: Sequence[Expression], span: Span | None) -> Expressio
     if values[0].data_type == NULL:
         known[0] = settle(known[0])
     in_turn = sorted(known, key=lambda value: bends(value) and value.data_type == VARCHAR)
-    common = common_type_of(in_turn, "a list", span)
+    same = takewhile(lambda value: bends(value) and _is_same_literal(value, in_turn[0]), in_turn)
+    common = common_type_of(in_turn[max(0, len(list(same)) - 1) :], "a list", span)
     elements = tuple(cast_to(value, common, span) for value in values)
     return folded(Call("list_value", elements, list_of(common), span))
+
+
+def _is_same_literal(one: Expression, other: Expression) -> bool:
+    return (
+        isinstance(one, Literal)
+        and isinstance(other, Literal)
+        and (one.value, one.data_type) == (other.value, other.data_type)
+    )
 
 
 def bind_struct(binder: ExpressionBinder, node: exp.Struct) -> Expression:
