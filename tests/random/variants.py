@@ -223,16 +223,13 @@ def with_constant_keys_apart(sql: str) -> str:
 
 
 def with_equal_keys_as_one(sql: str) -> str:
-    """The query with keys of grouping sets that stand for the same items of SELECT written in the same way, but for places.
-
-    DuckDB keeps those apart that are written in several ways; places of equal items are several keys for tqp, too.
-    """
+    """The query with all keys of grouping sets that stand for the same items of SELECT written in the same way: DuckDB keeps them apart."""
 
     def change(node: exp.Expr) -> exp.Expr:
         group = node.args.get("group")
         if not isinstance(node, exp.Select) or not isinstance(group, exp.Group):
             return node
-        first: dict[str, tuple[exp.Expr, int | None]] = {}
+        first: dict[str, exp.Expr] = {}
         for key in list(_keys_of(group)):
             plain = key.unnest()
             place = _place(plain)
@@ -244,8 +241,8 @@ def with_equal_keys_as_one(sql: str) -> str:
             item = node.expressions[place : place + 1] if place is not None else named[:1]
             meant = (item[0].unalias() if item else plain).unnest()
             text = meant.name.lower() if isinstance(meant, exp.Column) else text_of_tree(meant)
-            same, other = first.setdefault(text, (key, place))
-            if same is not key and (place is None or other is None or place == other):
+            same = first.setdefault(text, key)
+            if same is not key:
                 key.replace(same.copy())
         return node.copy()
 

@@ -62,9 +62,6 @@ class SelectBlock:
     around: tuple[exp.Expr, ...]  # parentheses, whose ORDER BY and LIMIT follow the block's own
     bound_items: dict[int, Expression] = field(default_factory=dict)
     written_keys: Written[Expression] = field(init=False)
-    numbered_keys: dict[int, Expression] = field(
-        default_factory=dict
-    )  # of GROUP BY 1, 2, by the item's place
     windows: WindowCollector = field(init=False)
     unnests: UnnestCollector = field(init=False)
 
@@ -256,10 +253,7 @@ class SelectBlock:
             item = nodes[place]
             if item.node is None:
                 return self._forced(None, item)
-            if place not in self.numbered_keys:
-                key = self._remember(item.node, settle(without_aliases.bind_once(item.node)))
-                self.numbered_keys[place] = self._key_of_its_own(item.node, key)
-            return self.numbered_keys[place]
+            return self._remember(item.node, settle(without_aliases.bind_once(item.node)))
         named = node.unnest()
         if not isinstance(named, exp.Column):
             binder = without_aliases
@@ -270,13 +264,6 @@ class SelectBlock:
             return self._remember(aliased or node, binder.bind(node))
         key = self._remember(node, binder.bind(node))
         return self.written_keys.find(node) or key
-
-    def _key_of_its_own(self, node: exp.Expr, key: Expression) -> Expression:
-        """Numbers of two items are two keys of grouping sets, though the items be equal: one may be NULL without the other."""
-        if has_sets(self.select.args["group"]):
-            while key in self.numbered_keys.values():
-                key = self.bound_items[id(node)] = Cast(key, key.data_type)
-        return key
 
     def _aggregate(
         self,
