@@ -242,11 +242,14 @@ def _by_position(context: BindContext, left: LogicalPlan, right: LogicalPlan) ->
 
 
 def _check_independent(left: FromTree, siblings: Scope, shown: str) -> None:
-    """Refuse a right side that reads columns of the left one where rows without a partner are asked for."""
+    """Refuse a right side that reads columns of the left one where rows without a partner are asked for.
+
+    Raises BindError, as DuckDB does; UnsupportedError for a POSITIONAL JOIN, which DuckDB answers.
+    """
+    error = UnsupportedError if shown.startswith("POSITIONAL") else BindError
     own = {field.id for field in left.plan.schema}
     for id, (name, span) in siblings.used.items():
         if id in own:
-            error = UnsupportedError if shown.startswith("POSITIONAL") else BindError  # DuckDB's may
             raise error(
                 f'the right side of this {shown} reads "{name}" of its left side (LATERAL); '
                 "only JOIN, LEFT JOIN and CROSS JOIN may do so",

@@ -242,7 +242,10 @@ class Names(NestedNames):
         return self._type(node.args["to"], None)
 
     def _type(self, node: exp.Expr, start: int | None) -> str:
-        """A type as it is written at `start`, if it does not know better, but for the names that the grammar knows."""
+        """A type as the query writes it, under the names that the grammar knows.
+
+        `start`: where it begins in the query, for a type whose own node does not say so.
+        """
         start = node.meta.get(TYPE_START, start)
         inside = node.expressions
         if node.this is exp.DType.ARRAY and inside:
