@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,7 +41,7 @@ from tqp.planner.binder.expressions.intervals import interval_from, to_interval_
 from tqp.planner.binder.expressions.literals import bind_number, bind_placeholder
 from tqp.planner.binder.expressions.type_names import bind_type
 from tqp.planner.binder.expressions.windows import WindowCollector
-from tqp.planner.binder.scope import Scope
+from tqp.planner.binder.scope import ColumnUse, Scope
 from tqp.planner.binder.select.output import Item
 from tqp.planner.binder.select.unnests import UnnestCollector
 from tqp.planner.binder.select.written import Written
@@ -68,7 +68,8 @@ class ExpressionBinder:
     aggregates: AggregateCollector | None = None
     windows: WindowCollector | None = None
     aliases: Aliases = field(default_factory=dict)
-    bound_items: dict[int, Expression] | None = None  # by id of the node; shared by the clauses of a block
+    # by id of the node, each with the columns it names outside aggregates; shared by the clauses of a block
+    bound_items: dict[int, tuple[Expression, Sequence[ColumnUse]]] | None = None
     written_keys: Written[Expression] | None = None  # group keys that are no columns
     keys_before_aliases: list[Expression] | None = None  # HAVING: the group keys
     inside_aggregate: bool = False
@@ -239,10 +240,16 @@ class ExpressionBinder:
         """Bind an item of SELECT, the same way each time: GROUP BY an alias of a subquery means that very subquery."""
         if self.inside_aggregate or self.bound_items is None:
             return self.bind_flexible(node)
+        uses: list[ColumnUse] = [] if self.scope.uses is None else self.scope.uses
         bound = self.bound_items.get(id(node))
         if bound is None:
-            bound = self.bound_items[id(node)] = self.bind_flexible(node)
-        return bound
+            before = len(uses)
+            value = self.bind_flexible(node)
+            self.bound_items[id(node)] = value, tuple(uses[before:])
+            return value
+        value, item_uses = bound
+        uses += item_uses
+        return value
 
     def _literal(self, node: exp.Literal) -> Expression:
         text = node.args["this"]

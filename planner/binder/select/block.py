@@ -60,7 +60,7 @@ class SelectBlock:
     scope: Scope
     lazy: bool  # a derived table, or EXISTS: stars need only produce what is referred to
     around: tuple[exp.Expr, ...]  # parentheses, whose ORDER BY and LIMIT follow the block's own
-    bound_items: dict[int, Expression] = field(default_factory=dict)
+    bound_items: dict[int, tuple[Expression, Sequence[ColumnUse]]] = field(default_factory=dict)
     written_keys: Written[Expression] = field(init=False)
     windows: WindowCollector = field(init=False)
     unnests: UnnestCollector = field(init=False)
@@ -241,7 +241,8 @@ class SelectBlock:
         is_constant = not column_ids(key) and not has_subquery(key)
         stands = isinstance(key, Cast) and key.input.data_type == key.data_type  # for what it casts, as below
         if isinstance(key, ColumnRef) or (is_constant and not stands and has_sets(self.select.args["group"])):
-            key = self.bound_items[id(node)] = Cast(key, key.data_type)
+            key = Cast(key, key.data_type)
+            self.bound_items[id(node)] = key, ()
         self.written_keys.add(node, key)
         return key
 
