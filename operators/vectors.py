@@ -20,10 +20,11 @@ import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.errors import UnsupportedError
 from tqp.data.backend import is_host
 from tqp.operators import gradients
 from tqp.operators.kernel import Kernel, NullRule, Overload
-from tqp.operators.numbers import wide
+from tqp.operators.numbers.logic import any_true
 from tqp.operators.operation import Operation
 
 #: Bytes of a block of rows that stays in a core's second-level cache.
@@ -272,12 +273,13 @@ def make_arrays(
 ) -> tuple[Tensor, None]:
     """float32 [n, size] of one column for each element; `validity`: bool [n], the rows that count.
 
-    Raises ExecutionError for a NULL in a row that counts: arrays do not hold any.
+    Raises UnsupportedError for a NULL in a row that counts: arrays do not hold any.
     """
-    message = "an array with a NULL in it is not supported; write coalesce(...) around the element"
     for _, present in elements:
-        if present is not None:
-            wide.raise_where(~present, message, validity)
+        if present is not None and any_true(~present if validity is None else ~present & validity):
+            raise UnsupportedError(
+                "an array with a NULL in it is not supported; write coalesce(...) around the element"
+            )
     # Constants have one row, whatever number of rows the columns have, none included.
     num_rows = next((values.shape[0] for values, _ in elements if values.shape[0] != 1), 1)
     return torch.stack([values.expand(num_rows) for values, _ in elements], 1), None

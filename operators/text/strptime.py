@@ -175,8 +175,6 @@ def _pattern_expression(pattern: str) -> tuple[re.Pattern[str], list[str]]:
                 parts.append(f"({'|'.join(_NAMES[letter_or_text])})")
             elif letter_or_text == "z":
                 parts.append(r"([+-]\d{2}(?::?\d{2})?+)")
-            elif letter_or_text == "Z":
-                parts.append(r"(\w*+)")
             else:
                 parts.append("(" + _DIGITS.get(letter_or_text, r"\d{1,2}+") + ")")
             letters.append(letter_or_text)
@@ -228,4 +226,4 @@ def _number(letter: str, text: str) -> int:
     if letter == "z":
         seconds = int(text[1:3]) * 3_600 + int(text[3:].strip(":") or 0) * 60
         return -seconds if text[0] == "-" else seconds
-    return 0 if letter == "Z" else int(text.ljust(_WIDTHS[letter], "0") if letter in "fgn" else text)
+    return int(text.ljust(_WIDTHS[letter], "0") if letter in "fgn" else text)

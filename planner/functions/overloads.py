@@ -125,6 +125,10 @@ _OF_BITS: dict[tuple[str, DataType], str] = {
 
 def _of_lists(overload: Overload, arguments: Sequence[Expression]) -> str | None:
     """As `_of_bits`, for lists: text and NULL may mean one, and what is no text may be the element that it contains."""
+    if overload.canonical in ("regexp_extract", "regexp_extract_all"):
+        group = arguments[2] if len(arguments) > 2 else None
+        is_text = isinstance(group, SourceLiteral) and group.data_type.is_string
+        return "(VARCHAR, VARCHAR, VARCHAR[])" if is_text else None
     if overload.canonical != "contains":
         return None
     is_text = isinstance(arguments[0], SourceLiteral) and arguments[0].data_type.is_string

@@ -107,18 +107,26 @@ def _check_format(arguments: Sequence[Expression]) -> None:
     if pattern is not None:
         parse_format(pattern)
     elif column_ids(arguments[1]) and not _is_null(arguments[0]):
+        if arguments[0].data_type.kind is TypeKind.TIMESTAMP_TZ:
+            raise UnsupportedError("strftime() by a format that is no constant is not supported")
         raise BindError("a format of dates must be a constant")
 
 
 def _check_read_format(arguments: Sequence[Expression]) -> None:
-    """With nanoseconds DuckDB makes a TIMESTAMP_NS."""
+    """With nanoseconds DuckDB makes a TIMESTAMP_NS; names of time zones it looks up."""
     if column_ids(arguments[1]):
         raise BindError("a format of dates must be a constant")
     _check_format(arguments)
     pattern = constant_text(arguments[1])
-    if pattern is not None and any(is_code and code[-1] == "n" for is_code, code in parse_format(pattern)):
+    letters = [] if pattern is None else [code[-1] for is_code, code in parse_format(pattern) if is_code]
+    if "n" in letters:
         raise UnsupportedError(
             "strptime: the specifier %n (nanoseconds) is not supported; %f reads microseconds"
+        )
+    if "Z" in letters:
+        raise UnsupportedError(
+            "strptime: the specifier %Z (the name of a time zone) is not supported; %z reads an offset, "
+            "and AT TIME ZONE takes a name"
         )
 
 

@@ -54,7 +54,9 @@ def _regular_expression(function: str, options: int) -> Callable[[Sequence[Expre
     """The second argument, with the options that stand at their place, if they do."""
 
     def check(arguments: Sequence[Expression]) -> None:
-        for option in arguments[min(options, 2) if function.startswith("regexp_extract") else options :]:
+        if function == "regexp_extract_all" and len(arguments) > 2 and column_ids(arguments[2]):
+            raise UnsupportedError("regexp_extract_all() of a group that is no constant is not supported")
+        for option in arguments[min(options, 2) if function == "regexp_extract" else options :]:
             if column_ids(option):
                 raise BindError(f"the options of {function}() must be constants")
         letters = arguments[options] if options < len(arguments) else Literal("", VARCHAR)
@@ -67,8 +69,12 @@ def _regular_expression(function: str, options: int) -> Callable[[Sequence[Expre
         ):
             raise UnsupportedError("string_split_regex() by NULL is not supported")
         pattern, texts = constant_text(arguments[1]), constant_text(letters)
-        if texts is not None and (pattern is not None or column_ids(arguments[1])):
-            check_regular_expression(pattern or "", texts)
+        if texts is not None:
+            options_of_matches = texts.replace("g", "") if function == "regexp_replace" else texts
+            check_regular_expression(pattern or "", options_of_matches)
+        group = arguments[2] if function == "regexp_extract" and len(arguments) > 2 else None
+        if isinstance(group, Literal) and group.value is not None and group.value not in range(10):
+            raise BindError("the group of regexp_extract() must be between 0 and 9")
 
     return check
 

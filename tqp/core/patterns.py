@@ -150,7 +150,7 @@ _FLAGS = {"i": "i", "c": "-i", "s": "s", "m": "-s", "n": "-s", "p": "-s"}
 
 def check_regular_expression(pattern: str, options: str = "") -> None:
     """Raises ExecutionError for a pattern that RE2 does not take, and for options that do not exist."""
-    expression = with_options(pattern, options.replace("g", ""))
+    expression = with_options(pattern, options)
     try:
         pc.match_substring_regex(pa.scalar(""), expression)
     except pa.ArrowInvalid as error:
@@ -212,7 +212,7 @@ def with_options(pattern: str, options: str) -> str:
             continue
         if letter not in _FLAGS:
             raise ExecutionError(
-                f"Unrecognized regular expression option '{letter}': use c, i, l, m, n, p, s or g"
+                f"Unrecognized regular expression option '{letter}': use c, i, l, m, n, p or s, and g in regexp_replace()"
             )
         flags += f"(?{_FLAGS[letter]})"
     return flags + pattern

@@ -86,10 +86,10 @@ class AggregateCollector:
     def _call(
         self, binder: ExpressionBinder, call: Written, name: str, filter_: Expression | None
     ) -> AggregateCall:
-        if name == "count" and not call.distinct and counts_rows(call.arguments, binder.scope):
+        order = tuple(sort_keys(binder, call.order, f"{name}()"))
+        if counts_rows(call, binder.scope):
             return AggregateCall("count_star", (), BIGINT, False, filter_, span_of(call.node))
         arguments = [binder.bind_flexible(argument) for argument in call.arguments]
-        order = tuple(sort_keys(binder, call.order, f"{name}()"))
         return aggregate_call(name, arguments, call.distinct, filter_, call.node, order)
 
     def bind_grouping(self, binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
@@ -199,18 +199,22 @@ def _check_constants(
             raise BindError(f"{name}(): {error.message}", head_span(node)) from None
 
 
-def counts_rows(arguments: Sequence[exp.Expr], scope: Scope) -> bool:
-    """Whether count() of these counts rows: of none, and of a * or `t.*` alone, from which nothing is left out.
+def counts_rows(call: Written, scope: Scope) -> bool:
+    """Whether the call is a count() of rows: of nothing, or of a * or `t.*` alone, from which nothing is left out.
 
     Raises UnsupportedError where an outer join pads the table, of which DuckDB counts the rows that it does have, and where
-    the table is one of an enclosing query.
+    the table is one of an enclosing query; BindError for a * that is ordered.
     """
-    if not arguments:
-        return True
-    argument = arguments[0].unnest()
-    star = argument.this if isinstance(argument, exp.Column) else argument
-    if len(arguments) != 1 or not isinstance(star, exp.Star) or any(star.args.values()):
+    if functions.main_spelling(call.name) != "count" or call.distinct:
         return False
+    if not call.arguments:
+        return True
+    argument = call.arguments[0].unnest()
+    star = argument.this if isinstance(argument, exp.Column) else argument
+    if len(call.arguments) != 1 or not isinstance(star, exp.Star) or any(star.args.values()):
+        return False
+    if call.order:
+        raise BindError("count(*) takes no ORDER BY", span_of(call.node))
     if isinstance(argument, exp.Column):
         named = [relation for relation in scope.relations if relation.is_named(argument.table)]
         if not named and scope.has_relation(argument.table):

@@ -25,9 +25,8 @@ def array_of(elements: Sequence[Expression], target: DataType, span: Span | None
     """The elements as FLOAT[n]: a literal if all are."""
     if len(elements) != target.size:
         raise BindError(f"cannot cast a list of {len(elements)} values to {target}", span)
-    has_null = any(each.data_type == NULL for each in elements)
     elements, _ = unify(elements, "a list", span)
-    if has_null:
+    if any(isinstance(each, Literal) and each.value is None for each in elements):
         raise UnsupportedError("an array with a NULL in it is not supported", span)
     values = [_constant(each) for each in elements]
     known = tuple(value for value in values if value is not None)

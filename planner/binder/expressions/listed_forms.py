@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BOOLEAN, INTEGER, VARCHAR
+from tqp.core.datatypes import BOOLEAN, INTEGER, TIMESTAMP_TZ, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError
-from tqp.core.patterns import number_of_groups
+from tqp.core.patterns import number_of_groups, parse_format
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.binder.expressions.cases import make_case
-from tqp.planner.binder.expressions.coercion import folded
+from tqp.planner.binder.expressions.coercion import cast_to, folded
 from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.nested import struct_of_values
 from tqp.planner.binder.expressions.operators import apply
@@ -63,17 +63,25 @@ def struct_of_parts(
 
 
 def _parsed(function: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
-    """strptime(s, format), or of a list of formats the first that fits."""
+    """strptime(s, format), or of a list of formats the first that fits; instants with a zone if one of them reads an offset."""
     text = binder.bind_flexible(nodes[0])
     formats = texts_of(nodes[1], f"the formats of {function}()", span)
     if formats is None:
-        return apply(function, (text, binder.bind_flexible(nodes[1])), span, f"{function}()")
+        pattern = binder.bind_flexible(nodes[1])
+        instant = apply(function, (text, pattern), span, f"{function}()")
+        return cast_to(instant, TIMESTAMP_TZ, span) if _reads_offset(constant_text(pattern)) else instant
     names = ["try_strptime"] * (len(formats) - 1) + [function]
     values = [
         apply(name, (text, SourceLiteral(each, VARCHAR)), span, f"{function}()")
         for name, each in zip(names, formats, strict=True)
     ]
-    return values[0] if len(values) == 1 else Call("coalesce", tuple(values), values[0].data_type, span)
+    first = values[0] if len(values) == 1 else Call("coalesce", tuple(values), values[0].data_type, span)
+    return cast_to(first, TIMESTAMP_TZ, span) if any(map(_reads_offset, formats)) else first
+
+
+def _reads_offset(pattern: str | None) -> bool:
+    """Does a format of dates read an offset from UTC?"""
+    return pattern is not None and any(is_code and code[-1] == "z" for is_code, code in parse_format(pattern))
 
 
 def _extracted(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BIGINT, BOOLEAN, NULL, VARCHAR, DataType, TypeKind, list_of, row_of, struct
+from tqp.core.datatypes import (
+    BIGINT,
+    BLOB,
+    BOOLEAN,
+    NULL,
+    VARCHAR,
+    DataType,
+    TypeKind,
+    list_of,
+    row_of,
+    struct,
+)
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.planner.algebra.element_expressions import OverElements
 from tqp.planner.algebra.expressions import TRUE, Call, Expression, Literal
@@ -29,7 +40,7 @@ from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.lambdas import bind_comprehension
 from tqp.planner.binder.expressions.maps import extract_value
 from tqp.planner.binder.expressions.operators import apply
-from tqp.planner.functions.type_rules import SourceLiteral, bends, settle
+from tqp.planner.functions.type_rules import SourceLiteral, bends, implicit_cast_cost, settle
 from tqp.planner.parse import Span, head_span, span_of
 from tqp.planner.syntax.parser import OPEN_END
 
@@ -133,6 +144,12 @@ def array_extract(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> 
     return extract(value, place, span, "array_extract()")
 
 
+def _list_extract(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """list_extract(l, 1), which takes no struct"""
+    value, place = (binder.bind_flexible(node) for node in nodes)
+    return _element(value, place, span, "list_extract()")
+
+
 def extract(value: Expression, place: Expression, span: Span | None, shown: str) -> Expression:
     """An element of a list, counted from 1 or from the end, or a field of a struct."""
     kind = value.data_type.kind
@@ -140,7 +157,31 @@ def extract(value: Expression, place: Expression, span: Span | None, shown: str)
         return Literal(None, NULL)
     if kind is TypeKind.STRUCT or (kind is TypeKind.NULL and place.data_type == VARCHAR):
         return struct_extract(value, place, span)
+    return _element(value, place, span, shown)
+
+
+def _element(value: Expression, place: Expression, span: Span | None, shown: str) -> Expression:
+    """An element of a list, or a character of a text."""
+    if value.data_type == VARCHAR or value.data_type.is_enum:
+        one = () if place.data_type == NULL else (Literal(1, BIGINT),)
+        return apply("substring", (value, place, *one), span, shown)
     return apply("list_extract", (value, place), span, shown)
+
+
+def _array_length(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """array_length(l), array_length(l, 1): of lists in lists, too, the first dimension is the only one that there is."""
+    value, *dimension = (binder.bind_flexible(node) for node in nodes)
+    if dimension:
+        if implicit_cast_cost(dimension[0], BIGINT) is None:
+            raise BindError(
+                f"the dimension of array_length() is a BIGINT, not {dimension[0].data_type}", span
+            )
+        counted = cast_to(dimension[0], BIGINT, span)
+        if isinstance(counted, Literal) and counted.value is None:
+            value = Literal(None, NULL)
+        elif counted != Literal(1, BIGINT):
+            raise UnsupportedError("array_length() of another dimension than 1 is not supported", span)
+    return apply("array_length", (value,), span, "array_length()")
 
 
 def _list_slice(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
@@ -151,6 +192,8 @@ def _list_slice(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Ex
 
 def _between(value: Expression, ends: Sequence[Expression], span: Span | None, shown: str) -> Expression:
     """A slice whose two ends are cast to BIGINT, whatever they are; the step behind them is an integer."""
+    if value.data_type in (VARCHAR, BLOB) or value.data_type.is_enum:
+        raise UnsupportedError(f"a slice of {value.data_type} is not supported; use substring()", span)
     numbers = (end if end.data_type == NULL else cast_to(end, BIGINT, span) for end in ends[:2])
     return apply("list_slice", (value, *numbers, *ends[2:]), span, shown)
 
@@ -373,6 +416,8 @@ NESTED_FORMS: Forms = {
     "struct_extract": (_named_extract, 2, 2),
     "struct_extract_at": (_extract_at, 2, 2),
     "array_extract": (array_extract, 2, 2),
+    **dict.fromkeys(("list_extract", "list_element"), (_list_extract, 2, 2)),
+    "array_length": (_array_length, 1, 2),
     **dict.fromkeys(("list_slice", "array_slice"), (_list_slice, 3, 4)),
     "list_concat": (_concat, 1, None),
     "string_split": (_split, 2, 2),

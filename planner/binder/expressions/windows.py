@@ -181,10 +181,10 @@ class WindowCollector:
                 raise BindError(f"{name}() is no window function and no aggregate", head_span(node))
             refuse_missing(name, head_span(node))
             raise BindError(f'there is no window function or aggregate "{name}"', head_span(node))
-        if name == "count" and not call.distinct and counts_rows(call.arguments, binder.scope):
+        order = tuple(sort_keys(binder, call.order, f"{name}()"))
+        if counts_rows(call, binder.scope):
             return AggregateCall("count_star", (), BIGINT, False, kept, span)
         arguments = [binder.bind_flexible(argument) for argument in call.arguments]
-        order = tuple(sort_keys(binder, call.order, f"{name}()"))
         return aggregate_call(name, arguments, call.distinct, kept, node, order)
 
 

@@ -299,7 +299,8 @@ class Names(NestedNames):
         order = ""
         if arguments and isinstance(arguments[-1], exp.Order):
             order = self._order(arguments[-1])
-            arguments = [*arguments[:-1], arguments[-1].this]
+            arguments = [each for each in (*arguments[:-1], arguments[-1].this) if each is not None]
+            name = "count_star" if name == "count" and not arguments else name
         if arguments and isinstance(arguments[0], exp.Distinct):
             inner = ", ".join(self.text(argument) for argument in arguments[0].expressions)
             return f"{quoted(name)}(DISTINCT {inner}{order})"
@@ -346,7 +347,7 @@ class Names(NestedNames):
         prefix, suffix = "", ""
         if arguments and isinstance(arguments[-1], exp.Order):
             suffix = self._order(arguments[-1])
-            arguments[-1] = arguments[-1].this
+            arguments[-1:] = [] if arguments[-1].this is None else [arguments[-1].this]
         if arguments and isinstance(arguments[0], exp.Distinct):
             prefix, arguments = "DISTINCT ", arguments[0].expressions
         for place, argument in enumerate(arguments):
