@@ -28,6 +28,7 @@ _YEARS = {unit: months // 12 for unit, months in MONTHS_OF_UNITS.items() if mont
 #: Parts that mean a single day here.
 _DAY_NAMES = ("day", "dow", "isodow", "doy", "julian")
 _PARTS = (*_YEARS, "quarter", "month", "week", "yearweek", "isoyear", *_DAY_NAMES, *_CLOCK_UNITS)
+_TOO_EARLY = "date_trunc('{}', ...) gives a time before the first TIMESTAMP (290309 BC)"
 
 
 # ---- date_trunc ----------------------------------------------------------------------------------------------------
@@ -96,7 +97,13 @@ def _truncate(
         days = values if finite is None else elementwise.keep_where(values, finite)
         result = _truncate_days(part, days, per_day, counted)
     else:
-        result = _truncate_ticks(part, dates.to_microseconds(values, data_type, validity), counted)
+        ticks = dates.to_microseconds(values, data_type, validity)
+        result = _truncate_ticks(part, ticks, counted)
+        if (
+            data_type.kind is TypeKind.TIMESTAMP_TZ
+            and arithmetic.outside_bounds(ticks, _SAFE_TICKS) is not None
+        ):
+            wide.raise_where(result > ticks, _TOO_EARLY.format(part), counted)  # DuckDB lets a TIMESTAMP wrap
         if per_day == 1:
             result = elementwise.floor_divide(result, MICROSECONDS_PER_DAY)
     if finite is None:
@@ -122,8 +129,7 @@ def _truncate_ticks(part: str, ticks: Tensor, validity: Tensor | None) -> Tensor
     if first_day is not _same:
         days = dates.by_day(days, first_day)
     if arithmetic.outside_bounds(ticks, _SAFE_TICKS) is not None:
-        message = f"date_trunc('{part}', ...) gives a time before the first TIMESTAMP (290309 BC)"
-        wide.raise_where(days < _FIRST_DAY, message, validity)
+        wide.raise_where(days < _FIRST_DAY, _TOO_EARLY.format(part), validity)
     return elementwise.multiply(days, MICROSECONDS_PER_DAY)
 
 

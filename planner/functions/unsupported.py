@@ -49,6 +49,7 @@ _FORMS = {
 
 #: A fractional number is a BIGNUM to these.
 _OF_BIGNUM = frozenset(("hex", "to_hex", "bin", "to_binary"))
+_OF_QUANTILES = frozenset(("quantile", "quantile_cont", "quantile_disc", "approx_quantile"))
 
 
 def refuse_missing_form(name: str, count: int, span: tuple[int, int] | None) -> None:
@@ -64,6 +65,10 @@ def refuse_missing_type(name: str, types: Sequence[DataType], span: tuple[int, i
     if name in _OF_BIGNUM and types and types[0] in (FLOAT, DOUBLE):
         raise UnsupportedError(
             f"{name}() of {types[0]}, which DuckDB makes a BIGNUM of, is not supported; cast to BIGINT", span
+        )
+    if name in _OF_QUANTILES and len(types) > 1 and types[1].kind in (TypeKind.LIST, TypeKind.ARRAY):
+        raise UnsupportedError(
+            f"{name}() of a list of quantiles is not supported; call it once for each", span
         )
     if name == "regexp_extract_all" and len(types) > 2 and types[2].kind is TypeKind.LIST:
         raise UnsupportedError("regexp_extract_all() of names of groups is not supported", span)

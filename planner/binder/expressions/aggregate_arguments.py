@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.errors import BindError
+from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.expressions import Expression, Literal, SortKey
 from tqp.planner.binder.expressions.collations import collated
 from tqp.planner.binder.unsupported_clauses import check_understood
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 _OF_ORDERED_GROUPS = {
     "percentile_cont": ("quantile_cont", 1),
     "percentile_disc": ("quantile_disc", 1),
-    "quantile_cont": ("quantile_cont", 1),
-    "quantile_disc": ("quantile_disc", 1),
     "mode": ("mode", 0),
 }
 
@@ -62,6 +60,11 @@ def written(node: exp.Expr) -> Written | None:
         if isinstance(argument, exp.IgnoreNulls | exp.RespectNulls):
             ignores = isinstance(argument, exp.IgnoreNulls)
             arguments[place] = argument.this
+    if len(order) == 1 and (_name(node), len(arguments)) in _OF_ORDERED_GROUPS.values():
+        raise UnsupportedError(
+            f"{_name(node)}() of what its ORDER BY says is not supported; write WITHIN GROUP (ORDER BY ...)",
+            head_span(node),
+        )
     return Written(_name(node), node, arguments, distinct, order, ignores)
 
 

@@ -21,7 +21,7 @@ from tqp.planner.functions import registry as functions
 from tqp.planner.functions.declaration import AggregateFunction
 from tqp.planner.functions.overloads import NoOverloadError, resolve
 from tqp.planner.functions.type_rules import settle
-from tqp.planner.functions.unsupported import refuse_missing_form
+from tqp.planner.functions.unsupported import refuse_missing_form, refuse_missing_type
 from tqp.planner.parse import Span, head_span, span_of
 
 if TYPE_CHECKING:
@@ -158,6 +158,7 @@ def aggregate_call(
     try:
         resolution = resolve(overloads, arguments)
     except NoOverloadError as error:
+        refuse_missing_type(name, [argument.data_type for argument in arguments], span)
         types = ", ".join(str(argument.data_type) for argument in arguments)
         takes = ", ".join(error.candidates[:4])
         raise BindError(f"{name}() does not take ({types}); it takes {takes}", head_span(node)) from None

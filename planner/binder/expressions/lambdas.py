@@ -30,6 +30,7 @@ from tqp.planner.functions import registry as functions
 from tqp.planner.functions.nested import ELEMENT_FUNCTIONS, LIST_AGGREGATES
 from tqp.planner.functions.overloads import NoOverloadError, resolve
 from tqp.planner.functions.type_rules import SourceLiteral, common_type
+from tqp.planner.functions.unsupported import refuse_missing_form, refuse_missing_type
 from tqp.planner.parse import Span, span_of
 from tqp.planner.syntax.parser import ARROW
 
@@ -200,12 +201,14 @@ def _aggregate_of(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span 
     if value.data_type.element.kind in functions.AGGREGATES[overloads[0].canonical].unsupported:
         raise UnsupportedError(f"list_{name}() of {value.data_type} is not supported", span)
     extra = [binder.bind(node) for node in nodes[1:]]
+    refuse_missing_form(name, len(nodes), span)
     constants = tuple(each for each in extra if isinstance(each, Literal))
     if len(constants) < len(extra):
         raise UnsupportedError(f"list_{name}() with arguments that are no constants is not supported", span)
     try:
         resolution = resolve(overloads, [ColumnRef(-1, element.data_type), *constants])
     except NoOverloadError as error:
+        refuse_missing_type(name, [element.data_type, *(each.data_type for each in extra)], span)
         takes = ", ".join(error.candidates[:4])
         raise BindError(
             f"list_{name}() does not take {value.data_type}; {name}() takes {takes}", span
