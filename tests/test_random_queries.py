@@ -290,6 +290,19 @@ def test_what_hinges_on_the_last_digit_or_the_sign_of_nan(
     assert sorted(outcomes) == sorted(["equal", "intended", *filter(None, answers.values())])
 
 
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [("3151863169384621.0", "equal"), ("3151863169394620.0", "wrong"), ("3151863169384620", "wrong")],
+)
+def test_the_last_digits_of_a_sum_that_is_text(
+    text: str, outcome: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = Rows(("x",), ("VARCHAR",), [(f"[{text}, 0.5]",)])
+    monkeypatch.setattr("tests.random.comparison.in_tqp", lambda *_: rows)
+    query = RandomQuery("SELECT [sum(v), 0.5]::VARCHAR AS x FROM VALUES (3151863169384620e0) r(v)")
+    assert judge({}, query, {}, False).outcome == outcome
+
+
 @pytest.mark.parametrize("answer", [False, True])
 def test_a_sum_of_integers_hinges_on_nothing(answer: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = Rows(("x",), ("BOOLEAN",), [(answer,)])

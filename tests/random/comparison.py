@@ -401,10 +401,15 @@ def difference(sql: str, expected: Rows, actual: Rows, is_mutated: bool) -> tupl
 
 
 def _with_short_fractions(answer: Rows) -> Rows:
-    """Texts with at most twelve digits behind a point: a DOUBLE that is written out has digits that may differ."""
+    """Texts whose numbers with a point have twelve digits: a DOUBLE that is written out has others that may differ."""
+
+    def cut(number: re.Match[str]) -> str:
+        whole, fraction = number[1], number[2]
+        num_digits = len(whole.lstrip("0"))
+        return f"{whole[:12].ljust(len(whole), '0')}.{fraction[: max(12 - num_digits, 0)]}"
 
     def shortened(value: Any) -> Any:
-        return re.sub(r"(\.\d{12})\d+", r"\1", value) if isinstance(value, str) else value
+        return re.sub(r"(\d+)\.(\d+)", cut, value) if isinstance(value, str) else value
 
     return replace(answer, rows=[tuple(map(shortened, row)) for row in answer.rows])
 

@@ -58,6 +58,8 @@ class AggregateCollector:
     groupings: dict[Grouping, Field] = field(default_factory=dict)
     uses: int = 0  # calls as they are written, equal ones included
     is_inside: bool = False  # while one is bound
+    #: Whether the one that is bound names an enclosing query's alias of a constant.
+    names_outer_constant: bool = False
 
     def bind(self, binder: ExpressionBinder, call: Written, condition: exp.Expr | None) -> Expression:
         """A reference to the output column of the aggregate."""
@@ -72,6 +74,7 @@ class AggregateCollector:
                 f"{name}() stands inside another aggregate; use a subquery for the inner one", head_span(node)
             )
         binder.inside_aggregate = self.is_inside = True
+        self.names_outer_constant = False
         outside, binder.scope.uses = binder.scope.uses, None
         try:
             filter_ = self._filter(binder, condition)
@@ -123,7 +126,7 @@ class AggregateCollector:
         return ColumnRef.of(made)
 
     def _refuse_outer(self, arguments: list[Expression], scope: Scope, name: str, span: Span | None) -> None:
-        """An aggregate over outer columns alone belongs to the outer query in SQL; what is looked for in a subquery tells nothing."""
+        """An aggregate over outer columns or aliases alone belongs to the outer query; what is looked for in a subquery tells nothing."""
         references, left = [], list(arguments)
         while left:
             part = left.pop()
@@ -132,7 +135,8 @@ class AggregateCollector:
             elif not isinstance(part, Subquery):
                 left.extend(part.inputs)
         keys = self.keys or ()
-        if references and not any(each.id in scope.used or each in keys for each in references):
+        is_outer = references or self.names_outer_constant
+        if is_outer and not any(each.id in scope.used or each in keys for each in references):
             raise UnsupportedError(f"{name}() over columns of an enclosing query only is not supported", span)
 
 

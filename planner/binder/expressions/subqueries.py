@@ -17,7 +17,7 @@ from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import cast_to, folded
 from tqp.planner.functions.conditions import COMPARISONS
 from tqp.planner.functions.type_rules import common_type, settle
-from tqp.planner.parse import Span, span_of
+from tqp.planner.parse import Span, span_of, without_parentheses
 
 if TYPE_CHECKING:
     from tqp.planner.binder.expressions.scalars import ExpressionBinder
@@ -46,8 +46,7 @@ def bind_exists(binder: ExpressionBinder, node: exp.Exists | exp.Anonymous) -> E
 
 def bind_in(binder: ExpressionBinder, operand: exp.Expr, query: exp.Expr, span: Span | None) -> Expression:
     """operand IN (SELECT ...) or IN (VALUES ...), also for rows."""
-    nodes = operand.expressions if isinstance(operand, exp.Tuple) else [operand]
-    return _quantified(binder, "equal", False, nodes, query, span)
+    return _quantified(binder, "equal", False, operand, query, span)
 
 
 def bind_quantified(binder: ExpressionBinder, node: exp.Binary, function: str) -> Expression | None:
@@ -67,21 +66,39 @@ def bind_quantified(binder: ExpressionBinder, node: exp.Binary, function: str) -
         )
     if function not in COMPARISONS:
         raise UnsupportedError("IS DISTINCT FROM ANY/ALL is not supported", span_of(node))
-    return _quantified(binder, function, isinstance(right, exp.All), [node.this], inner, span_of(node))
+    return _quantified(binder, function, isinstance(right, exp.All), node.this, inner, span_of(node))
 
 
 def _quantified(
     binder: ExpressionBinder,
     function: str,
     is_all: bool,
-    nodes: Sequence[exp.Expr],
+    operand: exp.Expr,
     query: exp.Expr,
     span: Span | None,
 ) -> Expression:
-    operands = [binder.bind_flexible(node) for node in nodes]
     with binder.around_subquery() as scope:
         plan = binder.context.bind_query.bind_exact(query, scope).plan
+    nodes = _written_fields(operand)
+    if nodes is None or (len(nodes) > 1 and [column.data_type.is_tuple for column in plan.schema] == [True]):
+        nodes = [operand]  # a value, or a row beside a column of rows
+    elif len(nodes) > 1 and function != ("not_equal" if is_all else "equal"):
+        raise UnsupportedError(
+            "a row compared with the columns of a subquery by other than IN, = ANY and <> ALL is not supported",
+            span,
+        )
+    operands = [binder.bind_flexible(node) for node in nodes]
     return quantified_over(binder.context, function, is_all, operands, plan, span)
+
+
+def _written_fields(operand: exp.Expr) -> list[exp.Expr] | None:
+    """The fields of a row that is written out, (a, b) or row(a, b), which are compared with as many columns."""
+    written = without_parentheses(operand)
+    if isinstance(written, exp.Tuple) or (
+        isinstance(written, exp.Anonymous) and written.name.lower() == "row" and written.expressions
+    ):
+        return list(written.expressions)
+    return None
 
 
 def quantified_over(

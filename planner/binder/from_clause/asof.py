@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from tqp.core.errors import BindError, UnsupportedError
-from tqp.planner.algebra.expressions import Call, Expression, conjunction, conjuncts
+from tqp.planner.algebra.expressions import TRUE, Call, Expression, conjunction, conjuncts
 from tqp.planner.algebra.logical_plan import AsofJoin, Filter, JoinType, LogicalPlan
 from tqp.planner.algebra.subquery_expressions import read_ids
 from tqp.planner.functions.conditions import LOWER, MIRRORED, ORDERINGS
@@ -11,9 +13,17 @@ from tqp.planner.parse import Span
 
 
 def asof_join(
-    left: LogicalPlan, right: LogicalPlan, condition: Expression, join_type: JoinType, span: Span | None
+    left: LogicalPlan,
+    right: LogicalPlan,
+    condition: Expression,
+    join_type: JoinType,
+    earlier: Collection[int],
+    span: Span | None,
 ) -> AsofJoin:
-    """The join of rows with their nearest. Raises BindError for a condition without one inequality, UnsupportedError."""
+    """The join of rows with their nearest; `earlier` are the columns of tables before the comma, which `left` may hold.
+
+    Raises BindError for a condition without one inequality between the two sides, UnsupportedError.
+    """
     if join_type not in (JoinType.INNER, JoinType.LEFT):
         raise UnsupportedError("an ASOF JOIN other than ASOF JOIN and ASOF LEFT JOIN is not supported", span)
     own, others = ({field.id for field in side.schema} for side in (left, right))
@@ -23,12 +33,15 @@ def asof_join(
     for part in conjuncts(condition):
         reads = read_ids(part)
         match part:
-            case _ if reads and reads <= others:
+            case _ if reads <= own:  # where it does not hold, no row on the right has an equal key
+                keys.append((part, TRUE))
+            case _ if reads <= others:
                 of_right.append(part)
             case Call(function, (one, other)) if function == "equal" or function in ORDERINGS:
                 if read_ids(one) <= others and read_ids(other) <= own:
                     function, one, other = MIRRORED[function], other, one
-                if not (read_ids(one) <= own and read_ids(other) <= others):
+                is_between = read_ids(one) <= own and read_ids(other) <= others
+                if not is_between or (function != "equal" and read_ids(one) <= set(earlier)):
                     raise UnsupportedError(
                         "this condition of an ASOF JOIN is not supported", part.span or span
                     )

@@ -217,7 +217,8 @@ def _bind_join(
             assert isinstance(last, Call)
             condition = conjunction((*equal, replace(last, function="greater_equal")))
         asof_type = JoinType.FULL if side == "RIGHT" else join_type
-        both.plan = asof_join(left.plan, right.plan, condition, asof_type, span)
+        earlier_ids = () if before is None else [field.id for field in before.plan.schema]
+        both.plan = asof_join(left.plan, right.plan, condition, asof_type, earlier_ids, span)
         for relation in right.relations if side == "LEFT" else ():
             relation.is_padded = True
         return both
@@ -294,6 +295,9 @@ def _bind_whole_table(context: BindContext, node: exp.Expr, outer: Scope, siblin
 def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope, siblings: Scope) -> FromTree:
     if isinstance(node.this, exp.Identifier):
         result = _bind_table_name(context, node, node.this.name, outer)
+    elif isinstance(node.this, exp.Values):  # the first of the tables in parentheses
+        plan = bind_values(context, node.this, siblings)
+        result = _under_alias(node, plan, BoundQuery.exact(plan, [made.name for made in plan.schema]).columns)
     elif node.this.name.lower() in SERIES:
         bound = bind_series(context, node.this, head_span(node))
         result = _under_alias(node, bound.plan, bound.columns, node.this.name)
