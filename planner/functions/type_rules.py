@@ -343,10 +343,17 @@ def equality_type(left: Expression, right: Expression) -> DataType | None:
     if right_type.kind is TypeKind.VARCHAR:
         return left_type
     if left_type.is_numeric and right_type.kind is TypeKind.BOOLEAN:
-        return left_type
+        return _with_units(left_type)
     if right_type.is_numeric and left_type.kind is TypeKind.BOOLEAN:
-        return right_type
+        return _with_units(right_type)
     return forced_type(left_type, right_type)
+
+
+def _with_units(numeric: DataType) -> DataType:
+    """The type with a digit before the point, if there is room for one: a truth value beside it is 0 or 1."""
+    if not numeric.is_decimal or numeric.precision > numeric.scale:
+        return numeric
+    return decimal(min(numeric.scale + 1, MAX_DECIMAL_PRECISION), numeric.scale)
 
 
 #: Of two types that have nothing in common, the later wins.

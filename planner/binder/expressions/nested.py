@@ -61,18 +61,18 @@ def list_value(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Exp
 
 
 def list_of_values(values: Sequence[Expression], span: Span | None) -> Expression:
-    """A list of values that are bound. Texts that are written bend to the others, in whatever order they stand.
+    """A list of values that are bound, which are paired in turn: what is written bends to what it is paired with.
 
-    But the first value behind a NULL that leads the list does not bend. A number that is written again is one number.
+    But the first value behind a NULL that leads the list does not bend. A number that is written again is one number, and
+    texts that are written are one text.
     """
     if not values:
         return Literal((), list_of(NULL))
     known = [value for value in values if value.data_type != NULL] or [values[0]]
     if values[0].data_type == NULL:
         known[0] = settle(known[0])
-    in_turn = sorted(known, key=lambda value: bends(value) and value.data_type == VARCHAR)
-    same = takewhile(lambda value: bends(value) and _is_same_literal(value, in_turn[0]), in_turn)
-    common = common_type_of(in_turn[max(0, len(list(same)) - 1) :], "a list", span)
+    same = takewhile(lambda value: bends(value) and _is_same_literal(value, known[0]), known)
+    common = common_type_of(known[max(0, len(list(same)) - 1) :], "a list", span)
     elements = tuple(cast_to(value, common, span) for value in values)
     return folded(Call("list_value", elements, list_of(common), span))
 
@@ -81,7 +81,8 @@ def _is_same_literal(one: Expression, other: Expression) -> bool:
     return (
         isinstance(one, Literal)
         and isinstance(other, Literal)
-        and (one.value, one.data_type) == (other.value, other.data_type)
+        and one.data_type == other.data_type
+        and (one.value == other.value or one.data_type == VARCHAR)
     )
 
 
