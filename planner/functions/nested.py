@@ -19,11 +19,25 @@ def _packed(call: Call, *values: Any) -> Any:
 
 def _map(call: Call, keys: Any, values: Any) -> Any:
     """The entries of a map; which keys are equal is left to the kernel, where that is not plain."""
-    if call.data_type.element.children[0].kind in _ORDERED_OTHERWISE or keys is None or values is None:
-        return NotImplemented
-    if len(keys) != len(values) or None in keys or len(set(keys)) < len(keys):
+    if keys is None or values is None or not _are_keys(call, keys, len(values)):
         return NotImplemented
     return tuple(zip(keys, values, strict=True))
+
+
+def _are_keys(call: Call, keys: Any, values: int) -> bool:
+    """Are these, one for each value, plainly none of them NULL and all different?"""
+    if call.data_type.element.children[0].kind in _ORDERED_OTHERWISE or None in keys:
+        return False
+    return len(keys) == values == len(set(keys))
+
+
+def _is_no_map(call: Call, ranges: Ranges, result: Range | None) -> bool:
+    """Unless its keys are constants that are plainly different, and their number that of the values."""
+    keys, values = call.arguments
+    if not isinstance(keys, Literal) or keys.value is None:
+        return True
+    is_listed = isinstance(values, Call) and values.function == "list_value"
+    return not (is_listed and _are_keys(call, keys.value, len(values.inputs)))
 
 
 def _entries(call: Call, value: Any) -> Any:
@@ -122,7 +136,7 @@ NESTED = (
     scalar("range", *_RANGES, raises=_may_be_long),
     scalar("generate_series", *_RANGES, raises=_may_be_long),
     scalar("string_split str_split string_to_array split", "VARCHAR VARCHAR -> VARCHAR[]"),
-    scalar("map", is_call=True, raises=True, fold=_map),
+    scalar("map", is_call=True, raises=_is_no_map, fold=_map),
     scalar("map_from_entries", is_call=True, raises=True),
     scalar("map_keys", is_call=True, fold=partial(_parts, 0)),
     scalar("map_values", is_call=True, fold=partial(_parts, 1)),

@@ -14,6 +14,7 @@ from tqp.core.datatypes import (
     TypeKind,
     decimal,
     list_of,
+    map_of,
 )
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import ColumnFacts, Field
@@ -142,3 +143,12 @@ def test_a_column_of_nothing_but_null_raises_nothing() -> None:
         assert may_raise(product, {})
         assert not may_raise(product, fields)
         assert may_raise(Call("multiply", (first, Cast(ColumnRef(3, VARCHAR), BIGINT)), BIGINT), fields)
+
+
+def test_a_map_of_different_constants_raises_nothing() -> None:
+    values = Call("list_value", (ColumnRef(1, INTEGER), ColumnRef(2, INTEGER)), list_of(INTEGER))
+    result = map_of(VARCHAR, INTEGER)
+    for keys, is_map in ((("a", "b"), True), (("a", "a"), False), (("a", None), False), (("a",), False)):
+        call = Call("map", (Literal(keys, list_of(VARCHAR)), values), result)
+        assert may_raise(call, {}) is not is_map, keys
+    assert may_raise(Call("map", (ColumnRef(3, list_of(VARCHAR)), values), result), {})
