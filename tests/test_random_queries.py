@@ -368,6 +368,7 @@ def test_variants_keep_what_calls_say_of_nulls() -> None:
     "sql",
     [
         "SELECT l[0], l[1:2], l[:], l[a][-1] FROM t",
+        "SELECT COALESCE(*COLUMNS(*)), CONCAT_WS('-', *COLUMNS('a.*')) FROM t",
         "SELECT * FROM t UNPIVOT INCLUDE NULLS ((v, w) FOR n IN ((a, b), (c, d))) AS u JOIN z ON TRUE",
         "PIVOT (SELECT * FROM t) ON a, b IN (1, 2) USING SUM(x) AS y, COUNT(*) GROUP BY c, d",
         "SELECT * FROM t PIVOT (SUM(a) AS x, COUNT(*) FOR b IN (1, 2) c IN ('a', 'b') GROUP BY d, e) AS p",

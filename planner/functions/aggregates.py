@@ -8,7 +8,8 @@ from typing import Any
 from tqp.core.datatypes import COMPOSED, HUGEINT, TypeKind
 from tqp.core.errors import BindError
 from tqp.planner.algebra.expressions import AggregateCall, Expression, Literal
-from tqp.planner.functions.declaration import aggregate, constant_number
+from tqp.planner.functions.constants import constant_number, no_constant
+from tqp.planner.functions.declaration import aggregate
 from tqp.planner.functions.ranges import Range, within
 
 
@@ -51,14 +52,14 @@ def _check_fraction(arguments: Sequence[Expression]) -> None:
     """The second argument of a quantile."""
     value = constant_number(arguments[1])
     if value is None:
-        raise BindError("the fraction of a quantile must be a constant number")
+        raise no_constant(arguments[1], "the fraction of a quantile must be a constant number")
     if not -1 <= value <= 1:
         raise BindError("the fraction of a quantile must be between -1 and 1")
 
 
 def _check_separator(arguments: Sequence[Expression]) -> None:
     if not isinstance(arguments[1], Literal):
-        raise BindError("the separator must be a constant")
+        raise no_constant(arguments[1], "the separator must be a constant")
 
 
 _PICKS: dict[str, Any] = {"picks_value": True, "minds_order": True}

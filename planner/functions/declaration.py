@@ -6,14 +6,13 @@ Kernels stand elsewhere, under the same names; a test compares the two.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from tqp.core.datatypes import TypeKind
-from tqp.planner.algebra.expressions import AggregateCall, Call, Cast, Expression, Literal, Value
+from tqp.planner.algebra.expressions import AggregateCall, Call, Expression, Value
 from tqp.planner.functions.ranges import Range, Ranges
 
 #: The range of a call's exact result, of the call and the ranges of its arguments.
@@ -156,27 +155,3 @@ class AggregateFunction:
 def aggregate(names: str, *lines: str, **facts: Any) -> AggregateFunction:
     """A declaration, as `scalar` makes one."""
     return AggregateFunction(names.split()[0], forms_of(names, lines), **facts)
-
-
-def constant_number(expression: Expression) -> float | None:
-    """The number that an argument is, if it is one; a FLOAT as that rounds it."""
-    if isinstance(expression, Cast):
-        number = constant_number(expression.input)
-        if number is None or not expression.data_type.is_float:
-            return None
-        if expression.data_type.kind is TypeKind.FLOAT:
-            number = float(struct.unpack("f", struct.pack("f", number))[0])
-        return number
-    if not isinstance(expression, Literal) or isinstance(expression.value, bool):
-        return None
-    value = expression.value
-    if isinstance(value, int) and expression.data_type.is_decimal:
-        return float(value) / 10.0**expression.data_type.scale
-    return float(value) if isinstance(value, (int, float)) else None
-
-
-def constant_text(expression: Expression) -> str | None:
-    """The text that an argument is, if it is one."""
-    if isinstance(expression, Literal) and isinstance(expression.value, str):
-        return expression.value
-    return None

@@ -7,8 +7,9 @@ from functools import partial
 from typing import Any
 
 from tqp.core.datatypes import BIGINT, TypeKind
-from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.errors import UnsupportedError
 from tqp.planner.algebra.expressions import Call, Expression, Literal
+from tqp.planner.functions.constants import no_constant
 from tqp.planner.functions.declaration import NullRule, scalar
 from tqp.planner.functions.ranges import Range, Ranges
 
@@ -76,8 +77,9 @@ def _check_order(arguments: Sequence[Expression]) -> None:
         if isinstance(argument, Literal) and word is None:
             raise UnsupportedError("NULL as the order of list_sort() is not supported")
         if not isinstance(word, str) or word.upper() not in _ORDERS:
-            raise BindError(
-                "the order of list_sort() is a constant: 'ASC' or 'DESC', then 'NULLS FIRST' or 'NULLS LAST'"
+            raise no_constant(
+                argument,
+                "the order of list_sort() is a constant: 'ASC' or 'DESC', then 'NULLS FIRST' or 'NULLS LAST'",
             )
 
 

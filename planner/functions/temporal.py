@@ -12,6 +12,7 @@ from tqp.core.datatypes import TypeKind
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.patterns import parse_format
 from tqp.planner.algebra.expressions import Call, Expression, Literal, column_ids
+from tqp.planner.functions.constants import constant_text
 from tqp.planner.functions.declaration import (
     Fold,
     Infix,
@@ -19,7 +20,6 @@ from tqp.planner.functions.declaration import (
     RangeRule,
     ScalarFunction,
     Work,
-    constant_text,
     scalar,
 )
 from tqp.planner.functions.ranges import (

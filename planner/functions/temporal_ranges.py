@@ -7,7 +7,8 @@ import datetime
 from tqp.core import time_limits
 from tqp.core.datatypes import TypeKind
 from tqp.planner.algebra.expressions import Call, Literal
-from tqp.planner.functions.declaration import RaiseRule, RangeRule, constant_text
+from tqp.planner.functions.constants import constant_text
+from tqp.planner.functions.declaration import RaiseRule, RangeRule
 from tqp.planner.functions.ranges import (
     EPOCH_ORDINAL,
     SECONDS_PER_DAY,

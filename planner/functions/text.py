@@ -10,14 +10,13 @@ from tqp.core.datatypes import VARCHAR
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.patterns import check_regular_expression, like_expression, like_problem, replacement_problem
 from tqp.planner.algebra.expressions import Call, Expression, Literal, column_ids
+from tqp.planner.functions.constants import constant_number, constant_text
 from tqp.planner.functions.declaration import (
     Fold,
     Infix,
     NullRule,
     ScalarFunction,
     Work,
-    constant_number,
-    constant_text,
     scalar,
 )
 from tqp.planner.functions.ranges import Range, Ranges

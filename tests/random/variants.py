@@ -12,6 +12,7 @@ from tests.random.engines import ANY_ORDER
 from tests.random.templates import INEXACT, INEXACT_AGGREGATES
 from tqp import Error
 from tqp.planner.parse import parse
+from tqp.planner.syntax.parser import is_unpacked
 
 #: Aggregates that are DOUBLE, whatever they are of, and whose last digits come of the order of rows.
 _MEANS = INEXACT_AGGREGATES.union("avg mean variance var_pop var_samp stddev stddev_pop stddev_samp".split())
@@ -39,6 +40,10 @@ class _Generator(DuckDB.Generator):
     def bracket_sql(self, node: exp.Bracket) -> str:
         """Subscripts as they are written, counted from 1."""
         return f"{self.sql(node, 'this')}[{self.expressions(node, flat=True)}]"
+
+    def anonymous_sql(self, node: exp.Anonymous) -> str:
+        """`*COLUMNS(...)` keeps its star."""
+        return f"{'*' * is_unpacked(node)}{super().anonymous_sql(node)}"
 
     def select_sql(self, node: exp.Select) -> str:
         """A PIVOT whose values are not written is a statement."""

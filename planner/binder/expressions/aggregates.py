@@ -196,12 +196,12 @@ def _key_of(part: Expression | SortKey) -> Expression:
 def _check_constants(
     name: str, function: AggregateFunction, values: Sequence[Expression], node: exp.Anonymous
 ) -> None:
-    """Raise BindError for a constant argument that is none, or is none that the function takes."""
+    """Raise BindError or UnsupportedError for a constant argument that is none, or is none that the function takes."""
     if function.check is not None and len(values) > 1:
         try:
             function.check(values)
-        except BindError as error:
-            raise BindError(f"{name}(): {error.message}", head_span(node)) from None
+        except (BindError, UnsupportedError) as error:
+            raise type(error)(f"{name}(): {error.message}", head_span(node)) from None
 
 
 def counts_rows(call: Written, scope: Scope) -> bool:

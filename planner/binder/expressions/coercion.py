@@ -6,21 +6,19 @@ from collections.abc import Callable, Sequence
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, VARCHAR, DataType, TypeKind, list_of
 from tqp.core.errors import BindError, ExecutionError
-from tqp.planner.algebra.element_expressions import ElementRef, OverElements
 from tqp.planner.algebra.expressions import (
     Call,
     Case,
     Cast,
     ColumnRef,
     Expression,
-    InList,
     Literal,
     column_ids,
-    walk,
 )
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.functions.conditions import MIRRORED, ORDERINGS
 from tqp.planner.functions.constant_folding import fold
+from tqp.planner.functions.constants import is_constant
 from tqp.planner.functions.registry import SCALARS
 from tqp.planner.functions.type_rules import can_cast, common_type, equality_type, ordering_type, settle
 from tqp.planner.parse import Span
@@ -118,15 +116,6 @@ def _null_after(expression: Expression, target: DataType) -> Expression:
     if is_constant(expression) and not may_raise(expression, {}):
         return null
     return Case(((Call("is_null", (expression,), BOOLEAN), null),), null, target)
-
-
-#: Expressions that are constant where their inputs are.
-_OF_CONSTANTS = (Literal, Call, Cast, Case, InList, OverElements, ElementRef)
-
-
-def is_constant(expression: Expression) -> bool:
-    """Is it computed of constants alone?"""
-    return all(isinstance(each, _OF_CONSTANTS) for each in walk(expression))
 
 
 def condition_of(expression: Expression, span: Span | None) -> Expression:

@@ -21,12 +21,12 @@ from tqp.planner.binder.expressions.coercion import (
     compare,
     condition_of,
     folded,
-    is_constant,
     of_type,
 )
 from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.functions import registry as functions
+from tqp.planner.functions.constants import is_constant, no_constant
 from tqp.planner.functions.nested import ELEMENT_FUNCTIONS, LIST_AGGREGATES
 from tqp.planner.functions.overloads import NoOverloadError, resolve
 from tqp.planner.functions.type_rules import SourceLiteral, common_type
@@ -185,7 +185,7 @@ def _aggregate(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Exp
     """list_aggregate(l, 'sum')"""
     name = binder.bind(nodes[1])
     if not isinstance(name, Literal) or not isinstance(name.value, str):
-        raise BindError("the aggregate of list_aggregate() is named by a constant text", span)
+        raise no_constant(name, "the aggregate of list_aggregate() is named by a constant text", span)
     return _aggregate_of(name.value.lower(), binder, (nodes[0], *nodes[2:]), span)
 
 

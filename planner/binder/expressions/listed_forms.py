@@ -17,7 +17,7 @@ from tqp.planner.binder.expressions.coercion import cast_to, folded
 from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.nested import struct_of_values
 from tqp.planner.binder.expressions.operators import apply
-from tqp.planner.functions.declaration import constant_text
+from tqp.planner.functions.constants import constant_text
 from tqp.planner.functions.type_rules import SourceLiteral
 from tqp.planner.parse import Span
 

@@ -33,13 +33,13 @@ from tqp.planner.binder.expressions.coercion import (
     common_type_of,
     compare,
     folded,
-    is_constant,
     unify,
 )
 from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.lambdas import bind_comprehension
 from tqp.planner.binder.expressions.maps import extract_value
 from tqp.planner.binder.expressions.operators import apply
+from tqp.planner.functions.constants import is_constant, no_constant
 from tqp.planner.functions.type_rules import SourceLiteral, bends, implicit_cast_cost, settle
 from tqp.planner.parse import Span, head_span, span_of
 from tqp.planner.syntax.parser import OPEN_END
@@ -258,7 +258,7 @@ def struct_extract(value: Expression, place: Expression, span: Span | None) -> E
         return Literal(None, NULL)
     place = settle(place)
     if not isinstance(place, Literal) or place.value is None:
-        raise BindError("a field of a struct is named by a constant", span)
+        raise no_constant(place, "a field of a struct is named by a constant", span)
     names = value.data_type.names
     if value.data_type.is_tuple:
         if not isinstance(place.value, int):
@@ -339,7 +339,7 @@ def _extract_at(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Ex
     if value.data_type.kind is not TypeKind.STRUCT:
         raise BindError(f"struct_extract_at() takes a struct, not {value.data_type}", span)
     if not isinstance(place, Literal) or not isinstance(place.value, int) or not 1 <= place.value <= count:
-        raise BindError(f"the place of the field is a constant from 1 to {count}", span)
+        raise no_constant(place, f"the place of the field is a constant from 1 to {count}", span)
     return field_at(value, place.value, span)
 
 

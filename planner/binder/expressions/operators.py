@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from tqp.core.datatypes import BIGINT, HUGEINT, INTEGER, SMALLINT, TINYINT, VARCHAR
-from tqp.core.errors import BindError, ExecutionError
+from tqp.core.errors import BindError, ExecutionError, UnsupportedError
 from tqp.planner.algebra.expressions import Call, Expression, Literal, column_ids
 from tqp.planner.binder.expressions.coercion import cast_to, folded
 from tqp.planner.functions import registry as functions
+from tqp.planner.functions.constants import no_constant
 from tqp.planner.functions.declaration import ScalarFunction
 from tqp.planner.functions.overloads import NoOverloadError, Overload, choose, finish, null_type
 from tqp.planner.functions.type_rules import SourceLiteral
@@ -81,7 +82,7 @@ def _check_constants(
         return
     try:
         function.check(arguments[::-1] if overload.swapped else arguments)
-    except (ExecutionError, BindError) as error:
+    except (ExecutionError, BindError, UnsupportedError) as error:
         error.span = error.span or span
         raise
 
@@ -91,7 +92,9 @@ def _digits(digits: Expression, span: Span | None, shown: str) -> Literal:
     digits = cast_to(digits, INTEGER, span)
     if isinstance(digits, Literal) and digits.value is not None:
         return digits
-    raise BindError(f"the number of digits of {shown} of a DECIMAL must be a constant, and not NULL", span)
+    raise no_constant(
+        digits, f"the number of digits of {shown} of a DECIMAL must be a constant, and not NULL", span
+    )
 
 
 def no_overload(

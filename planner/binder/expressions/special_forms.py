@@ -23,7 +23,6 @@ from tqp.planner.binder.expressions.coercion import (
     compare,
     condition_of,
     folded,
-    is_constant,
 )
 from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.lambdas import ELEMENT_FORMS
@@ -35,6 +34,7 @@ from tqp.planner.binder.expressions.operators import apply, bind_operator, negat
 from tqp.planner.binder.expressions.randomness import RANDOM_FORMS
 from tqp.planner.binder.expressions.short_forms import SHORT_FORMS
 from tqp.planner.functions import registry as functions
+from tqp.planner.functions.constants import is_constant, no_constant
 from tqp.planner.functions.type_rules import SourceLiteral, settle
 from tqp.planner.parse import Span, span_of
 
@@ -130,9 +130,10 @@ def _typeof(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expres
 def _getvariable(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """getvariable('name'): what SET VARIABLE has given to it; NULL of a name without a value."""
     (node,) = nodes
-    if not isinstance(node, exp.Literal) or not node.is_string:
-        raise BindError("getvariable() takes the name of a variable, a constant text", span)
-    return binder.context.catalog.lookup_variable(node.name) or Literal(None, NULL)
+    name = binder.bind(node)
+    if not isinstance(name, Literal) or not isinstance(name.value, str):
+        raise no_constant(name, "getvariable() takes the name of a variable, a constant text", span)
+    return binder.context.catalog.lookup_variable(name.value) or Literal(None, NULL)
 
 
 def _enum_operand(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
@@ -176,9 +177,7 @@ def _date_part(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Exp
     if isinstance(part, Literal) and isinstance(part.value, str):
         return date_part(binder, part.value, nodes[1], span)
     if not isinstance(part, Literal) and is_constant(part):
-        raise UnsupportedError(
-            "a part of a date that is computed of constants is not supported; write its name", span
-        )
+        raise no_constant(part, "the part of a date is a constant name", span)
     return apply("date_part", (part, binder.bind_flexible(nodes[1])), span, "date_part()")
 
 

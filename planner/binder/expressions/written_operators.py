@@ -15,7 +15,7 @@ from tqp.planner.binder.expressions.coercion import cast_to, condition_of, folde
 from tqp.planner.binder.expressions.literals import bind_number, signed_number
 from tqp.planner.binder.expressions.operators import apply, bind_operator, negation
 from tqp.planner.binder.text_constants import varying
-from tqp.planner.functions.declaration import constant_text
+from tqp.planner.functions.constants import constant_text
 from tqp.planner.functions.type_rules import SourceLiteral
 from tqp.planner.parse import chain_of, head_span, span_of
 

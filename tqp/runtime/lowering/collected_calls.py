@@ -13,7 +13,7 @@ from tqp.core.datatypes import BOOLEAN, COMPOSED, DOUBLE, VARCHAR, DataType, Typ
 from tqp.core.errors import UnsupportedError
 from tqp.operators.groups.moments import FORMULAS
 from tqp.planner.algebra.expressions import AggregateCall, Cast, Expression, Literal
-from tqp.planner.functions.declaration import constant_number
+from tqp.planner.functions.constants import constant_number
 from tqp.planner.functions.registry import AGGREGATES
 from tqp.runtime.lowering.expressions.elements import as_elements
 from tqp.runtime.lowering.graph_builder import Node
