@@ -22,6 +22,9 @@ import tqp
 def test_constants_that_functions_compute_are_not_supported(call: str) -> None:
     with tqp.connect() as connection:
         connection.execute("CREATE TABLE t AS SELECT 1 AS i, 'a' AS s")
-        for error, arguments in ((tqp.BindError, ("s", "i")), (tqp.UnsupportedError, ("lower('A')", "abs(1)"))):
+        for error, arguments in (
+            (tqp.BindError, ("s", "i")),
+            (tqp.UnsupportedError, ("lower('A')", "abs(1)")),
+        ):
             with pytest.raises(error, match="constant"):
                 connection.sql(f"SELECT {call.format(*arguments)} FROM t")
