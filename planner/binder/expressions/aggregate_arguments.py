@@ -60,6 +60,10 @@ def written(node: exp.Expr) -> Written | None:
         if isinstance(argument, exp.IgnoreNulls | exp.RespectNulls):
             ignores = isinstance(argument, exp.IgnoreNulls)
             arguments[place] = argument.this
+    if distinct and any(isinstance(key.this, exp.Collate) for key in order):
+        raise UnsupportedError(
+            "ORDER BY with COLLATE beside DISTINCT inside an aggregate is not supported", head_span(node)
+        )
     if len(order) == 1 and (_name(node), len(arguments)) in _OF_ORDERED_GROUPS.values():
         raise UnsupportedError(
             f"{_name(node)}() of what its ORDER BY says is not supported; write WITHIN GROUP (ORDER BY ...)",

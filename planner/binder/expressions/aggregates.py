@@ -171,7 +171,10 @@ def aggregate_call(
         for argument, target in zip(arguments, resolution.argument_types)
     )
     _check_constants(name, function, values, node)
-    if distinct and any(_key_of(key) not in map(_key_of, values) for key in order):
+    given = {*map(settle, arguments), *values}
+    if distinct and not all(
+        key.expression in given or _without_cast(key.expression) in given for key in order
+    ):
         raise BindError(
             f"ORDER BY inside {name}(DISTINCT ...) must be by one of its arguments", head_span(node)
         )
@@ -187,10 +190,8 @@ def aggregate_call(
     )
 
 
-def _key_of(part: Expression | SortKey) -> Expression:
-    """What is ordered by, or an argument, without a cast of it."""
-    expression = part.expression if isinstance(part, SortKey) else part
-    return expression.input if isinstance(expression, Cast) else expression
+def _without_cast(key: Expression) -> Expression:
+    return key.input if isinstance(key, Cast) else key
 
 
 def _check_constants(
