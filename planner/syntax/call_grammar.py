@@ -35,10 +35,8 @@ class CallGrammar(TypeGrammar):
         starts = self._starts_argument_of_model if name == _MODEL_FUNCTION else self.starts_expression
         count = 0
         self.expect("(")
-        if self.skip("DISTINCT") and not self.starts_expression():
-            self.refuse("an argument behind DISTINCT")
-        else:
-            self.skip("ALL")
+        if self.skip_any(("DISTINCT", "ALL")) and not starts():
+            self.refuse(f"an argument behind {self.kinds[self.index - 1]}")
         if starts():
             count = self.items(self._argument, starts)
         if count != _COUNTS.get(name, count):
@@ -64,10 +62,11 @@ class CallGrammar(TypeGrammar):
 
     def _argument(self) -> None:
         if self.skip("TABLE"):
-            self.expect_any(COLUMN_NAMES, "the name of a table")
+            self.expect_name(COLUMN_NAMES, "the name of a table")
             return
         if self.next_kind() in (":=", "=>") and self.kind in _PARAMETER_NAMES:
-            self.advance(2)
+            self.name_ahead()
+            self.advance()
         self.expression()
 
     def _clauses(self) -> None:
@@ -82,7 +81,8 @@ class CallGrammar(TypeGrammar):
             self.skip("WHERE")
             self.expression()
             self.expect(")")
-        self.skip("EXPORT_STATE")
+        if self.kind == "EXPORT_STATE":
+            self.lacks("EXPORT_STATE")
         if self.kind == "OVER":
             if self._in_window:
                 self.complain(
@@ -92,7 +92,7 @@ class CallGrammar(TypeGrammar):
             if self.kind == "(":
                 self.window()
             else:
-                self.expect_any(COLUMN_NAMES, 'the name of a window or "("')
+                self.expect_name(COLUMN_NAMES, 'the name of a window or "("')
 
     # windows
 
@@ -101,7 +101,9 @@ class CallGrammar(TypeGrammar):
         self.expect("(")
         around, self._in_window = self._in_window, True
         if self.kind in COLUMN_NAMES and self._names_a_window():
-            self.advance()
+            if self.kind in _FRAMES or self.kind == "PARTITION":
+                self.complain("no window of this name can be called; give it another one")
+            self.name_ahead()
         if self.skip("PARTITION"):
             self.expect("BY")
             self.expressions()

@@ -45,7 +45,7 @@ class DefinitionGrammar(QueryGrammar):
     def name(self, what: str) -> Name:
         """A name."""
         index = self.index
-        self.expect_any(COLUMN_NAMES, what)
+        self.expect_name(COLUMN_NAMES, what)
         return self.name_at(index)
 
     def name_at(self, index: int) -> Name:

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 
 from tqp.core.errors import ParseError
+from tqp.core.keywords import FUNCTION_WORDS
 from tqp.planner.syntax.call_grammar import CALLS_WITH_GRAMMAR, CallGrammar
 from tqp.planner.syntax.words import (
     BUILT_IN_TYPES,
@@ -79,18 +80,23 @@ class OperandGrammar(CallGrammar):
                     self.refuse("an expression")
                 self.advance()
                 self.refuse("an operator or the end of the expression")
+            start = self.index
             self.advance()
             self.call()
             if self.kind == TEXT and kind in TYPE_NAMES:  # a type with modifiers
                 self.advance()
+            else:
+                self.tokens.names.add(start)
             return
         if following == TEXT and kind in TYPE_NAMES:
+            if kind in FUNCTION_WORDS:  # no type of ours
+                self.tokens.names.add(self.index)
             self.advance(2)
             return
         if kind not in COLUMN_NAMES:
             self.refuse("an expression")
         start = self.index
-        self.advance()
+        self.name_ahead()
         while self.kind == ".":
             following = self.next_kind()
             if following == "*":
@@ -105,13 +111,15 @@ class OperandGrammar(CallGrammar):
                 if following == TEXT and self.next_kind() == ".":
                     self.lacks("a text between dots")  # the name, quotes included, of a table
                 self.refuse("a name")
-            self.advance(2)
+            self.advance()
+            self.name_ahead()
             if self.kind == "(":
                 self.call()
                 return
         if kind in TYPE_NAMES:
             self._array_type()
             if self.kind == TEXT:
+                self.tokens.names.discard(start)
                 self.advance()
 
     def _array_type(self) -> None:
@@ -132,6 +140,7 @@ class OperandGrammar(CallGrammar):
         """Move back to a token seen before."""
         self.index = index
         self.kind = self.kinds[index]
+        self.tokens.names.difference_update([name for name in self.tokens.names if name >= index])
 
     def _typed_text(self) -> bool:
         """A type of several words or marks before a text; False, and nothing read, where something else stands."""
@@ -156,7 +165,7 @@ class OperandGrammar(CallGrammar):
                 self.type()
             elif kind == ".":
                 self.advance()
-                self.expect_any(LABELS, "a name")
+                self.expect_name(LABELS, "a name")
                 if self.kind == "(":
                     self.call(with_clauses=False)
             elif kind == "[":
@@ -242,13 +251,13 @@ class OperandGrammar(CallGrammar):
         self.advance()
 
     def _names(self) -> None:
-        self.items(lambda: self.expect_any(NAMES_OR_TEXT, "a name"), lambda: self.kind in NAMES_OR_TEXT)
+        self.items(lambda: self.expect_name(NAMES_OR_TEXT, "a name"), lambda: self.kind in NAMES_OR_TEXT)
 
     def _struct(self) -> None:
         """`{'a': 1, b: 2}`"""
         self.advance()
         while self.kind != "}":
-            self.expect_any(NAMES_OR_TEXT, "the name of a field")
+            self.expect_name(NAMES_OR_TEXT, "the name of a field")
             self.expect(":")
             self.expression()
             if not self.skip(","):
@@ -327,13 +336,13 @@ class OperandGrammar(CallGrammar):
             item()
 
     def _excluded_name(self) -> None:
-        self.expect_any(NAMES_OR_TEXT, "the name of a column")
+        self.expect_name(NAMES_OR_TEXT, "the name of a column")
         self.dotted()
 
     def _renamed(self) -> None:
         self._excluded_name()
         self.expect("AS")
-        self.expect_any(COLUMN_NAMES, "a name")
+        self.expect_name(COLUMN_NAMES, "a name")
 
     def _replacements(self) -> None:
         if self.kind != "(":
@@ -359,7 +368,7 @@ class OperandGrammar(CallGrammar):
 
     def _replaced(self) -> None:
         self.expect("AS")
-        self.expect_any(COLUMN_NAMES, "the name of a column")
+        self.expect_name(COLUMN_NAMES, "the name of a column")
         self.dotted()
 
     # other operands

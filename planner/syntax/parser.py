@@ -37,25 +37,6 @@ def _parse_named_placeholder(parser: DuckDBParser) -> exp.Expr | None:
     return node
 
 
-#: What is a function without parentheses.
-_CLOCK_WORDS: dict[str, type[exp.Expr]] = {
-    "CURRENT_DATE": exp.CurrentDate,
-    "CURRENT_TIME": exp.CurrentTime,
-    "CURRENT_TIMESTAMP": exp.CurrentTimestamp,
-    "LOCALTIME": exp.Localtime,
-    "LOCALTIMESTAMP": exp.Localtimestamp,
-}
-
-
-def _parse_clock_word(parser: DuckDBParser) -> exp.Expr | None:
-    """The word with its position, as its name is what was written; current_date() is a call."""
-    word = parser._prev
-    if parser._curr.token_type is TokenType.L_PAREN:
-        parser._retreat(parser._index - 1)
-        return parser._parse_function_call(optional_parens=False)
-    return parser.expression(_CLOCK_WORDS[word.text.upper()]()).update_positions(word)
-
-
 def _parse_map(parser: DuckDBParser) -> exp.Expr | None:
     """`MAP {key: value}` is `map([key], [value])`, as its name says in DuckDB; without braces the word is a name."""
     word = parser._prev
@@ -72,6 +53,15 @@ def _parse_map(parser: DuckDBParser) -> exp.Expr | None:
             break
     parser._match(TokenType.R_BRACE)
     return parser.expression(exp.Anonymous(this="map", expressions=[keys, values])).update_positions(word)
+
+
+def _parse_if(parser: DuckDBParser) -> exp.Expr | None:
+    """`if(a, b, c)`; without parentheses the word is a name."""
+    if parser._curr.token_type is TokenType.L_PAREN:
+        found: exp.Expr | None = parser._parse_if()
+        return found
+    parser._retreat(parser._index - 1)
+    return None
 
 
 def _parse_overlay(parser: DuckDBParser) -> exp.Expr:
@@ -154,9 +144,11 @@ class Parser(PivotParser):
     EXPONENT: ClassVar[dict[Any, Any]] = {**DuckDBParser.EXPONENT, TokenType.CARET: _caret}
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         **DuckDBParser.NO_PAREN_FUNCTION_PARSERS,
-        **dict.fromkeys(_CLOCK_WORDS, _parse_clock_word),
         "MAP": _parse_map,
+        "IF": _parse_if,
     }
+    del NO_PAREN_FUNCTION_PARSERS["CONNECT_BY_ROOT"]
+    NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
     PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = {
         **DuckDBParser.PLACEHOLDER_PARSERS,
         TokenType.PLACEHOLDER: _parse_placeholder,

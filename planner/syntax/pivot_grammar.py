@@ -32,7 +32,7 @@ class PivotGrammar(TableGrammar):
         if unpivot:
             self._names_of_values()
             self.expect("FOR")
-            self.expect_any(COLUMN_NAMES, "a name")
+            self.expect_name(COLUMN_NAMES, "a name")
             self.expect("IN", "(")
             self.targets()
             self.close()
@@ -63,7 +63,7 @@ class PivotGrammar(TableGrammar):
 
     def _written_values(self) -> None:
         self.expect("IN")
-        if self.skip_any(COLUMN_NAMES):
+        if self.skip_name(COLUMN_NAMES):
             return
         self.expect("(")
         self.targets()
@@ -78,13 +78,13 @@ class PivotGrammar(TableGrammar):
             self.items(self._group_name, lambda: self.kind in COLUMN_NAMES)
 
     def _group_name(self) -> None:
-        self.expect_any(COLUMN_NAMES, "the name of a column")
+        self.expect_name(COLUMN_NAMES, "the name of a column")
 
     def _names_of_values(self) -> None:
         if self.kind == "(":
             self.names_in_parentheses()
         else:
-            self.expect_any(COLUMN_NAMES, "a name")
+            self.expect_name(COLUMN_NAMES, "a name")
 
     # in the place of a SELECT
 
@@ -110,7 +110,7 @@ class PivotGrammar(TableGrammar):
         self.targets()
         if self.skip("INTO"):
             self.expect("NAME")
-            self.expect_any(NAMES_OR_TEXT, "a name")
+            self.expect_name(NAMES_OR_TEXT, "a name")
             if not self.skip_any(("VALUE", "VALUES")):
                 self.refuse("VALUE")
             if self.kind == "(":

@@ -150,7 +150,7 @@ class QueryGrammar(PivotGrammar):
             raise not_a_query(self.kind, self._span())
 
     def _common_table(self) -> None:
-        self.expect_any(NAMES_OR_TEXT, "the name of a common table expression")
+        self.expect_name(NAMES_OR_TEXT, "the name of a common table expression")
         if self.kind == "(":
             self.names_in_parentheses()
         if self.skip("USING"):
@@ -181,7 +181,7 @@ class QueryGrammar(PivotGrammar):
             self.values()
         elif kind == "TABLE":
             self.advance()
-            self.expect_any(NAMES_OR_TEXT, "a table")
+            self.expect_name(NAMES_OR_TEXT, "a table")
             self.dotted()
         elif kind in PIVOT_WORDS or kind in UNPIVOT_WORDS:
             self.pivot_query()
@@ -232,15 +232,16 @@ class QueryGrammar(PivotGrammar):
 
     def _target(self) -> None:
         if self.kinds[self.index + 1] == ":" and self.kind in COLUMN_NAMES:
-            self.advance(2)
+            self.name_ahead()
+            self.advance()
             self.expression()
             return
         self.expression()
         if self.kind == "AS":
             self.advance()
-            self.expect_any(_LABELS_OR_TEXT, "a label")
-        elif self.kind in BARE_LABELS:
-            self.advance()
+            self.expect_name(_LABELS_OR_TEXT, "a label")
+        else:
+            self.skip_name(BARE_LABELS)
 
     def _group(self) -> None:
         if self.kind == "(" and self.next_kind() == ")":
@@ -258,7 +259,7 @@ class QueryGrammar(PivotGrammar):
             self.expression()
 
     def _window_definition(self) -> None:
-        self.expect_any(COLUMN_NAMES, "the name of a window")
+        self.expect_name(COLUMN_NAMES, "the name of a window")
         self.expect("AS")
         self.window()
 

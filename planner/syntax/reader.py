@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from tqp.core.errors import ParseError, UnsupportedError
 from tqp.planner.syntax.tokens import Tokens
-from tqp.planner.syntax.words import END, LABELS
+from tqp.planner.syntax.words import END, LABELS, TEXT
 
 
 class Reader:
@@ -63,6 +63,24 @@ class Reader:
             self.refuse(what)
         self.advance()
 
+    def skip_name(self, kinds: Container[str]) -> bool:
+        """Move over one token of these kinds, a name, if it is there."""
+        if self.kind not in kinds:
+            return False
+        self.name_ahead()
+        return True
+
+    def expect_name(self, kinds: Container[str], what: str) -> None:
+        """Move over one token of these kinds, a name, or refuse it."""
+        if not self.skip_name(kinds):
+            self.refuse(what)
+
+    def name_ahead(self) -> None:
+        """Move over a token that is a name, be it a keyword elsewhere."""
+        if self.kind != TEXT:
+            self.tokens.names.add(self.index)
+        self.advance()
+
     def word_is(self, word: str) -> bool:
         """Whether the token at hand is this word, which is none of the keywords."""
         return self.tokens.source(self.index).upper() == word
@@ -71,7 +89,7 @@ class Reader:
         """`.b.c` behind a name, if it is there; whether it was."""
         start = self.index
         while self.skip("."):
-            self.expect_any(LABELS, "a name")
+            self.expect_name(LABELS, "a name")
         return self.index > start
 
     def items(self, item: Callable[[], None], starts: Callable[[], bool]) -> int:

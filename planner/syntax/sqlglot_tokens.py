@@ -22,6 +22,8 @@ _KEYWORDS: dict[str, TokenType] = {
     **DuckDB.Tokenizer.KEYWORDS,
     "PIVOT_WIDER": TokenType.PIVOT,
     "PIVOT_LONGER": TokenType.UNPIVOT,
+    "ASCENDING": TokenType.ASC,
+    "DESCENDING": TokenType.DESC,
 }
 #: Pairs of words that are one token: the second word by the first.
 _PAIRS: dict[str, dict[str, TokenType]] = {}
@@ -73,7 +75,7 @@ def sqlglot_tokens(tokens: Tokens, start: int, stop: int) -> list[Token]:
                 token_type, source = pairs[kinds[index]], f"{upper} {kinds[index]}"
                 last = stops[index] - 1
                 index += 1
-            elif index - 2 >= start and kinds[index - 2] == "$":
+            elif index - 1 in tokens.names or index - 2 >= start and kinds[index - 2] == "$":
                 token_type = TokenType.VAR
             elif upper == "GROUPS" and index - 3 >= start and kinds[index - 3] == "OVER":
                 token_type = TokenType.ROWS  # OVER (GROUPS ...; behind ORDER BY sqlglot knows it by itself

@@ -51,7 +51,8 @@ class TableGrammar(ExpressionGrammar):
         """A table with its alias and sample, without joins."""
         named = self.next_kind() == ":" and self.kind in NAMES_OR_TEXT
         if named:
-            self.advance(2)
+            self.name_ahead()
+            self.advance()
         kind = self.kind
         if kind == "VALUES" and self.next_kind() == "(":
             self.values()
@@ -79,7 +80,10 @@ class TableGrammar(ExpressionGrammar):
         kind = self.kind
         if kind not in COLUMN_NAMES and not (kind in FUNCTION_NAMES and self.next_kind() == "("):
             self.refuse("a table")
-        self.advance()
+        if self.next_kind() == "(":
+            self.advance()
+        else:
+            self.name_ahead()
         qualified = self.dotted()
         if self.kind == "(" and (qualified or kind in FUNCTION_NAMES):
             self.call(with_clauses=False)
@@ -124,8 +128,8 @@ class TableGrammar(ExpressionGrammar):
     def alias(self) -> None:
         """`AS a (b, c)`, if it is there."""
         if self.skip("AS"):
-            self.expect_any(NAMES_OR_TEXT, "an alias")
-        elif not self.skip_any(COLUMN_NAMES):
+            self.expect_name(NAMES_OR_TEXT, "an alias")
+        elif not self.skip_name(COLUMN_NAMES):
             return
         if self.kind == "(":
             self.names_in_parentheses()
@@ -195,7 +199,7 @@ class TableGrammar(ExpressionGrammar):
             return
         self._sample_size()
         if self.skip("("):
-            self.expect_any(COLUMN_NAMES, "a method")
+            self.expect_name(COLUMN_NAMES, "a method")
             if self.skip(","):
                 self.expect_any((NUMBER,), "a number")
             self.expect(")")

@@ -7,7 +7,7 @@ characters is one operator, known or not, as in PostgreSQL; `x=-1` is the except
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tqp.core.errors import ParseError
 from tqp.core.keywords import KEYWORDS
@@ -65,6 +65,8 @@ class Tokens:
     kinds: list[str]
     starts: list[int]
     stops: list[int]
+    #: Places of names, be they keywords elsewhere. The grammar finds them.
+    names: set[int] = field(default_factory=set)
 
     def source(self, index: int) -> str:
         """The token as the user wrote it."""

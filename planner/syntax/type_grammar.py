@@ -139,7 +139,7 @@ class TypeGrammar(Reader):
         self.modifiers()
 
     def _typed_name(self) -> None:
-        self.expect_any(COLUMN_NAMES, "the name of a field")
+        self.expect_name(COLUMN_NAMES, "the name of a field")
         self.type()
 
     def _parenthesized(self, item: Callable[[], None]) -> None:

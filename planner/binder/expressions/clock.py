@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlglot import exp
-
 from tqp.core.datatypes import DATE, TIME, TIMESTAMP, TIMESTAMP_TZ, DataType
-from tqp.core.errors import BindError
+from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.expressions import Expression, Literal
 from tqp.planner.binder.expressions.forms import Form, Forms, Nodes
 from tqp.planner.binder.expressions.operators import apply
@@ -15,29 +13,25 @@ from tqp.planner.parse import Span
 
 if TYPE_CHECKING:
     from tqp.planner.binder.expressions.scalars import ExpressionBinder
-    from tqp.planner.binder.scope import Scope
 
 _MICROSECONDS_OF_DAY = 86_400_000_000
 
-#: Written without parentheses: the word, and the type.
-_WORDS: dict[type, tuple[str, DataType]] = {
-    exp.CurrentTimestamp: ("current_timestamp", TIMESTAMP_TZ),
-    exp.CurrentDate: ("current_date", DATE),
-    exp.Localtimestamp: ("localtimestamp", TIMESTAMP),
-    exp.Localtime: ("localtime", TIME),
+#: Written without parentheses, unless there is such a column.
+_WORDS = {
+    "current_timestamp": TIMESTAMP_TZ,
+    "current_date": DATE,
+    "localtimestamp": TIMESTAMP,
+    "localtime": TIME,
 }
-CLOCK_WORDS = tuple(_WORDS)
 
 
-def bind_clock_word(binder: ExpressionBinder, node: exp.Expr) -> Expression:
-    """CURRENT_TIMESTAMP and the like; a column of that name goes before."""
-    word, data_type = _WORDS[type(node)]
-    scope: Scope | None = binder.scope
-    while scope is not None:
-        if scope.has_column(word, None):
-            return binder.bind_flexible(exp.column(exp.to_identifier(word).update_positions(node)))
-        scope = scope.parent
-    return _time_of_query(binder, data_type)
+def clock_word(binder: ExpressionBinder, word: str, span: Span | None) -> Expression | None:
+    """What CURRENT_TIMESTAMP and the like stand for; None for any other word."""
+    if word == "current_time":
+        raise UnsupportedError(
+            "CURRENT_TIME, which has a time zone, is not supported; LOCALTIME has none", span
+        )
+    return _time_of_query(binder, _WORDS[word]) if word in _WORDS else None
 
 
 def _time_of_query(binder: ExpressionBinder, data_type: DataType) -> Expression:

@@ -35,10 +35,11 @@ from tqp.planner.binder.expressions import (
 from tqp.planner.binder.expressions.aggregates import AggregateCollector
 from tqp.planner.binder.expressions.arrays import array_of, bind_distance
 from tqp.planner.binder.expressions.cases import make_case
-from tqp.planner.binder.expressions.clock import CLOCK_WORDS, bind_clock_word
+from tqp.planner.binder.expressions.clock import clock_word
 from tqp.planner.binder.expressions.coercion import cast_to, compare, condition_of
 from tqp.planner.binder.expressions.intervals import interval_from, to_interval_cast
 from tqp.planner.binder.expressions.literals import bind_number, bind_placeholder
+from tqp.planner.binder.expressions.short_forms import SESSION_WORDS
 from tqp.planner.binder.expressions.type_names import bind_type
 from tqp.planner.binder.expressions.windows import WindowCollector
 from tqp.planner.binder.scope import ColumnUse, Scope
@@ -110,9 +111,11 @@ class ExpressionBinder:
         if isinstance(identifier, exp.Star):
             raise BindError(f"* is not allowed in {self.clause}", head_span(node))
         parts = [part.name for part in node.parts]
+        if parts[0].upper() == "DEFAULT" and not node.parts[0].args.get("quoted"):
+            raise BindError("DEFAULT may only stand for a value of INSERT or UPDATE", span_of(node))
         name, qualifier = parts[-1], parts[-2] if len(parts) > 1 else None
         parameter = lambdas.parameter_of(self, parts[0])
-        if parameter is not None:
+        if parameter is not None and (qualifier is None or not self.scope.has_column(parts[1], parts[0])):
             value = self._field(parameter, parts[1:], span_of(node))
             assert value is not None
             return value
@@ -132,6 +135,12 @@ class ExpressionBinder:
             return found
         if qualifier is None and self.scope.has_relation(name):
             return self._table_as_struct(name, span)
+        word = name.lower() if qualifier is None else ""
+        if word in SESSION_WORDS:
+            return Literal(SESSION_WORDS[word], VARCHAR)
+        found = clock_word(self, word, span)
+        if found is not None:
+            return found
         raise self.scope.unknown_column(name, qualifier, span)
 
     def _field(self, value: Expression | None, names: list[str], span: Span | None) -> Expression | None:
@@ -329,7 +338,6 @@ class ExpressionBinder:
 _FEATURES: dict[type, str] = {
     exp.Lambda: "lambda functions are not supported",
     exp.Collate: "a collation of anything but an operand of a comparison or a key of ORDER BY is not supported",
-    exp.CurrentTime: "CURRENT_TIME, which has a time zone, is not supported; LOCALTIME has none",
     exp.Star: "* in this place is not supported",
     exp.Kwarg: "named arguments are not supported",
     exp.PropertyEQ: "named arguments are not supported",
@@ -404,5 +412,4 @@ _HANDLERS: dict[type, Handler] = {
     exp.Substring: special_forms.bind_substring,
     exp.StrPosition: special_forms.bind_position,
     exp.Trim: special_forms.bind_trim,
-    **dict.fromkeys(CLOCK_WORDS, bind_clock_word),
 }

@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from tqp.planner.binder.expressions.scalars import ExpressionBinder
 
 
+#: What the words say that are functions with parentheses and without, unless there is such a column.
+SESSION_WORDS = {
+    "current_schema": "main",
+    "current_catalog": "memory",
+    **dict.fromkeys(("user", "current_user", "session_user", "current_role"), "duckdb"),
+}
+
+
 def _call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
     return exp.Anonymous(this=name, expressions=list(arguments))
 
@@ -104,9 +112,6 @@ SHORT_FORMS: Forms = {
     "geometric_mean": (_geometric_mean, 1, 1),
     "weighted_avg": (_weighted_average, 2, 2),
     "wavg": (_weighted_average, 2, 2),
-    "current_schema": (partial(_constant, "main"), 0, 0),
-    **dict.fromkeys(("current_database", "current_catalog"), (partial(_constant, "memory"), 0, 0)),
-    **dict.fromkeys(
-        ("user", "current_user", "session_user", "current_role"), (partial(_constant, "duckdb"), 0, 0)
-    ),
+    "current_database": (partial(_constant, "memory"), 0, 0),
+    **{word: (partial(_constant, value), 0, 0) for word, value in SESSION_WORDS.items()},
 }
