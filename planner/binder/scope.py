@@ -266,7 +266,7 @@ class Scope:
                 if merged is None:
                     if (relation.alias.lower(), name) not in excluded:
                         yield column.name, column
-                elif column is merged.parts[0]:
+                elif column is next(part for part in merged.parts if not part.is_hidden):
                     yield column.name, merged
 
     def unknown_column(

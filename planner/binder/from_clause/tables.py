@@ -15,10 +15,12 @@ from tqp.core.schema import Field, TableSource
 from tqp.planner.algebra.expressions import (
     TRUE,
     Call,
+    ColumnRef,
     Expression,
     SortKey,
     conjunction,
     conjuncts,
+    walk,
 )
 from tqp.planner.algebra.logical_plan import (
     Join,
@@ -278,16 +280,14 @@ def _bind_whole_table(context: BindContext, node: exp.Expr, outer: Scope, siblin
     if isinstance(node, exp.Values):
         return _bind_values_table(context, node, siblings)
     if isinstance(node, exp.Unnest):
-        bound = bind_unnest(context, node, siblings, node.alias)
-        return _under_alias(node, bound.plan, bound.columns, "unnest")
+        return _table_function(node, bind_unnest(context, node, siblings), "unnest")
     if isinstance(node, exp.Lateral):
         inner = node.this
         if isinstance(inner, exp.Subquery):
             bound = context.bind_query.bind_lazy(inner.this, siblings)
             return _under_alias(node, bound.plan, bound.columns)
         if isinstance(inner, exp.Unnest):
-            bound = bind_unnest(context, inner, siblings, node.alias)
-            return _under_alias(node, bound.plan, bound.columns, "unnest")
+            return _table_function(node, bind_unnest(context, inner, siblings), "unnest")
         raise UnsupportedError("LATERAL over a function is not supported", span_of(node))
     raise UnsupportedError(f"{type(node).__name__.upper()} in FROM is not supported", span_of(node))
 
@@ -300,7 +300,7 @@ def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope, sibli
         result = _under_alias(node, plan, BoundQuery.exact(plan, [made.name for made in plan.schema]).columns)
     elif node.this.name.lower() in SERIES:
         bound = bind_series(context, node.this, head_span(node))
-        result = _under_alias(node, bound.plan, bound.columns, node.this.name)
+        result = _table_function(node, bound, node.this.name)
     elif node.this.name.lower().startswith("duckdb_") and not node.this.expressions:
         name = node.this.name.lower()
         result = _bind_system_table(context, node, f"{name}()", name)
@@ -408,6 +408,21 @@ def _under_alias(
     """The plan as a relation that is called by the node's alias, or by `name` if it has none."""
     relation = _relation(node.alias or name, columns, node.alias_column_names, head_span(node))
     return FromTree(plan, [relation])
+
+
+def _table_function(node: exp.Expr, bound: BoundQuery, name: str) -> FromTree:
+    """A table whose first column is named after it, where its columns get no names; the name it had may be written, too.
+
+    In DuckDB an unnest() of other tables' columns WITH ORDINALITY keeps its names.
+    """
+    columns = list(bound.columns)
+    depends = any(isinstance(part, ColumnRef) for each in bound.plan.expressions for part in walk(each))
+    if node.alias and not node.alias_column_names and not (depends and len(columns) > 1):
+        first = columns[0]
+        former = ScopeColumn(first.name, first.field, is_hidden=True)
+        columns[0] = first.renamed(node.alias)
+        columns += [former] if former.name.lower() != node.alias.lower() else []
+    return _under_alias(node, bound.plan, columns, name)
 
 
 def _relation(

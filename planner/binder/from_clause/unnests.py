@@ -15,8 +15,8 @@ from tqp.planner.binder.select.unnests import unnested
 from tqp.planner.parse import span_of
 
 
-def bind_unnest(context: BindContext, node: exp.Unnest, siblings: Scope, alias: str) -> BoundQuery:
-    """The elements as a table of one column, named after the table; it may read the tables before it (LATERAL)."""
+def bind_unnest(context: BindContext, node: exp.Unnest, siblings: Scope) -> BoundQuery:
+    """The elements as a table of one column; it may read the tables before it (LATERAL)."""
     span = span_of(node)
     if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.PropertyEQ):
         raise UnsupportedError("UNNEST of anything but one list is not supported in FROM", span)
@@ -30,7 +30,7 @@ def bind_unnest(context: BindContext, node: exp.Unnest, siblings: Scope, alias: 
     element = context.new_field("unnest", value.data_type.element)
     places = (context.new_field("ordinality", BIGINT, nullable=False),) if offset else ()
     plan = Unnest(Values(((),), ()), (value,), (element,), places)
-    names = [alias if alias and not offset else "unnest"]
+    names = ["unnest"]
     if offset:
         names.append(offset.name if isinstance(offset, exp.Identifier) else "ordinality")
     return BoundQuery.exact(plan, names)

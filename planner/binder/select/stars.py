@@ -151,13 +151,13 @@ def _excluded(scope: Scope, star: exp.Star, qualifier: str | None) -> set[tuple[
 
 
 def _check_known(scope: Scope, name: str, qualifier: str | None, node: exp.Expr) -> None:
-    if not scope.has_column(name, qualifier):
-        names = [
-            column.name
-            for relation in scope.relations
-            if relation.is_named(qualifier)
-            for column in relation.columns
-        ]
+    names = [
+        column.name
+        for relation in scope.relations
+        if relation.is_named(qualifier)
+        for column in relation.columns
+    ]
+    if name.lower() not in [each.lower() for each in names]:
         raise BindError(f'* has no column "{name}"{nearest(name, names)}', span_of(node))
 
 
