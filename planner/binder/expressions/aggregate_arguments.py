@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from tqp.core.errors import BindError, UnsupportedError
-from tqp.planner.algebra.expressions import Expression, Literal, SortKey
+from tqp.planner.algebra.element_expressions import ElementRef
+from tqp.planner.algebra.expressions import Expression, Literal, SortKey, walk
 from tqp.planner.binder.expressions.collations import collated
 from tqp.planner.binder.unsupported_clauses import check_understood
 from tqp.planner.parse import head_span, span_of
 
 if TYPE_CHECKING:
     from tqp.planner.binder.expressions.scalars import ExpressionBinder
+    from tqp.planner.parse import Span
 
 #: Aggregates with WITHIN GROUP, by the name that they have with the column as their first argument, and how many
 #: arguments stand in their parentheses.
@@ -116,3 +118,15 @@ def sort_key(binder: ExpressionBinder, node: exp.Ordered) -> SortKey:
     """A key of ORDER BY, which may be a constant."""
     key = binder.bind(collated(binder, [node.this])[0])
     return SortKey(key, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
+
+
+def refuse_parameters(
+    binder: ExpressionBinder, parts: Iterable[Expression], name: str, span: Span | None
+) -> None:
+    """Raise BindError for parameters of lambdas around: what is computed of many rows knows no element of one."""
+    if binder.lambdas and any(
+        isinstance(inner, ElementRef) and inner.id < 2 * len(binder.lambdas)
+        for part in parts
+        for inner in walk(part)
+    ):
+        raise BindError(f"{name}() in a lambda may not use the parameters of the lambda", span)

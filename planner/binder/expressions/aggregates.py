@@ -14,7 +14,7 @@ from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import AggregateCall, Cast, ColumnRef, Expression, SortKey
 from tqp.planner.algebra.subquery_expressions import Subquery
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.expressions.aggregate_arguments import Written, sort_keys
+from tqp.planner.binder.expressions.aggregate_arguments import Written, refuse_parameters, sort_keys
 from tqp.planner.binder.expressions.coercion import cast_to, condition_of
 from tqp.planner.binder.select.ordinals import refuse_constant
 from tqp.planner.functions import registry as functions
@@ -82,6 +82,7 @@ class AggregateCollector:
         finally:
             binder.inside_aggregate = self.is_inside = False
             binder.scope.uses = outside
+        refuse_parameters(binder, made.inputs, name, span)
         if made.function != "count_star":
             self._refuse_outer([*made.inputs], binder.scope, name, span)
         return self._add(made, "count_star()" if made.function == "count_star" else name)

@@ -65,10 +65,7 @@ def _with_lambda(function: str, binder: ExpressionBinder, nodes: Nodes, span: Sp
     value, written = list_operand(binder, nodes[0], f"{function}()"), nodes[1]
     if not isinstance(written, exp.Lambda):
         raise BindError(f"{function}() takes a lambda: lambda x: x + 1", span_of(written) or span)
-    names = parameters_of(written, span)
-    if value.data_type == NULL:
-        return Literal(None, NULL)
-    return _over(function, binder, value, names, written.this, span)
+    return _over(function, binder, value, parameters_of(written, span), written.this, span)
 
 
 def _over(
@@ -79,8 +76,14 @@ def _over(
     written: exp.Expr,
     span: Span | None,
 ) -> Expression:
+    """`written` for each element of `value`. Of NULL it is NULL, but is bound as of a list of NULLs."""
     if len(names) > 2:
         raise BindError(f"the lambda of {function}() has one or two parameters, not {len(names)}", span)
+    if len({name.lower() for name in names}) < len(names):
+        raise BindError(f'two parameters of a lambda are called "{names[0]}"', span)
+    is_null = value.data_type == NULL
+    if is_null:
+        value = Literal(None, list_of(NULL))
     element = element_of(binder, value, names[0])
     index = ElementRef(element.id + 1, BIGINT, names[1]) if names[1:] else None
     parameters = {name.lower(): each for name, each in zip(names, (element, index)) if each is not None}
@@ -93,6 +96,8 @@ def _over(
         raise BindError("a subquery may not stand in a lambda", span_of(written) or span)
     if has_prediction(body):
         raise UnsupportedError("a model's call in a lambda is not supported", span_of(written) or span)
+    if is_null:
+        return Literal(None, NULL)
     data_type = list_of(body.data_type)
     if function == "list_filter":
         body, data_type = condition_of(body, span_of(written)), value.data_type
@@ -102,8 +107,6 @@ def _over(
 def bind_comprehension(binder: ExpressionBinder, node: exp.Comprehension, span: Span | None) -> Expression:
     """[x + 1 FOR x IN l IF x > 1]"""
     value = list_operand(binder, node.args["iterator"], "a list comprehension")
-    if value.data_type == NULL:
-        return Literal(None, NULL)
     names = [node.expression.name]
     if node.args.get("position") is not None:
         names.append(node.args["position"].name)

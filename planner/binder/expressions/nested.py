@@ -307,6 +307,8 @@ def field_at(value: Expression, position: int, span: Span | None) -> Expression:
 def bind_dot(binder: ExpressionBinder, node: exp.Dot) -> Expression:
     """(expression).field, or expression.function(...), which is function(expression, ...)."""
     base, part = node.this, node.expression
+    if _are_names(base, part) and binder.scope.has_column(part.name, base.name):
+        return binder.bind_flexible(exp.Column(this=part.copy(), table=base.copy()))
     if isinstance(base, exp.Identifier):
         base = exp.Column(this=base)
     elif isinstance(base, exp.Dot) and _are_names(base.this, base.expression):  # t.l.len()

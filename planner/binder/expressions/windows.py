@@ -15,7 +15,7 @@ from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression
 from tqp.planner.algebra.logical_plan import LogicalPlan, Window
 from tqp.planner.algebra.window_calls import WHOLE_PARTITION, WindowCall
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.expressions.aggregate_arguments import Written, sort_keys, written
+from tqp.planner.binder.expressions.aggregate_arguments import Written, refuse_parameters, sort_keys, written
 from tqp.planner.binder.expressions.aggregates import aggregate_call, counts_rows
 from tqp.planner.binder.expressions.coercion import cast_to, condition_of
 from tqp.planner.binder.expressions.window_frames import bind_frame
@@ -66,6 +66,7 @@ class WindowCollector:
         keys = [key.expression for key in sorting[1]]
         if any(map(self.is_in, (*sorting[0], *keys, *call.expressions))):  # by an alias
             raise _nested(node)
+        refuse_parameters(binder, (*sorting[0], *keys, *call.expressions), call.function, span_of(node))
         self.uses += 1
         calls = self.calls.setdefault(sorting, {})
         made = calls.get(call)
