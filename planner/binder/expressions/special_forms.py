@@ -112,6 +112,8 @@ def _printed(function: str, binder: ExpressionBinder, nodes: Nodes, span: Span |
     if len(nodes) == 1:
         raise UnsupportedError(f"{function}() of a format alone is not supported", span)
     bound = [binder.bind(node) for node in nodes]
+    if any(each.data_type == NULL for each in bound):
+        return SourceLiteral(None, VARCHAR)
     values = [cast_to(bound[0], VARCHAR, span)]
     for each in bound[1:]:
         is_number = each.data_type.is_integer or each.data_type.kind is TypeKind.BOOLEAN
