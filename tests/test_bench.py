@@ -58,6 +58,7 @@ def test_data_is_the_same_every_time() -> None:
         assert make_tables(1)
 
 
+@pytest.mark.slow
 def test_predictions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = tmp_path / "report.json"
     arguments = ["bench", "predict", "--rows", "5000", "--runs", "1", "--threads", "2", "--only", "Logistic"]

@@ -136,6 +136,7 @@ def test_benchmarks_that_make_no_sense(
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_benchmark(tpch_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = tmp_path / "report.json"
     arguments = ["tpch", "--sf", "0.01", "--data", str(tpch_data), "--queries", "1,6", "--runs", "1"]
