@@ -112,6 +112,8 @@ def _struct(node: exp.Expr, span: Span | None, user_types: UserTypes) -> DataTyp
             raise UnsupportedError("a STRUCT whose fields have no names is not supported as a type", span)
         if any(each.name.lower() == known.lower() for known in fields):
             raise BindError(f'the field "{each.name}" stands twice in the type', span)
+        if each.args.get("kind") is None:  # a word that says something of columns elsewhere
+            raise BindError(f'the field "{each.name}" has a type that there is not', span)
         fields[each.name] = bind_type(each.args["kind"], span, user_types)
     return struct(fields)
 
