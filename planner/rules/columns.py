@@ -76,7 +76,7 @@ def substitute_plan(plan: LogicalPlan, mapping: Mapping[int, Expression]) -> Log
 
 
 def renumber(plan: LogicalPlan, ids: Mapping[int, int]) -> LogicalPlan:
-    """The plan with column ids replaced wherever they are produced or read. Does not enter Shared inputs."""
+    """The plan with column ids replaced wherever they are produced or read; in Shared inputs, those read from outside."""
 
     def on_node(node: Expression) -> Expression:
         if isinstance(node, ColumnRef):
@@ -88,8 +88,11 @@ def renumber(plan: LogicalPlan, ids: Mapping[int, int]) -> LogicalPlan:
     def on_field(field: Field) -> Field:
         return replace(field, id=ids[field.id]) if field.id in ids else field
 
-    if not isinstance(plan, Shared):
-        plan = plan.map_inputs(lambda child: renumber(child, ids))
+    ids_within = ids
+    if isinstance(plan, Shared):
+        ids_within = {id: ids[id] for id in plan.input.free_ids & ids.keys()}
+    if ids_within:
+        plan = plan.map_inputs(lambda child: renumber(child, ids_within))
     return plan.map_expressions(lambda expression: transform(expression, on_node)).map_fields(on_field)
 
 
