@@ -42,6 +42,8 @@ from tests.test_random_queries import TABLE
             "intended",
         ),
         ("SELECT k, c0, k AS z FROM t0 GROUP BY 1, ROLLUP (z, 2)", "intended"),
+        ("SELECT (SELECT k) AS k, c0 AS x FROM t0 GROUP BY k, c0", "intended"),
+        ("SELECT (SELECT k) AS k, c0 AS x FROM t0 GROUP BY c0", "both refuse"),
         ("SELECT k + 1, k + 1 FROM t0 GROUP BY GROUPING SETS ((1), (k + 1))", "intended"),
         ("SELECT k, c0 FROM t0 GROUP BY GROUPING SETS ((1), (2))", "equal"),
         ("SELECT 'q', c0 FROM t0 GROUP BY GROUPING SETS ((c0), (- - 2))", "intended"),

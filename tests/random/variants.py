@@ -254,6 +254,28 @@ def with_equal_keys_as_one(sql: str) -> str:
     return _transformed(sql, change)
 
 
+def with_aliases_apart(sql: str) -> str:
+    """The query with other aliases where a subquery of a grouped block names a column as one of them: DuckDB takes it for no key then."""
+
+    def change(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Select) or node.args.get("group") is None:
+            return node
+        queries = [query for item in node.expressions for query in item.find_all(exp.Query)]
+        named = {
+            column.name for query in queries for column in query.find_all(exp.Column) if not column.table
+        }
+        names = [item.alias_or_name for item in node.expressions]
+        if named.isdisjoint(item.alias for item in node.expressions) or not all(names):
+            return node
+        inside = node.copy()
+        for place, item in enumerate(inside.expressions):
+            item.replace(exp.alias_(item.unalias(), f"apart{place}"))
+        restored = [exp.alias_(exp.column(f"apart{place}"), name) for place, name in enumerate(names)]
+        return exp.Select(expressions=restored).from_(inside.subquery("apart"))
+
+    return _transformed(sql, change)
+
+
 def _place(key: exp.Expr) -> int | None:
     """The place, from 0, of the item that a number as a key names: `2`, `- -2`."""
     plain, negations = key.unnest(), 0
@@ -436,6 +458,7 @@ def _transformed(sql: str, change: Callable[[exp.Expr], exp.Expr]) -> str:
         for node in reversed(list(tree.walk())):
             new = change(node)
             if new is not node:
+                tree = new if node is tree else tree
                 node.replace(new)
         return text_of_tree(tree)
     except UnwritableError:
