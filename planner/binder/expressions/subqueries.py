@@ -54,8 +54,13 @@ def bind_quantified(binder: ExpressionBinder, node: exp.Binary, function: str) -
     right = node.expression
     if not isinstance(right, (exp.Any, exp.All)):
         return None
-    query = right.this
-    inner = query.this if isinstance(query, (exp.Paren, exp.Subquery)) else query
+    if _is_chain(node):
+        raise UnsupportedError(
+            "a comparison with ANY or ALL behind one with ALL, or of a list, is not supported: DuckDB leaves it out; "
+            "put the first one in parentheses",
+            span_of(node),
+        )
+    inner = _quantified_query(right)
     if not isinstance(inner, (exp.Query, exp.Values, exp.Placeholder)):  # a list, as its elements
         unnested = exp.Anonymous(this="unnest", expressions=[inner.copy()])
         inner = exp.Select(expressions=[unnested])
@@ -67,6 +72,21 @@ def bind_quantified(binder: ExpressionBinder, node: exp.Binary, function: str) -
     if function not in COMPARISONS:
         raise UnsupportedError("IS DISTINCT FROM ANY/ALL is not supported", span_of(node))
     return _quantified(binder, function, isinstance(right, exp.All), node.this, inner, span_of(node))
+
+
+def _quantified_query(right: exp.Any | exp.All) -> exp.Expr:
+    query: exp.Expr = right.this
+    inner: exp.Expr = query.this if isinstance(query, (exp.Paren, exp.Subquery)) else query
+    return inner
+
+
+def _is_chain(node: exp.Binary) -> bool:
+    """Is the left side of a quantified comparison one too, such that DuckDB forgets what comes behind it?"""
+    first = node.this.expression if isinstance(node.this, exp.Binary) else None
+    is_of_list = isinstance(first, exp.Any) and not isinstance(
+        _quantified_query(first), (exp.Query, exp.Values)
+    )
+    return isinstance(first, exp.All) or is_of_list
 
 
 def _quantified(
