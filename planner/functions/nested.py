@@ -27,7 +27,7 @@ def _map(call: Call, keys: Any, values: Any) -> Any:
 
 def _are_keys(call: Call, keys: Any, values: int) -> bool:
     """Are these, one for each value, plainly none of them NULL and all different?"""
-    if call.data_type.element.children[0].kind in _ORDERED_OTHERWISE or None in keys:
+    if call.data_type.element.children[0].kind in ORDERED_OTHERWISE or None in keys:
         return False
     return len(keys) == values == len(set(keys))
 
@@ -50,14 +50,22 @@ def _parts(place: int, call: Call, value: Any) -> Any:
 
 
 #: Types of which values that differ may be equal, or hold such.
-_ORDERED_OTHERWISE = (
+ORDERED_OTHERWISE = (
     TypeKind.FLOAT,
     TypeKind.DOUBLE,
     TypeKind.INTERVAL,
     TypeKind.LIST,
+    TypeKind.ARRAY,
     TypeKind.STRUCT,
     TypeKind.MAP,
 )
+
+
+def _element(call: Call, values: Any, place: Any) -> Any:
+    """Counted from 1 or from the end; NULL outside of the list."""
+    if values is None or place is None or not 1 <= abs(place) <= len(values):
+        return None
+    return values[place - (place > 0)]
 
 
 def _length(call: Call, ranges: Ranges) -> Range:
@@ -100,7 +108,7 @@ NESTED = (
     scalar("list_value list_pack", is_call=True, null=NullRule.NEVER, fold=_packed),
     scalar("struct_pack row", is_call=True, null=NullRule.NEVER, fold=_packed),
     scalar("struct_extract struct_extract_at", is_call=True, null=NullRule.PROPAGATES),
-    scalar("list_extract list_element", "LIST BIGINT -> element", null=NullRule.PROPAGATES),
+    scalar("list_extract list_element", "LIST BIGINT -> element", null=NullRule.PROPAGATES, fold=_element),
     scalar("list_length", "length: LIST -> BIGINT", "array_length: LIST -> BIGINT", range=_length),
     scalar(
         "list_slice array_slice",

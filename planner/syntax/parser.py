@@ -155,6 +155,9 @@ class Parser(PivotParser):
         TokenType.PARAMETER: _parse_named_placeholder,
     }
 
+    TYPE_TOKENS: ClassVar[set[TokenType]] = {*DuckDBParser.TYPE_TOKENS} - {
+        TokenType.NULL
+    }  # NULL['a'] is a field of NULL
     TYPE_CONVERTERS: ClassVar[dict[exp.DType, Any]] = {
         kind: convert for kind, convert in DuckDBParser.TYPE_CONVERTERS.items() if kind != exp.DType.TEXT
     }  # VARCHAR(5, 5) keeps its parameters

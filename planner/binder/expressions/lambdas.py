@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
@@ -27,7 +27,7 @@ from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.constants import is_constant, no_constant
-from tqp.planner.functions.nested import ELEMENT_FUNCTIONS, LIST_AGGREGATES
+from tqp.planner.functions.nested import ELEMENT_FUNCTIONS, LIST_AGGREGATES, ORDERED_OTHERWISE
 from tqp.planner.functions.overloads import NoOverloadError, resolve
 from tqp.planner.functions.type_rules import SourceLiteral, common_type
 from tqp.planner.functions.unsupported import refuse_missing_form, refuse_missing_type
@@ -162,6 +162,9 @@ def search(
             f"{shown} does not find {wanted.data_type} in {value.data_type}; cast one of them", span
         )
     value, wanted = cast_to(value, list_of(common), span), cast_to(wanted, common, span)
+    is_plain = function == "list_first_place" and common.kind not in ORDERED_OTHERWISE
+    if is_plain and isinstance(value, Literal) and isinstance(wanted, Literal):
+        return Literal(_place_among(value.value, wanted.value), result)
     element = element_of(binder, value, "x")
     compare = "equal" if function == "list_any" else "is_not_distinct_from"
     body = Call(compare, (element, wanted), BOOLEAN, span)
@@ -171,6 +174,11 @@ def search(
     return make_case(
         [folded(Call("is_null", (wanted,), BOOLEAN, span))], [Literal(None, BOOLEAN), found], span
     )
+
+
+def _place_among(values: Any, wanted: Any) -> int | None:
+    """The place of the first of the values that is equal, counted from 1."""
+    return values.index(wanted) + 1 if isinstance(values, tuple) and wanted in values else None
 
 
 def _contains(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:

@@ -196,7 +196,7 @@ def _between(value: Expression, ends: Sequence[Expression], span: Span | None, s
     if value.data_type in (VARCHAR, BLOB) or value.data_type.is_enum:
         raise UnsupportedError(f"a slice of {value.data_type} is not supported; use substring()", span)
     numbers = (end if end.data_type == NULL else cast_to(end, BIGINT, span) for end in ends[:2])
-    return apply("list_slice", (value, *numbers, *ends[2:]), span, shown)
+    return apply("list_slice", (as_list(value, span), *numbers, *ends[2:]), span, shown)
 
 
 def _slice(binder: ExpressionBinder, value: Expression, node: exp.Slice, span: Span | None) -> Expression:
@@ -335,11 +335,11 @@ def _named_extract(binder: ExpressionBinder, nodes: Nodes, span: Span | None) ->
 
 def _extract_at(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     value, place = (binder.bind(node) for node in nodes)
+    if value.data_type.kind is not TypeKind.STRUCT and value.data_type != NULL:
+        raise BindError(f"struct_extract_at() takes a struct, not {value.data_type}", span)
     if _is_null(value):
         return Literal(None, NULL)
     count = len(value.data_type.names)
-    if value.data_type.kind is not TypeKind.STRUCT:
-        raise BindError(f"struct_extract_at() takes a struct, not {value.data_type}", span)
     if not isinstance(place, Literal) or not isinstance(place.value, int) or not 1 <= place.value <= count:
         raise no_constant(place, f"the place of the field is a constant from 1 to {count}", span)
     return field_at(value, place.value, span)
