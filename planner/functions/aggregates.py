@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from tqp.core.datatypes import COMPOSED, HUGEINT, TypeKind
@@ -48,13 +49,13 @@ def _is_refused_of_infinity(call: AggregateCall, known: Range | None, rows: int)
     return True
 
 
-def _check_fraction(arguments: Sequence[Expression]) -> None:
+def _check_fraction(arguments: Sequence[Expression], least: int = -1) -> None:
     """The second argument of a quantile."""
     value = constant_number(arguments[1])
     if value is None:
         raise no_constant(arguments[1], "the fraction of a quantile must be a constant number")
-    if not -1 <= value <= 1:
-        raise BindError("the fraction of a quantile must be between -1 and 1")
+    if not least <= value <= 1:
+        raise BindError(f"the fraction of a quantile must be between {least} and 1")
 
 
 def _check_separator(arguments: Sequence[Expression]) -> None:
@@ -157,7 +158,7 @@ AGGREGATE_FUNCTIONS = (
         "approx_quantile",
         *(f"{each} FLOAT -> same" for each in ("INTEGERS", "FLOAT", "DOUBLE", "DECIMAL")),
         *(f"{each} FLOAT -> same" for each in ("DATE", "TIMESTAMP", "TIMESTAMP_TZ", "TIME")),
-        **_QUANTILE,
+        check=partial(_check_fraction, least=0),
     ),
     aggregate(
         "mad",

@@ -26,6 +26,7 @@ _OF_ORDERED_GROUPS = {
     "percentile_disc": ("quantile_disc", 1),
     "mode": ("mode", 0),
 }
+_PERCENTILES = frozenset(name for name, num_arguments in _OF_ORDERED_GROUPS.values() if num_arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,12 @@ class Written:
     order: Sequence[exp.Ordered] = ()
     ignores_nulls: bool = False
     group_order: Sequence[exp.Ordered] = ()
+
+    @property
+    def percentile_order(self) -> exp.Ordered | None:
+        """The one key of a percentile, whose fraction counts from the greatest value where it is DESC."""
+        keys = self.group_order or self.order
+        return keys[0] if len(keys) == 1 and self.name in _PERCENTILES else None
 
 
 def written(node: exp.Expr) -> Written | None:
@@ -96,8 +103,6 @@ def _within_group(node: exp.WithinGroup) -> Written | None:
         takes = "one argument" if count else "no argument"
         raise BindError(f"{_name(call)}() takes {takes} where WITHIN GROUP follows", head_span(call))
     arguments: list[exp.Expr] = [order[0].this, *call.expressions]
-    if order[0].args.get("desc") and count:
-        arguments[1] = exp.Neg(this=arguments[1])
     return Written(name, call, arguments, group_order=order)
 
 

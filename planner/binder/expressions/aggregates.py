@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BIGINT
+from tqp.core.datatypes import BIGINT, DOUBLE
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import AggregateCall, Cast, ColumnRef, Expression, SortKey
+from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression, Literal, SortKey
 from tqp.planner.algebra.subquery_expressions import Subquery
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.aggregate_arguments import Written, refuse_parameters, sort_keys
 from tqp.planner.binder.expressions.coercion import cast_to, condition_of
 from tqp.planner.binder.select.ordinals import refuse_constant
 from tqp.planner.functions import registry as functions
+from tqp.planner.functions.constants import constant_number
 from tqp.planner.functions.declaration import AggregateFunction
 from tqp.planner.functions.overloads import NoOverloadError, resolve
 from tqp.planner.functions.type_rules import settle
@@ -94,6 +95,8 @@ class AggregateCollector:
         if counts_rows(call, binder.scope):
             return AggregateCall("count_star", (), BIGINT, False, filter_, span_of(call.node))
         arguments = [binder.bind_flexible(argument) for argument in call.arguments]
+        if call.percentile_order is not None and len(arguments) > 1:
+            arguments[1] = _percentile(arguments[1], call.percentile_order, span_of(call.node))
         return aggregate_call(name, arguments, call.distinct, filter_, call.node, order)
 
     def bind_grouping(self, binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
@@ -173,11 +176,10 @@ def aggregate_call(
     )
     _check_constants(name, function, values, node)
     given = {*map(settle, arguments), *values}
-    if distinct and not all(
-        key.expression in given or _without_cast(key.expression) in given for key in order
-    ):
+    if distinct and not all(_follows_from(given, key.expression) for key in order):
         raise BindError(
-            f"ORDER BY inside {name}(DISTINCT ...) must be by one of its arguments", head_span(node)
+            f"ORDER BY inside {name}(DISTINCT ...) must be by its arguments, or what is computed of them",
+            head_span(node),
         )
     distinct = distinct and not function.ignores_duplicates
     return AggregateCall(
@@ -191,8 +193,25 @@ def aggregate_call(
     )
 
 
-def _without_cast(key: Expression) -> Expression:
-    return key.input if isinstance(key, Cast) else key
+def _follows_from(given: Collection[Expression], key: Expression) -> bool:
+    """Whether a key of ORDER BY has one value for each of what is given: it is computed of that and of constants."""
+    if key in given or isinstance(key, Literal):
+        return True
+    return (
+        not isinstance(key, Subquery)
+        and bool(key.inputs)
+        and all(_follows_from(given, each) for each in key.inputs)
+    )
+
+
+def _percentile(fraction: Expression, order: exp.Ordered, span: Span | None) -> Expression:
+    """The fraction of a percentile, which `order` may turn round; raises BindError for a constant that is none."""
+    number = constant_number(cast_to(settle(fraction), DOUBLE, span))
+    if number is None:
+        return fraction
+    if not 0 <= number <= 1:
+        raise BindError("the fraction of a percentile must be between 0 and 1", span)
+    return Literal(-number, DOUBLE) if order.args.get("desc") else fraction
 
 
 def _check_constants(

@@ -103,6 +103,8 @@ class WindowCollector:
         call = written(called)
         if call is None:
             raise UnsupportedError("OVER after this expression is not supported", span_of(node))
+        if call.group_order:
+            raise BindError(f"{call.name}() takes no OVER behind WITHIN GROUP", head_span(call.node))
         definition = definition_of(node, self.definitions)
         partition = tuple(_keys(map(binder.bind, definition.partition)))
         order = tuple(sort_keys(binder, definition.order, "a window"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from dataclasses import replace
@@ -255,7 +256,8 @@ def _interpolated(
 def _fraction(call: AggregateCall) -> float:
     fraction = constant_number(call.arguments[1])
     assert fraction is not None
-    return fraction
+    is_last = fraction == 0 and math.copysign(1.0, fraction) < 0  # none, from the greatest value
+    return 1.0 if is_last else fraction
 
 
 def _continuous(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
