@@ -16,6 +16,7 @@ from tqp.planner.rules.aggregate_partitions import aggregate_partitions
 from tqp.planner.rules.coarser_from_finer import coarser_from_finer
 from tqp.planner.rules.columns import restore_schema
 from tqp.planner.rules.common_subplans import common_subplans
+from tqp.planner.rules.constant_conditions import constant_conditions
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.group_by_days import group_by_days
 from tqp.planner.rules.group_by_order_keys import group_by_order_keys
@@ -67,6 +68,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("compare_scores", compare_scores),
     ("predict_after_limit", predict_after_limit),
     ("place_predictions", place_predictions),
+    ("constant_conditions", constant_conditions),
     ("common_subplans", common_subplans),
     ("prune_columns", prune_columns),
 )

@@ -46,6 +46,8 @@ from tests.test_random_queries import TABLE
         ("SELECT (SELECT k) AS k, c0 AS x FROM t0 GROUP BY c0", "both refuse"),
         ("SELECT k + 1, k + 1 FROM t0 GROUP BY GROUPING SETS ((1), (k + 1))", "intended"),
         ("SELECT k, c0 FROM t0 GROUP BY GROUPING SETS ((1), (2))", "equal"),
+        ("SELECT a.k, a.k, b.k FROM t0 a LEFT JOIN t0 b ON a.k < b.k GROUP BY CUBE (2, 1, 3)", "intended"),
+        ("SELECT a.k, k, c0 FROM t0 a GROUP BY CUBE (2, 1, 3)", "intended"),
         ("SELECT 'q', c0 FROM t0 GROUP BY GROUPING SETS ((c0), (- - 2))", "intended"),
         ("SELECT r.a AS o2, r.b AS o3 FROM (SELECT 1 a, 2 b) r GROUP BY a, b, CUBE (o3)", "intended"),
         (

@@ -174,6 +174,8 @@ def _cast_may_raise(cast: Cast, fields: FieldsById) -> bool:
         return False
     if source.is_string or not can_cast(source, target):
         return True
+    if target.kind is TypeKind.LIST:  # each element is cast, whatever it is
+        return _cast_may_raise(Cast(ElementRef(0, source.element), target.element), fields)
     if source.kind is TypeKind.BOOLEAN or target.kind is TypeKind.BOOLEAN:
         return False
     if source.is_numeric and target.is_numeric:

@@ -10,12 +10,12 @@ from tqp.planner.algebra.element_expressions import ElementRef, OverElements
 from tqp.planner.algebra.expressions import Call, Case, Cast, Expression, InList, Literal, walk
 
 #: Expressions that are constant where their inputs are.
-_OF_CONSTANTS = (Literal, Call, Cast, Case, InList, OverElements, ElementRef)
+OF_CONSTANTS = (Literal, Call, Cast, Case, InList, OverElements, ElementRef)
 
 
 def is_constant(expression: Expression) -> bool:
     """Is it computed of constants alone?"""
-    return all(isinstance(each, _OF_CONSTANTS) for each in walk(expression))
+    return all(isinstance(each, OF_CONSTANTS) for each in walk(expression))
 
 
 def no_constant(

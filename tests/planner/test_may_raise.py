@@ -145,6 +145,19 @@ def test_a_column_of_nothing_but_null_raises_nothing() -> None:
         assert may_raise(Call("multiply", (first, Cast(ColumnRef(3, VARCHAR), BIGINT)), BIGINT), fields)
 
 
+def test_lists_are_cast_element_by_element() -> None:
+    for source, target, raises in (
+        (INTEGER, BIGINT, False),
+        (BIGINT, INTEGER, True),
+        (INTEGER, VARCHAR, False),
+        (VARCHAR, INTEGER, True),
+        (list_of(TINYINT), list_of(DOUBLE), False),
+        (list_of(DOUBLE), list_of(TINYINT), True),
+    ):
+        cast = Cast(ColumnRef(0, list_of(source)), list_of(target))
+        assert may_raise(cast, {}) is raises, (source, target)
+
+
 def test_a_map_of_different_constants_raises_nothing() -> None:
     values = Call("list_value", (ColumnRef(1, INTEGER), ColumnRef(2, INTEGER)), list_of(INTEGER))
     result = map_of(VARCHAR, INTEGER)

@@ -245,8 +245,15 @@ def with_equal_keys_as_one(sql: str) -> str:
                 named = []  # a column goes before an alias
             item = node.expressions[place : place + 1] if place is not None else named[:1]
             meant = (item[0].unalias() if item else plain).unnest()
-            text = meant.name.lower() if isinstance(meant, exp.Column) else text_of_tree(meant)
-            same = first.setdefault(text, key)
+            texts = [text_of_tree(meant).lower() if isinstance(meant, exp.Column) else text_of_tree(meant)]
+            if isinstance(meant, exp.Column):  # of which table may be left out
+                texts += (
+                    [meant.name.lower()]
+                    if meant.table
+                    else [known for known in first if known.endswith(f".{meant.name.lower()}")]
+                )
+            same = next((first[text] for text in texts if text in first), key)
+            first.setdefault(texts[0], same)
             if same is not key:
                 key.replace(same.copy())
         return node.copy()
