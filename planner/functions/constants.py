@@ -22,7 +22,10 @@ def no_constant(
     expression: Expression, message: str, span: tuple[int, int] | None = None
 ) -> BindError | UnsupportedError:
     """The error for an argument that has to be a constant, and is none that is known while a query is planned."""
-    if is_constant(expression) and not isinstance(expression, Literal):
+    written = expression
+    while isinstance(written, Cast):  # a literal that cannot be cast is written all the same
+        written = written.input
+    if is_constant(written) and not isinstance(written, Literal):
         return UnsupportedError(f"{message}: one that is computed by a function is not supported", span)
     return BindError(message, span)
 
