@@ -68,6 +68,33 @@ from tests.test_random_queries import TABLE
             "DuckDB's own fault",
         ),
         ("SELECT rank() OVER (PARTITION BY (SELECT (SELECT 1 FROM t0 LIMIT 1))) FROM t0", "intended"),
+        ("SELECT mode(3 ORDER BY k), mode(DATE '2000-01-01' ORDER BY k DESC) FROM t0", "intended"),
+        ("SELECT mode('a' ORDER BY k) IS NULL FROM t0 WHERE k > 99", "intended"),
+        ("SELECT x ILIKE 'a' ESCAPE 'ab' FROM (VALUES (NULL::VARCHAR)) v(x)", "intended"),
+        ("SELECT not_ilike_escape(x, '', 'ab') FROM (VALUES (NULL::VARCHAR)) v(x)", "intended"),
+        ("SELECT count(regexp_extract('a', 'a', NULL::INTEGER)) FROM t0", "intended"),
+        (
+            "SELECT k FROM t0 WHERE ('' < regexp_extract('a', 'a', NULL::INTEGER)) = TIMESTAMP '2000-01-01'",
+            "intended",
+        ),
+        (
+            "SELECT to_years(decade(x)) FROM (VALUES (TIMESTAMPTZ '0099-01-01 (BC) 00:00:00+00')) v(x)",
+            "intended",
+        ),
+        (
+            "SELECT date_trunc('decade', x) FROM (VALUES (TIMESTAMPTZ '0099-01-01 (BC) 00:00:00+00')) v(x)",
+            "intended",
+        ),
+        ("SELECT substring('a', 4294967296), left('a', 9223372036854775807) FROM t0", "intended"),
+        ("SELECT CASE WHEN k > 0 THEN -(-170141183460469231731687303715884105728) END FROM t0", "intended"),
+        ("SELECT time_bucket(INTERVAL 2147483647 MONTH, TIME '01:00:00')", "intended"),
+        ("SELECT date_trunc('day', make_timestamp(-9223372036854775808))", "intended"),
+        (
+            "SELECT mad(x) FROM (VALUES ('294247-01-10 04:00:54'::TIMESTAMP_S), ('294247-01-10 04:00:54')) v(x)",
+            "intended",
+        ),
+        ("SELECT mad(CAST('-999999999999999.999' AS DECIMAL(18, 3))) FROM range(2)", "intended"),
+        ("SELECT [NULL], histogram(TIMESTAMPTZ '2000-01-01 00:00:00+00')", "equal"),
     ],
 )
 def test_what_duckdb_answers_otherwise(sql: str, outcome: str) -> None:

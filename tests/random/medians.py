@@ -1,4 +1,4 @@
-"""Medians as DuckDB rounds them: of DECIMALs, instants and INTERVALs through DOUBLEs, of FLOATs through their difference.
+"""Medians as DuckDB rounds them, those of mad() too: of DECIMALs, instants and INTERVALs through DOUBLEs, of FLOATs through their difference.
 
 tqp's are exact (docs/semantics.md).
 """
@@ -51,7 +51,15 @@ def medians_through_doubles() -> Iterator[Medians]:
         "median": _median_of_floats,
         "median_interval": _median_of_intervals,
     }
-    with patch.dict(quantiles.MEDIANS, kinds):
+
+    def of_integers(values: Tensor, ordered: OrderedGroups, halves: str) -> Tensor:
+        between = {"to_zero": _between_decimals, "down": _between_wide_decimals, "away": between_instants}
+        return _median(between[halves], values, ordered)
+
+    with (
+        patch.dict(quantiles.MEDIANS, kinds),
+        patch.object(quantiles, "median_integers_by_group", of_integers),
+    ):
         yield taken
 
 

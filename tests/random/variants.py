@@ -94,19 +94,19 @@ def text_of_tree(tree: exp.Expr) -> str:
     return str(_Generator(dialect=DuckDB()).generate(tree))
 
 
-def _expression(text: str) -> exp.Expr:
+def expression_of(text: str) -> exp.Expr:
     """The tree of an expression."""
     (item,) = parse(f"SELECT {text}").tree.expressions
     return item
 
 
-def _is_call(node: exp.Expr, *names: str) -> bool:
+def is_call(node: exp.Expr, *names: str) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.lower() in names and bool(node.expressions)
 
 
 def with_guarded_rounding(sql: str) -> str:
     """The query with NULL as what round() and trunc() make of NULL: DuckDB has 0 if no digit of a DECIMAL is left."""
-    return _transformed(sql, lambda node: _guarded(node) if _is_call(node, "round", "trunc") else node)
+    return transformed(sql, lambda node: _guarded(node) if is_call(node, "round", "trunc") else node)
 
 
 def with_null_constants(sql: str, type_of_null: Callable[[str], str | None]) -> str:
@@ -136,7 +136,7 @@ def with_null_constants(sql: str, type_of_null: Callable[[str], str | None]) -> 
             return node if null_type is None else exp.Null()
         return exp.cast(exp.Null(), exp.DataType.build(null_type, udt=True))
 
-    return _transformed(sql, change)
+    return transformed(sql, change)
 
 
 def with_computed_conditions(sql: str, value_of: Callable[[str], bool | None]) -> str:
@@ -157,7 +157,7 @@ def with_computed_conditions(sql: str, value_of: Callable[[str], bool | None]) -
         new.set("this", exp.Null() if value is None else exp.Boolean(this=value))
         return new
 
-    return _transformed(sql, change)
+    return transformed(sql, change)
 
 
 def _without_columns(node: exp.Expr) -> exp.Expr:
@@ -176,7 +176,7 @@ def _without_columns(node: exp.Expr) -> exp.Expr:
         if meant is not None and not meant.find(exp.Column, exp.Query):
             part.replace(exp.Paren(this=meant.copy()))
             continue
-        if _is_call(part, "typeof"):
+        if is_call(part, "typeof"):
             part.replace(exp.Literal.string("INTEGER"))
         elif isinstance(part, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod):
             nulls = (each for each in (part.this, part.expression) if _is_typed_null(each))
@@ -224,7 +224,7 @@ def with_constant_keys_apart(sql: str) -> str:
             return node
         return exp.Coalesce(this=node.copy(), expressions=[node.copy()])
 
-    return _transformed(sql, change)
+    return transformed(sql, change)
 
 
 def with_equal_keys_as_one(sql: str) -> str:
@@ -258,7 +258,7 @@ def with_equal_keys_as_one(sql: str) -> str:
                 key.replace(same.copy())
         return node.copy()
 
-    return _transformed(sql, change)
+    return transformed(sql, change)
 
 
 def with_aliases_apart(sql: str) -> str:
@@ -280,7 +280,7 @@ def with_aliases_apart(sql: str) -> str:
         restored = [exp.alias_(exp.column(f"apart{place}"), name) for place, name in enumerate(names)]
         return exp.Select(expressions=restored).from_(inside.subquery("apart"))
 
-    return _transformed(sql, change)
+    return transformed(sql, change)
 
 
 def _place(key: exp.Expr) -> int | None:
@@ -319,10 +319,10 @@ def with_other_floats(sql: str) -> Iterator[str]:
                 factor = f"IF(typeof({text_of_tree(node)}) = 'DOUBLE', {factor}, 1)"
         else:
             return node
-        return exp.Paren(this=exp.Mul(this=node.copy(), expression=_expression(factor)))
+        return exp.Paren(this=exp.Mul(this=node.copy(), expression=expression_of(factor)))
 
     def in_order(node: exp.Expr, *, descending: bool) -> exp.Expr:
-        if not _is_call(node, "sum", *_MEANS) or isinstance(node.expressions[0], exp.Distinct):
+        if not is_call(node, "sum", *_MEANS) or isinstance(node.expressions[0], exp.Distinct):
             return node
         added = node.expressions[0]
         keys = [exp.Ordered(this=added.copy(), desc=descending, nulls_first=False)]
@@ -330,20 +330,20 @@ def with_other_floats(sql: str) -> Iterator[str]:
 
     def rounded(node: exp.Expr) -> exp.Expr:
         """Of what cancels out, nothing is left but what the order of rows made."""
-        if isinstance(node.parent, exp.Filter) or not _is_call(
+        if isinstance(node.parent, exp.Filter) or not is_call(
             node.this if isinstance(node, exp.Filter) else node, *INEXACT_AGGREGATES
         ):
             return node
         return exp.Anonymous(this="round", expressions=[node.copy(), exp.Literal.number(12)])
 
-    yield _transformed(sql, rounded)
+    yield transformed(sql, rounded)
     # What is multiplied is a DOUBLE: integers are summed in the variants where no sum is.
     for inexact in (INEXACT | _MEANS, INEXACT | _MEANS | {"sum"}):
         for direction in (1, -1, 8, -8):  # gamma() is as far off as that
-            yield _transformed(sql, partial(moved, direction=direction, inexact=inexact))
+            yield transformed(sql, partial(moved, direction=direction, inexact=inexact))
     for descending in (False, True):
-        yield _transformed(sql, partial(in_order, descending=descending))
-    yield _transformed(sql, lambda node: _of_other_nan(node) if _is_call(node, "signbit") else node)
+        yield transformed(sql, partial(in_order, descending=descending))
+    yield transformed(sql, lambda node: _of_other_nan(node) if is_call(node, "signbit") else node)
 
 
 def with_ordered_limits(sql: str) -> str:
@@ -363,7 +363,7 @@ def with_ordered_limits(sql: str) -> str:
         new.set("order", exp.Order(expressions=[exp.Ordered(this=exp.Var(this="ALL"), nulls_first=False)]))
         return new
 
-    return _transformed(sql, change)
+    return transformed(sql, change)
 
 
 def with_plain_sums(sql: str) -> str:
@@ -371,27 +371,27 @@ def with_plain_sums(sql: str) -> str:
     plain = {"fsum": "sum", "kahan_sum": "sum", "sumkahan": "sum", "favg": "avg"}
 
     def change(node: exp.Expr) -> exp.Expr:
-        if not _is_call(node, *plain):
+        if not is_call(node, *plain):
             return node
         of_doubles = [exp.cast(each.copy(), "DOUBLE") for each in node.expressions[:1]]
         return exp.Anonymous(this=plain[node.name.lower()], expressions=of_doubles)
 
-    return _transformed(sql, change)
+    return transformed(sql, change)
 
 
 def with_grades_by_place(sql: str) -> str:
     """The query with the place of each element behind it where list_grade_up() sorts: of equal ones, DuckDB has any first."""
 
     def change(node: exp.Expr) -> exp.Expr:
-        if not _is_call(node, "list_grade_up", "array_grade_up", "grade_up"):
+        if not is_call(node, "list_grade_up", "array_grade_up", "grade_up"):
             return node
         elements, *words = node.expressions
         sign = "-" if any(word.name.upper() == "DESC" for word in words) else ""
         text = text_of_tree(elements)
-        with_places = _expression(f"list_zip({text}, range(0, {sign}len({text}), {sign}1))")
+        with_places = expression_of(f"list_zip({text}, range(0, {sign}len({text}), {sign}1))")
         return exp.Anonymous(this=node.this, expressions=[with_places, *words])
 
-    return _transformed(sql, change)
+    return transformed(sql, change)
 
 
 def with_random_ties(sql: str) -> str:
@@ -402,7 +402,7 @@ def with_random_ties(sql: str) -> str:
             return node
         called = node.this.this if isinstance(node.this, exp.Filter) else node.this
         frame, order = node.args.get("spec"), node.args.get("order")
-        is_by_rows = _is_call(called, "ntile", "lead", "lag") or called.name.lower() == "row_number"
+        is_by_rows = is_call(called, "ntile", "lead", "lag") or called.name.lower() == "row_number"
         is_by_rows = is_by_rows or (frame is not None and frame.args.get("kind") == "ROWS")
         if not is_by_rows:
             return node
@@ -417,7 +417,7 @@ def with_random_ties(sql: str) -> str:
         new.set("order", exp.Order(expressions=[key.copy() for key in keys]))
         return new
 
-    return _transformed(sql, change)
+    return transformed(sql, change)
 
 
 def with_text_compared(sql: str, *, of_subqueries: bool) -> str:
@@ -438,7 +438,7 @@ def with_text_compared(sql: str, *, of_subqueries: bool) -> str:
         old.replace(exp.Paren(this=exp.Case(ifs=[null], default=old.copy())))
         return new
 
-    return _transformed(sql, change)
+    return transformed(sql, change)
 
 
 def _of_other_nan(signbit: exp.Expr) -> exp.Expr:
@@ -456,7 +456,7 @@ def _guarded(node: exp.Expr) -> exp.Expr:
     return exp.Paren(this=case)
 
 
-def _transformed(sql: str, change: Callable[[exp.Expr], exp.Expr]) -> str:
+def transformed(sql: str, change: Callable[[exp.Expr], exp.Expr]) -> str:
     tree = parsed(sql)
     if tree is None:
         return sql
