@@ -254,21 +254,34 @@ def _most_elements(elements: Expression) -> int | None:
 
 def struct_extract(value: Expression, place: Expression, span: Span | None) -> Expression:
     """The field of a struct that a constant names, or of one without names counts from 1."""
-    if _is_null(value):
-        return Literal(None, NULL)
     place = settle(place)
+    place = as_text(place, span) if place.data_type.is_enum else place
+    _check_kind_of_place(value.data_type, place, span)
+    if _is_null(value):  # which fields there are is not asked then
+        return Literal(None, NULL)
     if not isinstance(place, Literal) or place.value is None:
         raise no_constant(place, "a field of a struct is named by a constant", span)
-    names = value.data_type.names
-    if value.data_type.is_tuple:
-        if not isinstance(place.value, int):
-            raise BindError("the fields of this row have no names; count them from 1", span)
-        if not 1 <= place.value <= len(names):
-            raise BindError(f"there is no field {place.value}: the row has {len(names)}", span)
-        return field_at(value, place.value, span)
-    if not isinstance(place.value, str):
+    count = len(value.data_type.names)
+    if not value.data_type.is_tuple:
+        return field_of(value, str(place.value), span)
+    assert isinstance(place.value, int)
+    if not 1 <= place.value <= count:
+        raise BindError(f"there is no field {place.value}: the row has {count}", span)
+    return field_at(value, place.value, span)
+
+
+def _check_kind_of_place(struct_type: DataType, place: Expression, span: Span | None) -> None:
+    if place.data_type == NULL:
+        return
+    is_name = place.data_type == VARCHAR
+    if not is_name and implicit_cast_cost(place, BIGINT) is None:
+        raise BindError(
+            f"a field is named by a text, or counted by a whole number, not by {place.data_type}", span
+        )
+    if struct_type.is_tuple and is_name:
+        raise BindError("the fields of this row have no names; count them from 1", span)
+    if struct_type.kind is TypeKind.STRUCT and not struct_type.is_tuple and not is_name:
         raise BindError("a field of a struct has a name; only those of a row without names are counted", span)
-    return field_of(value, place.value, span)
 
 
 def named_part(binder: ExpressionBinder, value: Expression, name: str, span: Span | None) -> Expression:
