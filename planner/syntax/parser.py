@@ -14,6 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from tqp.planner.syntax.pivot_parser import PivotParser
 from tqp.planner.syntax.sqlglot_parser import DuckDBParser
+from tqp.planner.syntax.sqlglot_tokens import FOREIGN_TYPES
 from tqp.planner.syntax.type_grammar import UNITS
 
 #: Functions whose arguments have a grammar of their own.
@@ -132,6 +133,13 @@ _QUERY_GOES_ON = (
 )
 
 
+class _NoTypes(set[str]):
+    """Names that sqlglot would take for types of its own: DuckDB has none of these names, but CREATE TYPE may make one."""
+
+    def __contains__(self, name: object) -> bool:
+        return str(name).upper() in FOREIGN_TYPES
+
+
 class Parser(PivotParser):
     """One parse of one statement."""
 
@@ -158,6 +166,7 @@ class Parser(PivotParser):
     TYPE_TOKENS: ClassVar[set[TokenType]] = {*DuckDBParser.TYPE_TOKENS} - {
         TokenType.NULL
     }  # NULL['a'] is a field of NULL
+    QUOTED_TYPES_TO_PRESERVE: ClassVar[set[str]] = _NoTypes()
     TYPE_CONVERTERS: ClassVar[dict[exp.DType, Any]] = {
         kind: convert for kind, convert in DuckDBParser.TYPE_CONVERTERS.items() if kind != exp.DType.TEXT
     }  # VARCHAR(5, 5) keeps its parameters

@@ -25,6 +25,21 @@ _KEYWORDS: dict[str, TokenType] = {
     "ASCENDING": TokenType.ASC,
     "DESCENDING": TokenType.DESC,
 }
+#: DuckDB's names of types that sqlglot knows as well; what else is a type there is a name as any other.
+_TYPE_WORDS = frozenset(
+    """
+    BIGNUM BITSTRING BLOB BOOL BPCHAR BYTEA DATE DATETIME FLOAT4 FLOAT8 GEOMETRY HUGEINT INT1 INT128 INT16 INT2 INT32 INT4
+    INT64 INT8 JSON LIST LOGICAL LONG NVARCHAR SHORT SIGNED STRING TEXT TIMESTAMPTZ TIMESTAMP_MS TIMESTAMP_NS TIMESTAMP_S
+    TIMESTAMP_US TIMETZ TIME_NS TINYINT UBIGINT UHUGEINT UINT128 UINTEGER USMALLINT UTINYINT UUID VARBINARY VARIANT
+    """.split()
+)
+#: Words that are types to sqlglot alone.
+FOREIGN_TYPES = frozenset(
+    word
+    for word, kind in DuckDB.Tokenizer.KEYWORDS.items()
+    if kind in DuckDB.Parser.TYPE_TOKENS and word.isidentifier() and word not in _TYPE_WORDS | KEYWORDS
+)
+
 #: Pairs of words that are one token: the second word by the first.
 _PAIRS: dict[str, dict[str, TokenType]] = {}
 for _pair in (
@@ -79,6 +94,8 @@ def sqlglot_tokens(tokens: Tokens, start: int, stop: int) -> list[Token]:
                 token_type = TokenType.VAR
             elif upper == "GROUPS" and index - 3 >= start and kinds[index - 3] == "OVER":
                 token_type = TokenType.ROWS  # OVER (GROUPS ...; behind ORDER BY sqlglot knows it by itself
+            elif upper in FOREIGN_TYPES:
+                token_type = TokenType.IDENTIFIER
             else:
                 token_type = _KEYWORDS.get(upper, TokenType.VAR)
             made.append(_token(token_type, source, first, last))

@@ -40,3 +40,6 @@ CREATE TYPE brief AS BIGINT;
 SELECT typeof(1::brief);
 ROLLBACK;
 DROP TYPE brief;
+CREATE TYPE number AS INTEGER;
+SELECT 1::number, typeof([1]::NUMBER[]);
+DROP TYPE number;
