@@ -17,7 +17,8 @@ from tqp.planner.binder.expressions.literals import signed_number
 from tqp.planner.binder.expressions.type_names import bind_type
 from tqp.planner.binder.select.named_windows import definition_of
 from tqp.planner.binder.select.nested_names import NestedNames
-from tqp.planner.parse import chain_of, head_span, span_of, without_parentheses
+from tqp.planner.binder.select.query_names import QueryNames
+from tqp.planner.parse import chain_of, head_span, span_of
 from tqp.planner.syntax.parser import (
     CARET,
     ORDER_WORDS,
@@ -95,7 +96,7 @@ _AS_CALLS: dict[type, str] = {
 }
 
 
-class Names(NestedNames):
+class Names(NestedNames, QueryNames):
     """Writes expressions of `query` as DuckDB does."""
 
     def __init__(self, query: str) -> None:
@@ -144,41 +145,6 @@ class Names(NestedNames):
             return f"(NOT ({self.text(operand)} {_INVERSE[sign]} ANY({inner})))"
         return f"({self.text(operand)} {sign} ANY({inner}))"
 
-    def subquery(self, node: exp.Expr) -> str:
-        """A subquery's text: the usual clauses in DuckDB's spelling, anything beyond them as the user wrote it."""
-        node = without_parentheses(node)
-        clauses = {name for name, value in node.args.items() if value}
-        if not isinstance(node, exp.Select) or clauses - {"expressions", "from_", "where", "limit"}:
-            span = span_of(node)
-            start = self.query.upper().rfind("SELECT", 0, span[0] + 6) if span else -1
-            return self.query[start : span[1]] if span and start >= 0 else "SELECT"
-        text = f"SELECT {', '.join(self._selected(item) for item in node.expressions)}"
-        source = node.args.get("from_")
-        if source is not None:
-            text += f" FROM {self._source(source.this)}"
-        where, limit = node.args.get("where"), node.args.get("limit")
-        if where is not None:
-            condition = self.text(where.this)
-            text += f" WHERE {condition}"
-        if limit is not None and limit.expression is not None:
-            text += f" LIMIT {self.text(limit.expression)}"
-        return text
-
-    def _selected(self, node: exp.Expr) -> str:
-        if isinstance(node, exp.Alias):
-            return f"{self.text(node.this)} AS {quoted(node.alias)}"
-        return "*" if isinstance(node, exp.Star) else self.text(node)
-
-    def _source(self, node: exp.Expr) -> str:
-        if isinstance(node, exp.Table) and node.name:
-            return quoted(node.name) + (f" AS {quoted(node.alias)}" if node.alias else "")
-        if isinstance(node, exp.Unnest):
-            columns = [quoted(each.name) for each in node.args["alias"].columns] if node.alias else []
-            named = f" AS {quoted(node.alias)}" + (f"({', '.join(columns)})" if columns else "")
-            return self._call("unnest", node.expressions) + (named if node.alias else "")
-        span = span_of(node)
-        return self.query[span[0] : span[1]] if span else ""
-
     def _connective(self, node: exp.Connector) -> str:
         word = " AND " if isinstance(node, exp.And) else " OR "
         return f"({word.join(map(self.text, chain_of(node)))})"
@@ -206,6 +172,8 @@ class Names(NestedNames):
             return f"({self.text(node.this)} = ANY({self.subquery(query)}))"
         if node.args.get("field") is not None and not isinstance(node.args["field"], exp.Placeholder):
             return f"contains({self.text(node.args['field'])}, {self.text(node.this)})"
+        if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Values):
+            return f"({self.text(node.this)} = ANY({self.subquery(node.expressions[0])}))"
         if not node.expressions:
             return f'contains("row"(), {self.text(node.this)})'
         choices = ", ".join(self.text(choice) for choice in node.expressions)
@@ -286,6 +254,8 @@ class Names(NestedNames):
         arguments = node.expressions
         if name == "count" and (not arguments or isinstance(arguments[0].unnest(), exp.Star)):
             return "count_star()"
+        if name == "exists" and len(arguments) == 1 and isinstance(arguments[0], exp.Query | exp.Values):
+            return f"EXISTS({self.subquery(arguments[0])})"
         if name in GROUPING_NAMES:
             return f"GROUPING({', '.join(map(self.text, arguments))})"
         if is_columns_call(node):
@@ -358,7 +328,9 @@ class Names(NestedNames):
         return f"{name}({prefix}{', '.join(map(self.text, arguments))}{suffix})"
 
     def _ordered(self, node: exp.Ordered) -> str:
-        return f"{self.text(node.this)} {node.meta.get(ORDER_WORDS, '')}".rstrip()
+        is_all = isinstance(node.this, exp.Var)
+        key = "COLUMNS(*)" if is_all else self.text(node.this)
+        return f"{key} {node.meta.get(ORDER_WORDS, '')}".rstrip()
 
     def _frame(self, node: exp.WindowSpec) -> list[str]:
         """The frame as a list of one text; of none where it is the one that ORDER BY has anyway."""
@@ -452,6 +424,8 @@ _WRITERS: dict[type, _Writer] = {
         [each.name for each in node.expressions], self.text(node.this)
     ),
     exp.Exists: lambda self, node: f"EXISTS({self.subquery(node.this)})",
-    exp.Subquery: lambda self, node: f"({self.subquery(node)})",
-    exp.Select: lambda self, node: f"({self.subquery(node)})",
+    **dict.fromkeys(
+        (exp.Subquery, exp.Select, exp.Union, exp.Except, exp.Intersect, exp.Values),
+        lambda self, node: f"({self.subquery(node)})",
+    ),
 }
