@@ -58,6 +58,7 @@ def test_queries_are_statements_of_files_by_name(folder: Path, tmp_path: Path) -
         load_queries(folder)
 
 
+@pytest.mark.slow
 def test_command(tpcds_data: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = tmp_path / "report.json"
     arguments = ["tpcds", "--sf", "0.01", "--data", str(tpcds_data), "--queries", str(folder)]

@@ -220,6 +220,7 @@ def test_scale_factors_that_make_no_sense(scale_factor: float) -> None:
         DATA.ensure(scale_factor, Console(quiet=True))
 
 
+@pytest.mark.slow
 def test_benchmark_report(tpch_data: Path) -> None:
     engine = Engine(threads=1, runs=2, compare=True, columns=CHOICES)
     report = run_benchmark(engine, Console(quiet=True), 0.01, [1, 6], tpch_data)
