@@ -94,6 +94,8 @@ from tests.test_random_queries import TABLE
             "intended",
         ),
         ("SELECT mad(CAST('-999999999999999.999' AS DECIMAL(18, 3))) FROM range(2)", "intended"),
+        ("SELECT quantile_cont(epoch_ms(9007199254740993), 0.5) FROM range(2)", "intended"),
+        ("SELECT favg(1e308 ORDER BY k DESC) FROM t0, range(9)", "intended"),
         ("SELECT [NULL], histogram(TIMESTAMPTZ '2000-01-01 00:00:00+00')", "equal"),
     ],
 )

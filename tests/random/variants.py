@@ -373,8 +373,10 @@ def with_plain_sums(sql: str) -> str:
     def change(node: exp.Expr) -> exp.Expr:
         if not is_call(node, *plain):
             return node
-        of_doubles = [exp.cast(each.copy(), "DOUBLE") for each in node.expressions[:1]]
-        return exp.Anonymous(this=plain[node.name.lower()], expressions=of_doubles)
+        first = node.expressions[0]
+        of = first.this if isinstance(first, exp.Order) else first
+        of_doubles = of if isinstance(of, exp.Distinct) else exp.cast(of.copy(), "DOUBLE")
+        return exp.Anonymous(this=plain[node.name.lower()], expressions=[of_doubles])
 
     return transformed(sql, change)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from sqlglot import exp
@@ -15,17 +15,20 @@ _TRUNCATIONS = frozenset("date_trunc datetrunc".split())
 
 
 def around_errors(sql: str) -> Iterator[str]:
-    """Variants that say the same of what DuckDB refuses; some may be the query itself."""
-    yield transformed(sql, _mode_by_two_keys)
-    yield transformed(sql, _like)
-    yield transformed(sql, _extract_of_null)
+    """Variants that say the same of what DuckDB refuses."""
+    return _changed(sql, (_mode_by_two_keys, _like, _extract_of_null))
 
 
 def around_answers(sql: str) -> Iterator[str]:
-    """Variants that say what tqp answers; some may be the query itself."""
-    yield transformed(sql, _extract_of_null)
-    for truncates in (False, True):
-        yield transformed(sql, partial(_part_at_utc, truncates=truncates))
+    """Variants that say what tqp answers."""
+    at_utc = (partial(_part_at_utc, truncates=each) for each in (False, True))
+    return _changed(sql, (_extract_of_null, *at_utc))
+
+
+def _changed(sql: str, changes: Iterable[Callable[[exp.Expr], exp.Expr]]) -> Iterator[str]:
+    as_it_is = transformed(sql, lambda node: node)
+    variants = (transformed(sql, change) for change in changes)
+    return (each for each in variants if each != as_it_is)
 
 
 def _mode_by_two_keys(node: exp.Expr) -> exp.Expr:
