@@ -204,7 +204,7 @@ class QueryGrammar(PivotGrammar):
         if self.skip("GROUP"):
             self.expect("BY")
             if not self.skip("ALL"):
-                self.items(self._group, self.starts_expression)
+                self.clause(self._group, self.starts_expression)
         if self.skip("HAVING"):
             self.expression()
         if self.skip("WINDOW"):
@@ -228,7 +228,7 @@ class QueryGrammar(PivotGrammar):
 
     def targets(self) -> None:
         """a, b AS c, d e, f: g"""
-        self.items(self._target, self.starts_expression)
+        self.clause(self._target, self.starts_expression)
 
     def _target(self) -> None:
         if self.kinds[self.index + 1] == ":" and self.kind in COLUMN_NAMES:
@@ -268,7 +268,7 @@ class QueryGrammar(PivotGrammar):
         if self.skip("ALL"):
             self._direction()
         else:
-            self.items(self._ordered, self.starts_expression)
+            self.clause(self._ordered, self.starts_expression)
 
     def _ordered(self) -> None:
         self.expression()
@@ -324,7 +324,7 @@ class QueryGrammar(PivotGrammar):
             width = count
             self.close()
 
-        self.items(row, lambda: self.kind == "(")
+        self.clause(row, lambda: self.kind == "(")
 
 
 def not_a_query(word: str, span: tuple[int, int] | None = None) -> UnsupportedError:

@@ -101,6 +101,12 @@ class Reader:
             count += 1
         return count
 
+    def clause(self, item: Callable[[], None], starts: Callable[[], bool]) -> None:
+        """The items of a clause. A comma behind them says nothing, where one before `)` elsewhere may make a row."""
+        self.items(item, starts)
+        if self.kinds[self.index - 1] == ",":
+            self.tokens.last_commas.add(self.index - 1)
+
     def refuse(self, expected: str) -> NoReturn:
         """Raise ParseError at the token at hand."""
         raise ParseError(f"syntax error {self._place()}: expected {expected}", self._span())

@@ -110,7 +110,7 @@ def sqlglot_tokens(tokens: Tokens, start: int, stop: int) -> list[Token]:
             made.append(_token(TokenType.NUMBER, source.lstrip(".").replace("_", ""), first, last))
         elif kind == TEXT:
             made.append(_text(source, first, last))
-        elif kind == "," and kinds[index] in ("SELECT", "FROM"):
+        elif kind == "," and (kinds[index] in ("SELECT", "FROM") or index - 1 in tokens.last_commas):
             continue  # behind the last item of a list
         else:
             types = _MARKS.get(source)

@@ -25,7 +25,7 @@ class TableGrammar(ExpressionGrammar):
 
     def tables(self) -> None:
         """a, b JOIN c ON d"""
-        self.items(self.table, self._starts_table)
+        self.clause(self.table, self._starts_table)
 
     def _starts_table(self) -> bool:
         kind = self.kind

@@ -22,7 +22,7 @@ KNOWN_OPERATORS = frozenset(
 WIDE_BLANKS = "\u00a0\u2000-\u200b\u202f\u205f\u2060\u3000\ufeff"
 _BLANK = rf" \t-\r{WIDE_BLANKS}"
 _OPERATOR = r"\-+*/%^<>=~!@&|"
-_PUNCTUATION = r"(){}\[\],:?$\#;."
+_PUNCTUATION = r"(){}\[\],:?$\#;.\\"
 
 #: What stands in the quotes of a text, which may go on in the next line.
 PIECES = re.compile(r"'((?:[^']|'')*)'")
@@ -32,7 +32,7 @@ _TOKEN = re.compile(
     [{_BLANK}]* (?:
       ( [nNxXbB]?'[^']*(?:''[^']*)*' | [eE]'[^'\\]*(?:(?:''|\\.)[^'\\]*)*' )
     | ( [^0-9'"`{_OPERATOR}{_PUNCTUATION}{_BLANK}] (?:[^'"`{_OPERATOR}{_PUNCTUATION}{_BLANK}]|\$)* )
-    | ( :[:=](?![{_OPERATOR}]) | \.(?!\d) | [(){{}}\[\],:?\#;] )
+    | ( :[:=](?![{_OPERATOR}]) | \.(?!\d) | [(){{}}\[\],:?\#;\\] )
     | ( [\d.]+ (?:(?<!\.)_\d[\d.]*)* (?:[eE][-+]?[\d.]+(?:(?<!\.)_\d[\d.]*)*)* (?:[eE][-+]?\Z)? )
     | ( --[^\n\r]* )
     | ( /\* )
@@ -67,6 +67,8 @@ class Tokens:
     stops: list[int]
     #: Places of names, be they keywords elsewhere. The grammar finds them.
     names: set[int] = field(default_factory=set)
+    #: Places of commas behind the last item of a list of a query's clause. The grammar finds them.
+    last_commas: set[int] = field(default_factory=set)
 
     def source(self, index: int) -> str:
         """The token as the user wrote it."""
