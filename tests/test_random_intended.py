@@ -96,6 +96,11 @@ from tests.test_random_queries import TABLE
         ("SELECT mad(CAST('-999999999999999.999' AS DECIMAL(18, 3))) FROM range(2)", "intended"),
         ("SELECT quantile_cont(epoch_ms(9007199254740993), 0.5) FROM range(2)", "intended"),
         ("SELECT favg(1e308 ORDER BY k DESC) FROM t0, range(9)", "intended"),
+        (
+            "SELECT date_diff('isoyear', TIMESTAMPTZ '1972-04-15 00:59:59+00', TIMESTAMPTZ '290309-12-22 (BC) 00:00:00+00') FROM t0",
+            "intended",
+        ),
+        ("SELECT strftime(TIMESTAMPTZ '2000-01-01 00:00:00+00', '%Z')", "equal"),
         ("SELECT [NULL], histogram(TIMESTAMPTZ '2000-01-01 00:00:00+00')", "equal"),
     ],
 )

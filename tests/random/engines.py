@@ -163,8 +163,9 @@ def _plain(column: pa.ChunkedArray) -> list[Any]:
     if pa.types.is_interval(column.type):
         return [None if each is None else _microseconds(each) for each in values]
     return [
-        each.replace("-nan", "nan") if isinstance(each, str) else each for each in values
-    ]  # a sign of the machine
+        each.replace("-nan", "nan").replace("Etc/UTC", "UTC") if isinstance(each, str) else each
+        for each in values
+    ]  # a sign, and the name of a time zone, of the machine
 
 
 def _microseconds(interval: pa.MonthDayNano) -> int:

@@ -21,7 +21,7 @@ _OF_DUCKDB: tuple[tuple[str, frozenset[str]], ...] = (
     (r"Date out of range: -\d{8,}-", frozenset(("time_bucket",))),
 )
 #: What DuckDB computes on the way to a field of the first DATE and of the last instants lies beyond the type.
-_BEYOND_ON_THE_WAY = "Date out of range: -5877641-1-1|Could not convert Timestamp to higher precision"
+_BEYOND_ON_THE_WAY = "Date out of range: -5877641-1-1|Could not convert Timestamp to higher precision|Unable to get calendar time"
 #: A query that names this type may ask for what is beyond it.
 _ASKED_FOR = "timestamp_ns"
 _OF_TQP = (

@@ -151,7 +151,7 @@ def _concat(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expres
 def _cardinality(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """cardinality(m): how many entries a map has, or elements a list."""
     values = [as_list(binder.bind(node), span) for node in nodes]
-    if any(isinstance(each, Literal) and each.value is None for each in values):
+    if any(each.data_type == NULL or isinstance(each, Literal) and each.value is None for each in values):
         return Literal(None, UBIGINT)
     value = values[0]
     if len(values) > 1:
