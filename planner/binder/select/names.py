@@ -380,7 +380,7 @@ _WRITERS: dict[type, _Writer] = {
     exp.ByteString: lambda _, node: _text_literal(node.name),
     exp.Boolean: lambda _, node: "true" if node.this else "false",
     exp.Null: lambda _, node: "NULL",
-    exp.HexString: lambda _, node: f"X'{node.name.lower()}'",
+    exp.HexString: lambda _, node: f"X'{node.name}'",
     exp.Paren: lambda self, node: self.text(node.this),
     exp.And: Names._connective,
     exp.Or: Names._connective,

@@ -46,7 +46,7 @@ def star_items(scope: Scope, node: exp.Expr) -> Iterator[Item]:
     for name, written in replaced.items():
         _check_known(scope, name, qualifier, written)
     for name, written in renamed.items():
-        _check_known(scope, name, written.this.table or qualifier, written)
+        _check_known(scope, name, _table_of(written.this) or qualifier, written)
     _check_apart(("EXCLUDE", {name for _, name in excluded}), ("REPLACE", replaced), ("RENAME", renamed))
     for name, column in scope.star(qualifier, span, excluded):
         replacement = replaced.get(name.lower())
@@ -109,7 +109,7 @@ def _label(scope: Scope, rename: exp.Expr | None, column: ScopeColumn | MergedCo
     """The name that RENAME gives the column; None if it means none, or one of another table."""
     if rename is None:
         return None
-    table = rename.this.table
+    table = _table_of(rename.this)
     is_meant = not table or any(
         relation.is_named(table) and column in relation.columns for relation in scope.relations
     )
@@ -134,17 +134,22 @@ def _owner(scope: Scope, qualifier: str) -> Scope:
     return scope
 
 
+def _table_of(node: exp.Expr) -> str:
+    """The table that is written before a column; none where a text names it: EXCLUDE ('a')."""
+    return node.table if isinstance(node, exp.Column) else ""
+
+
 def _excluded(scope: Scope, star: exp.Star, qualifier: str | None) -> set[tuple[str, str]]:
     """The columns of EXCLUDE: table, or "" if it is left open, and name, in lower case."""
     excluded: set[tuple[str, str]] = set()
     for node in star.args.get("except_") or ():
-        table, name = node.table.lower(), node.name.lower()
+        table, name = _table_of(node).lower(), node.name.lower()
         if any(name == other and (table == of or not table or not of) for of, other in excluded):
             raise BindError(f'column "{node.name}" stands twice in EXCLUDE', span_of(node))
         if table and qualifier is not None and table != qualifier.lower():
-            raise BindError(f'"{qualifier}.*" has no column of "{node.table}"', span_of(node))
+            raise BindError(f'"{qualifier}.*" has no column of "{_table_of(node)}"', span_of(node))
         if table and not scope.has_column(name, table):
-            raise scope.unknown_column(node.name, node.table, span_of(node))
+            raise scope.unknown_column(node.name, _table_of(node), span_of(node))
         _check_known(scope, name, qualifier, node)
         excluded.add((table, name))
     return excluded
