@@ -204,25 +204,10 @@ class Parser(PivotParser):
             place = self._parse_subscript()
             self._match(TokenType.R_BRACKET)
             return self._parse_bracket(self.expression(exp.Bracket(this=this, expressions=[place])))
-        if self._curr.token_type is TokenType.L_BRACE:
-            return self._parse_bracket(self._parse_struct())
         found = super()._parse_bracket(this)
         if isinstance(found, exp.Array) and this is not None and found is not this:
             found.meta[ARRAY_WORD] = True
         return found
-
-    def _parse_struct(self) -> exp.Struct:
-        """`{'a': 1, b: 2}`; sqlglot would read a field `interval` or `current_date` as what these words mean elsewhere."""
-        self._advance()
-        fields: list[exp.Expr] = []
-        while self._curr.token_type is not TokenType.R_BRACE:
-            name = exp.to_identifier(self._curr.text).update_positions(self._curr)
-            self._advance(2)  # the name and its colon
-            fields.append(self.expression(exp.PropertyEQ(this=name, expression=self._parse_disjunction())))
-            if not self._match(TokenType.COMMA):
-                break
-        self._match(TokenType.R_BRACE)
-        return self.expression(exp.Struct(expressions=fields))
 
     def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> exp.In:
         """`x IN [1, 2]` looks in a list, of which sqlglot would make `x IN (1, 2)`."""

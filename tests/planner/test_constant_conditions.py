@@ -18,11 +18,12 @@ QUERIES = (
 
 @pytest.mark.parametrize("condition", [FALSE, TRUE, UNKNOWN, f"{TRUE} AND {TRUE}", f"NOT {FALSE} AND NULL"])
 @pytest.mark.parametrize("query", QUERIES)
-def test_answers_stay(query: str, condition: str) -> None:
+@pytest.mark.parametrize("backend", ["host", "torch"])
+def test_answers_stay(query: str, condition: str, backend: str) -> None:
     text = query.format(condition)
     answers = []
     for disabled in ((), ("constant_conditions",)):
-        with tqp.connect(disabled_rules=disabled, batch_rows=7) as connection:
+        with tqp.connect(disabled_rules=disabled, batch_rows=7, backend=backend) as connection:
             connection.execute("CREATE TABLE t AS SELECT range AS i, range % 3 AS k FROM range(20)")
             answers.append(connection.sql(text).fetchall())
     assert answers[0] == answers[1] or sorted(map(str, answers[0])) == sorted(map(str, answers[1]))

@@ -8,10 +8,12 @@ from functools import partial
 from sqlglot import exp
 
 from tests.random.variants import expression_of, is_call, text_of_tree, transformed
+from tqp.planner.binder.expressions.list_calls import SET_OPERATORS
 
 _PARTS = frozenset("year isoyear yearweek decade century millennium".split())
 _PARTS_BY_NAME = frozenset("date_part datepart extract".split())
 _TRUNCATIONS = frozenset("date_trunc datetrunc".split())
+_SETS = tuple(f"{kind}_{name}" for kind in ("list", "array") for name in ("has_all", "has_any", "intersect"))
 
 
 def around_errors(sql: str) -> Iterator[str]:
@@ -22,7 +24,7 @@ def around_errors(sql: str) -> Iterator[str]:
 def around_answers(sql: str) -> Iterator[str]:
     """Variants that say what tqp answers."""
     at_utc = (partial(_part_at_utc, truncates=each) for each in (False, True))
-    return _changed(sql, (_extract_of_null, *at_utc))
+    return _changed(sql, (_extract_of_null, _sets_by_places, *at_utc))
 
 
 def _changed(sql: str, changes: Iterable[Callable[[exp.Expr], exp.Expr]]) -> Iterator[str]:
@@ -56,6 +58,22 @@ def _extract_of_null(node: exp.Expr) -> exp.Expr:
         return node
     group = text_of_tree(node.expressions[2])
     return expression_of(f"CASE WHEN ({group}) IS NOT NULL THEN {text_of_tree(node)} END")
+
+
+def _sets_by_places(node: exp.Expr) -> exp.Expr:
+    """Lists as sets find what is written alike; list_position() finds what is equal, such as a month and 30 days."""
+    is_operator = isinstance(node, tuple(SET_OPERATORS))
+    if not is_operator and not (is_call(node, *_SETS) and len(node.expressions) == 2):
+        return node
+    new = node.copy()
+    sides = [new.this, new.expression] if is_operator else new.expressions
+    both = f"list_concat({', '.join(map(text_of_tree, sides))})"
+    place = f"lambda e: CASE WHEN e IS NOT NULL THEN list_position({both}, e) END"
+    for side in [*sides]:
+        side.replace(expression_of(f"list_transform({text_of_tree(side)}, {place})"))
+    if not is_operator and node.name.lower().endswith("_intersect"):
+        return expression_of(f"list_transform({text_of_tree(new)}, lambda p: {both}[p])")
+    return new
 
 
 def _part_at_utc(node: exp.Expr, *, truncates: bool) -> exp.Expr:

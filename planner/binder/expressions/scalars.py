@@ -18,7 +18,7 @@ from tqp.core.datatypes import BLOB, NULL, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.units import UNIT_NAMES
 from tqp.planner.algebra.element_expressions import ElementRef
-from tqp.planner.algebra.expressions import FALSE, TRUE, ColumnRef, Expression, Literal, walk
+from tqp.planner.algebra.expressions import FALSE, TRUE, Expression, Literal, column_ids, walk
 from tqp.planner.algebra.subquery_expressions import Subquery
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import (
@@ -177,7 +177,12 @@ class ExpressionBinder:
             raise _not_yet_defined(name, span)
         elif self.scope.parent is not None:
             found = self.scope.parent.resolve(name, qualifier, span)
-            if self.inside_aggregate and self.aggregates is not None and _is_constant(found):
+            if (
+                self.inside_aggregate
+                and self.aggregates is not None
+                and found is not None
+                and not column_ids(found)
+            ):
                 self.aggregates.names_outer_constant = True
         return found
 
@@ -348,10 +353,6 @@ _FEATURES: dict[type, str] = {
 }
 
 Handler = Callable[[ExpressionBinder, Any], Expression]  # each takes the class of node it stands under
-
-
-def _is_constant(expression: Expression | None) -> bool:
-    return expression is not None and not any(isinstance(part, ColumnRef) for part in walk(expression))
 
 
 def _not_yet_defined(alias: str, span: Span | None) -> BindError:
