@@ -7,12 +7,24 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from tests import settings
 from tqp.measuring.compare import DuckDBRun, run_duckdb
 from tqp.tpch.data import DATA
 from tqp.tpch.query import QUERY_NUMBERS, load_query
 
 #: Large enough that every query has an answer, small enough to be generated in a second.
 TPCH_SCALE_FACTOR = 0.01
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--device", help="where connections are that name no device, for example cuda (default: cpu)"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if device := config.getoption("--device"):
+        settings.compute_on(device)
 
 
 @pytest.fixture(scope="session")

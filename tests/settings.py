@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from functools import wraps
+from typing import Any
+
+import torch
+
+import tqp
 from tqp.planner.optimizer import REQUIRED, RULES
 from tqp.planner.physical.planner import PHYSICAL_RULES
 from tqp.runtime import fuse
@@ -17,3 +23,18 @@ def fuse_everything() -> None:
     fuse._MIN_CALLS = fuse._MIN_ROWS = 2
     fuse._MEASURED_CALLS = 1
     fuse._MIN_GAIN = 1e9
+
+
+def compute_on(device: str) -> None:
+    """From now on, connections that name no device are on this one, but for those that ask for arrays of the CPU."""
+    make = tqp.Connection.__init__
+
+    @wraps(make)
+    def make_there(
+        self: tqp.Connection, where: str | torch.device | None = None, *others: Any, **options: Any
+    ) -> None:
+        asks_for_host = options.get("backend") == "host"
+        named = where if where is not None else options.pop("device", None)
+        make(self, device if named is None and not asks_for_host else named, *others, **options)
+
+    tqp.Connection.__init__ = make_there  # type: ignore[method-assign]

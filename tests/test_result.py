@@ -297,6 +297,13 @@ def test_html_is_escaped():
     assert "2 rows, 1 column" in markup
 
 
+def test_keys_of_maps_have_no_validity() -> None:
+    """pyarrow before 26 ends the process where they have."""
+    query = "SELECT MAP {s: 1} AS m FROM (VALUES ('a'), (NULL)) t(s) WHERE s IS NOT NULL"
+    maps = tqp.sql(query).to_arrow().column("m").chunk(0)
+    assert maps.keys.buffers()[0] is None
+
+
 def test_strings_that_are_slices_in_any_order():
     """What string functions leave: overlapping slices, NULL rows, codes into a pool of rows."""
     data = torch.frombuffer(bytearray(b"a long string of bytes, and ends"), dtype=torch.uint8)

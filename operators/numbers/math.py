@@ -114,7 +114,10 @@ def _half_exponential(values: Tensor) -> Tensor:
 
 
 def _log_base(base: Tensor, values: Tensor) -> Tensor:
-    return torch.log10(values) / torch.log10(base)
+    result = torch.log10(values) / torch.log10(base)
+    return torch.where(
+        result.isnan(), torch.nan, result
+    )  # the NaN of a device may have a sign, which texts show
 
 
 def _degrees(values: Tensor) -> Tensor:

@@ -73,8 +73,8 @@ def _nested(name: str, column: Column, validity: BoolArray | None) -> pa.Array:
     if data_type.kind is TypeKind.ARRAY:
         return _fixed_lists(name, column, bitmap)
     elements, lengths = elements_in_order(column)
-    if data_type.kind is TypeKind.MAP:  # no key is NULL, which who writes Parquet relies on
-        child = _structs(name, elements, pa.struct([arrow_type.key_field, arrow_type.item_field]), None)
+    if data_type.kind is TypeKind.MAP:
+        child = _entries(name, elements, arrow_type)
     else:
         child = column_to_arrow(name, elements)
     if elements.num_rows > _MAX_ELEMENTS:
@@ -102,6 +102,15 @@ def _fixed_lists(name: str, column: Column, bitmap: pa.Buffer | None) -> pa.Arra
     elements, _ = elements_in_order(replace(column, validity=None, nested=lists))
     child = column_to_arrow(name, elements)
     return pa.Array.from_buffers(arrow_type, column.num_rows, [bitmap], children=[child])
+
+
+def _entries(name: str, elements: Column, arrow_type: pa.MapType) -> pa.Array:
+    """Keys and values of maps. No key is NULL, on which writers of Parquet rely; pyarrow before 26 ends the process where keys
+    have a bitmap all the same."""
+    assert isinstance(elements.nested, Structs)
+    keys, items = elements.nested.fields
+    entries = replace(elements, nested=Structs((keys._replace(validity=None), items)))
+    return _structs(name, entries, pa.struct([arrow_type.key_field, arrow_type.item_field]), None)
 
 
 def _structs(name: str, column: Column, arrow_type: pa.DataType, bitmap: pa.Buffer | None) -> pa.Array:
