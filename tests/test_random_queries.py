@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Arrow output")
 @pytest.mark.parametrize("backend", ["host", "torch"])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_random_queries(seed: int, backend: str) -> None:
-    outcome = run(seed, range(6), backend=backend, reduce_seconds=0)
+    outcome = run(seed, range(6), fixed={"backend": backend}, reduce_seconds=0)
     assert outcome.total == 120
     assert outcome.outcomes["equal"] >= 0.3 * outcome.total, outcome.outcomes
     assert outcome.outcomes["unsupported"] <= 0.1 * outcome.total, outcome.unsupported

@@ -43,7 +43,7 @@ def test_a_stopped_run_reports_what_it_has(
 
     stopping = threading.Thread(target=stop)
     stopping.start()
-    whole = Run(7, "off", None)
+    whole = Run(7, {}, None)
     with stop_request.by_signals():
         whole.go(1, 100, None)
     stopping.join()

@@ -18,6 +18,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from multiprocessing import active_children, get_context
 from random import Random
+from types import MappingProxyType
 from typing import Any
 
 from tests.random.comparison import Engines, Verdict
@@ -62,23 +63,20 @@ def run(
     seed: int,
     groups: Collection[int],
     *,
-    fuse: str = "off",
-    backend: str | None = None,
+    fixed: Mapping[str, Any] = MappingProxyType({}),
     only: int | None = None,
     seen: Counter[str] | None = None,
     reduce_seconds: float = 12.0,
 ) -> Outcome:
     """Runs all queries of the groups, or query `only`; `seen` are the likely causes already known, with counts.
 
-    A `backend` that is given takes the place of those drawn.
+    `fixed` are settings of `tqp.connect` that take the place of those drawn.
     """
     outcome = Outcome(seen=Counter(seen))
     for group in groups:
         random = Random(f"group {seed} {group}")
         tables = random_tables(random)
-        settings = {**_settings(random, tables), **({"fuse": fuse} if fuse != "off" else {})}
-        if backend is not None:
-            settings["backend"] = backend
+        settings = {**_settings(random, tables), **fixed}
         numbers = range(group * GROUP_SIZE, (group + 1) * GROUP_SIZE) if only is None else (only,)
         with Engines(tables, settings) as engines:
             for number in numbers:
@@ -144,9 +142,9 @@ def _settings(random: Random, tables: Mapping[str, RandomTable]) -> dict[str, An
 class Run:
     """A run of several processes: chunks of groups are handed out until time or count is up."""
 
-    def __init__(self, seed: int, fuse: str, findings_path: str | None) -> None:
+    def __init__(self, seed: int, fixed: Mapping[str, Any], findings_path: str | None) -> None:
         self.seed = seed
-        self.fuse = fuse
+        self.fixed = fixed
         self.findings_path = findings_path
         self.outcome = Outcome()
         self.findings = Findings()
@@ -168,7 +166,7 @@ class Run:
                                 exhausted = True
                                 break
                             groups = range(first, min(first + CHUNK, num_groups))
-                            job = pool.submit(run_chunk, self.seed, groups, self.fuse, self.outcome.seen)
+                            job = pool.submit(run_chunk, self.seed, groups, self.fixed, self.outcome.seen)
                             pending[job] = first
                         done, _ = wait(pending, LOOK_SECONDS, FIRST_COMPLETED)
                         for job in done:
@@ -223,11 +221,11 @@ class Run:
             print(line)
 
 
-def run_chunk(seed: int, groups: Collection[int], fuse: str, seen: Counter[str]) -> Outcome:
+def run_chunk(seed: int, groups: Collection[int], fixed: Mapping[str, Any], seen: Counter[str]) -> Outcome:
     """`run` in a process of its own."""
-    if fuse != "off":
+    if "fuse" in fixed:
         fuse_everything()
-    return run(seed, groups, fuse=fuse, seen=seen)
+    return run(seed, groups, fixed=fixed, seen=seen)
 
 
 def main(arguments: list[str]) -> int:
@@ -244,19 +242,22 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--findings", default=None, help="append what is found to this file, as JSON lines")
     parser.add_argument("--fuse", action="store_true", help="compile elementwise parts, however small (slow)")
+    parser.add_argument("--device", default=None, help="compute there, for example cuda (default: cpu)")
     options = parser.parse_args(arguments)
-    fuse = "on" if options.fuse else "off"
+    fixed = {"fuse": "on"} if options.fuse else {}
+    if options.device is not None:
+        fixed |= {"device": options.device}
     seed = int(time.time()) if options.seed is None else options.seed
     start = time.monotonic()
     if options.only is not None:
         group = options.only // GROUP_SIZE
         query, _ = query_of(seed, options.only, random_tables(Random(f"group {seed} {group}")))
         print(*query.rendered(), sep="\n")
-        outcome = run(seed, (group,), fuse=fuse, only=options.only, reduce_seconds=60)
+        outcome = run(seed, (group,), fixed=fixed, only=options.only, reduce_seconds=60)
         print(dict(outcome.outcomes), *(finding.text for finding in outcome.findings), sep="\n")
         return 1 if outcome.findings else 0
     count = options.count or (5000 if options.minutes is None else 10**9)
-    whole = Run(seed, fuse, options.findings)
+    whole = Run(seed, fixed, options.findings)
     with stop_request.by_signals():
         whole.go(options.processes, -(-count // GROUP_SIZE), options.minutes)
     whole.report(time.monotonic() - start)
