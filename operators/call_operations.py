@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from tqp.data import division
 from tqp.operators.asked_gradients import asked_only
 from tqp.operators.gradients import choose_rows
 from tqp.operators.groups import aggregates
@@ -74,6 +75,9 @@ _LISTED: Mapping[Any, Operation] = {
     ),
     operator.truediv: of_floats(
         "truediv", operator.truediv, np.divide, gradient=asked_only(operator.truediv), can_fuse=True
+    ),
+    division.divide_by: of_floats(
+        "divide_by", division.divide_by, np.divide, gradient=asked_only(division.divide_by), can_fuse=True
     ),
     operator.neg: of_floats("neg", operator.neg, np.negative, gradient=operator.neg),
     # masks

@@ -27,6 +27,13 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.compute_on(device)
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--device"):
+        for item in items:
+            if item.get_closest_marker("cpu"):
+                item.add_marker(pytest.mark.skip(reason="of the CPU"))
+
+
 @pytest.fixture(scope="session")
 def tpch_data() -> Path:
     """The folder with TPC-H at scale factor 0.01, from the user's cache or generated into it."""

@@ -12,7 +12,7 @@ import json
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -121,7 +121,7 @@ def _run(operation: Any, arguments: Any, keywords: Any) -> Any:
         to_host = torch.device(keywords["device"]).type == "cpu"
     if to_host:
         _note_copy(ours[0].inner)
-    compute = _remainder if name == "fmod" and given[0].is_floating_point() else operation
+    compute = _as_on_devices(name, operation, given)
     result = compute(*pytree.tree_map(_inner, arguments), **pytree.tree_map(_inner, keywords))
     made = {id(each.inner): each for each in ours}
 
@@ -131,6 +131,32 @@ def _run(operation: Any, arguments: Any, keywords: Any) -> Any:
         return made.get(id(value)) if id(value) in made else PretendTensor(value)  # written in place, or new
 
     return pytree.tree_map(outer, result)
+
+
+def _as_on_devices(name: str, operation: Any, given: Sequence[Any]) -> Callable[..., Any]:
+    """What CUDA computes otherwise than the CPU, where an answer may show it."""
+    if name == "fmod" and given[0].is_floating_point():
+        return _remainder
+    if (
+        name == "div"
+        and given[0].is_floating_point()
+        and len(given) == 2
+        and not isinstance(given[1], PretendTensor)
+    ):
+        return _times_reciprocal
+    if name == "scatter_" and isinstance(given[3], PretendTensor) and given[2].inner.dim() == 1:
+        return _scatter_from_the_end
+    return operation
+
+
+def _times_reciprocal(a: Tensor, b: Tensor | float) -> Tensor:
+    """By a number of the host CUDA does not divide."""
+    return a * (1.0 / float(b))
+
+
+def _scatter_from_the_end(a: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """Which of several values for one place stays is anybody's guess: not the last, as on the CPU."""
+    return a.scatter_(dim, index.flip(0), source[: len(index)].flip(0))
 
 
 def _remainder(a: Tensor, b: Tensor | float) -> Tensor:
@@ -256,6 +282,20 @@ def run_functions() -> list[list[object]]:
             "SELECT root(i), device(i), upper_s(s), pair(i, 2) FROM t WHERE i IS NULL OR i > 1"
         )
         return [[*row] for row in found.fetchall()]
+
+
+def run_quotients() -> list[list[list[object]]]:
+    """Quotients by numbers that programs have in themselves, of the device and of the CPU."""
+    rows = """SELECT (9999 + i)::DECIMAL(9, 1) / 10 AS d, 144.146248e0 + i AS f, i,
+        TIMESTAMP '2024-01-01 00:00:00.999999' + to_days(i::INTEGER) AS t FROM range(50) r(i)"""
+    query = """SELECT d::DOUBLE, d::FLOAT, f / 10, round(f, 6), round(f * 1e6, -1), cbrt(i), epoch(t), julian(t), avg(d) OVER (),
+        jaro_similarity('abcdef', 'abxd' || i), INTERVAL 1 MONTH * (f / 7) FROM t"""
+    answers = []
+    for device in (NAME, "cpu"):
+        with tqp.connect(device) as connection:
+            connection.sql(f"CREATE TABLE t AS {rows}")
+            answers.append([[str(each) for each in row] for row in connection.sql(query).fetchall()])
+    return answers
 
 
 if __name__ == "__main__":

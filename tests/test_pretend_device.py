@@ -60,3 +60,8 @@ def test_columns_that_are_tensors_of_the_device_stay_there() -> None:
 
 def test_python_functions() -> None:
     assert _run("functions") == [[None, None, None, None], [2.0, 1, "W4", [4, 2]]]
+
+
+def test_quotients_by_numbers_are_rounded_once() -> None:
+    there, here = _run("quotients")
+    assert there == here

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from tqp.core.errors import ExecutionError
 from tqp.data.backend import is_host
+from tqp.data.division import divide_by
 from tqp.operators.numbers import elementwise, wide
 from tqp.operators.numbers.logic import any_true
 
@@ -135,9 +136,8 @@ def scaled_to_float(values: Tensor, scale: int, dtype: torch.dtype = torch.float
         ints = wide.to_ints(values) if wide.is_wide(values) else values.reshape(-1).tolist()
         quotients = torch.tensor([number / 10**scale for number in ints], dtype=torch.float64)
         return quotients.reshape(values.shape[:1]).to(dtype)
-    result = (wide.to_float64(values) if wide.is_wide(values) else values.to(torch.float64)) / float(
-        10**scale
-    )
+    doubles = wide.to_float64(values) if wide.is_wide(values) else values.to(torch.float64)
+    result = divide_by(doubles, float(10**scale))
     inexact = _beyond_float64(values) if scale <= _EXACT_POWER else torch.ones_like(result, dtype=torch.bool)
     if inexact is not None and any_true(inexact):
         rows = inexact.reshape(-1).nonzero().reshape(-1)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.data.backend import has_core_caches, is_host
+from tqp.data.division import divide_by
 from tqp.operators.asked_gradients import asked_only
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.memory.arrays import as_array, as_tensor, converted
@@ -75,7 +76,7 @@ def _cube_root(values: Tensor) -> Tensor:
     root = torch.pow(values.abs(), 1 / 3)
     # One Newton step: pow(x, 1/3) alone is off for perfect cubes, since 1/3 is not a float.
     root = torch.where(
-        (root == 0) | torch.isinf(root), root, root - (root - values.abs() / (root * root)) / 3
+        (root == 0) | torch.isinf(root), root, root - divide_by(root - values.abs() / (root * root), 3)
     )
     return torch.copysign(root, values)
 

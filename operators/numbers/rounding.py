@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType
+from tqp.data.division import divide_by
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers import arithmetic, wide, wide_divide
 from tqp.operators.numbers.casts import round_half_away
@@ -111,13 +112,13 @@ _POWERS = (*(10.0**exponent for exponent in range(309)), math.inf)
 
 def _round_up(values: Tensor, power: float | Tensor, whole: Callable[[Tensor], Tensor]) -> Tensor:
     """To digits after the point."""
-    result = whole(values * power) / power
+    result = divide_by(whole(values * power), power)
     return torch.where(torch.isfinite(result), result, values)
 
 
 def _round_down(values: Tensor, power: float | Tensor, whole: Callable[[Tensor], Tensor]) -> Tensor:
     """To digits before the point. Of a power beyond the range of doubles nothing is left; what is not finite stays."""
-    result = whole(values / power) * power
+    result = whole(divide_by(values, power)) * power
     fallback = torch.where(torch.isfinite(values), 0.0, values) if whole is round_half_away else values
     return torch.where(torch.isfinite(result), result, fallback)
 

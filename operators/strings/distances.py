@@ -14,6 +14,7 @@ from torch import Tensor
 
 from tqp.core.memory_budget import reserve
 from tqp.data.backend import is_host
+from tqp.data.division import divide_by
 from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers.float_pairs import multiply_add
@@ -173,7 +174,7 @@ def _jaro(left: Tensor, right: Tensor, left_lengths: Tensor, right_lengths: Tens
     exchanged = torch.div(differs.sum(1), 2, rounding_mode="floor")
     common = taken.sum(1).to(torch.float64)
     shares = common / left_lengths + common / right_lengths + (common - exchanged) / common
-    return torch.where(common > 0, shares / 3.0, 0.0)
+    return torch.where(common > 0, divide_by(shares, 3.0), 0.0)
 
 
 def _common(

@@ -12,6 +12,7 @@ from tqp.core.errors import UnsupportedError, nearest
 from tqp.core.time_limits import MICROSECONDS_PER_SECOND, SECONDS_PER_DAY
 from tqp.core.units import MICROSECONDS_OF_UNITS, MONTHS_OF_UNITS, PART_NAMES
 from tqp.data.backend import is_host
+from tqp.data.division import divide_by
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers import arithmetic, elementwise
 from tqp.operators.temporal import dates
@@ -98,7 +99,7 @@ def _date_part(part: str | bytes, values: Tensor, data_type: DataType) -> Tensor
     days, ticks = dates.split_days(values, data_type)
     if part == "julian":
         julian = days.to(torch.float64) + 2_440_588
-        return julian if ticks is None else julian + ticks.to(torch.float64) / (per_second * SECONDS_PER_DAY)
+        return julian if ticks is None else julian + _floats_divided(ticks, per_second * SECONDS_PER_DAY)
     _known(part, (*DAY_PARTS, *_CLOCK_PARTS[:5], "epoch", "julian"), data_type)
     if ticks is None:
         return torch.zeros(values.shape, dtype=torch.int64, device=values.device)
@@ -136,8 +137,12 @@ def _epoch(values: Tensor, data_type: DataType) -> Tensor:
     if data_type.kind is TypeKind.TIMESTAMP_TZ:  # DuckDB's calendar library counts in milliseconds
         milliseconds = elementwise.floor_divide(values, 1_000)
         rest = values - milliseconds * 1_000
-        return milliseconds.to(torch.float64) / 1_000 + rest.to(torch.float64) / MICROSECONDS_PER_SECOND
-    return values.to(torch.float64) / per_second
+        return _floats_divided(milliseconds, 1_000) + _floats_divided(rest, MICROSECONDS_PER_SECOND)
+    return _floats_divided(values, per_second)
+
+
+def _floats_divided(values: Tensor, divisor: int) -> Tensor:
+    return divide_by(values.to(torch.float64), divisor)
 
 
 def _clock_part(part: str, microseconds: Tensor) -> Tensor:
@@ -151,7 +156,7 @@ def _clock_part(part: str, microseconds: Tensor) -> Tensor:
         within = elementwise.floor_remainder(values, 60 * MICROSECONDS_PER_SECOND)
         return elementwise.floor_divide(within, 1_000) if part == "millisecond" else within
     if part == "epoch":
-        return values.to(torch.float64) / MICROSECONDS_PER_SECOND
+        return _floats_divided(values, MICROSECONDS_PER_SECOND)
     if part in _EPOCH_UNITS:
         return _microseconds_in_unit(values, part)
     return torch.zeros_like(values)  # the zone of a TIME
@@ -185,7 +190,7 @@ def _interval_part(part: str | bytes, interval: Tensor) -> Tensor:
         years = _divide(months, 12)
         whole_days = days + elementwise.truncate_remainder(months, 12) * 30
         seconds = years * 31_557_600 + whole_days * SECONDS_PER_DAY
-        return seconds.to(torch.float64) + microseconds.to(torch.float64) / MICROSECONDS_PER_SECOND
+        return seconds.to(torch.float64) + _floats_divided(microseconds, MICROSECONDS_PER_SECOND)
     if part in _EPOCH_UNITS:  # here every month counts 30 days
         whole_days = (months * 30 + days) * (SECONDS_PER_DAY * _EPOCH_UNITS[part])
         return whole_days + _microseconds_in_unit(microseconds, part)

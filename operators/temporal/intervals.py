@@ -16,6 +16,7 @@ from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError, nearest
 from tqp.core.time_limits import MICROSECONDS_PER_DAY
 from tqp.core.units import UNITS
+from tqp.data.division import divide_by
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.memory import allocation
 from tqp.operators.numbers import arithmetic, elementwise, wide
@@ -254,7 +255,7 @@ def _scale_interval(interval: Tensor, factor: Tensor, validity: Tensor | None) -
     whole_month_days = torch.trunc(month_days)
     day_fraction = multiply_add(days, factor, -whole_days)
     seconds = _to_millionths((day_fraction + month_days - whole_month_days) * time_limits.SECONDS_PER_DAY)
-    carried_days = torch.trunc(seconds / time_limits.SECONDS_PER_DAY)
+    carried_days = torch.trunc(divide_by(seconds, time_limits.SECONDS_PER_DAY))
     seconds = seconds - carried_days * time_limits.SECONDS_PER_DAY
     fields = (
         whole_months,
@@ -270,7 +271,7 @@ def _scale_interval(interval: Tensor, factor: Tensor, validity: Tensor | None) -
 
 
 def _to_millionths(values: Tensor) -> Tensor:
-    return torch.round(values * 1e6) / 1e6
+    return divide_by(torch.round(values * 1e6), 1e6)
 
 
 def _by_field(function: Callable[..., Tensor], a: Tensor, b: Tensor, validity: Tensor | None) -> Tensor:

@@ -132,7 +132,8 @@ def test_values_and_gradients_are_those_of_torch(
     program = con.compile(query, differentiable=True)
     leaves = [data.x, data.y, data.w, data.e]
     for _ in range(2):  # as it is interpreted at first, and compiled
-        found, wanted = program()["v" if "AS v" in query or "v FROM" in query else "x"], by_hand(data)
+        found = program()["v" if "AS v" in query or "v FROM" in query else "x"].cpu()
+        wanted = by_hand(data)
         torch.testing.assert_close(found, wanted, check_dtype=False)
         seed = torch.linspace(-1, 1, wanted.numel(), dtype=torch.float64) + 0.1
         ours = torch.autograd.grad((found * seed).sum(), leaves, allow_unused=True)
@@ -180,6 +181,7 @@ def test_gradients_do_not_depend_on_the_plan(data: Data, con: tqp.Connection, ru
     torch.testing.assert_close(found, wanted)
 
 
+@pytest.mark.cpu
 def test_a_model_stays_what_it_is(con: tqp.Connection, data: Data) -> None:
     net = nn.Linear(1, 1).double()
     con.register_model("net", net, inputs=["x"])

@@ -131,11 +131,11 @@ def test_modules_of_torch_export() -> None:
     layer = torch.nn.Linear(2, 1)
     rows = torch.export.Dim("rows")
     exported = torch.export.export(layer, (torch.zeros(4, 2),), dynamic_shapes={"input": {0: rows}})
+    with torch.no_grad():
+        expected = float(layer(torch.tensor([[1.0, 2.0]])))
     with tqp.connect(threads=1) as connection:
         connection.register("t", {"a": [1.0], "b": [2.0]})
         connection.register_model("m", exported.module(), inputs=["a", "b"])
-        with torch.no_grad():
-            expected = float(layer(torch.tensor([[1.0, 2.0]])))
         assert connection.sql("SELECT m(a, b) FROM t").fetchall() == [(pytest.approx(expected),)]
         fixed = torch.export.export(layer, (torch.zeros(4, 2),))
         with pytest.raises(tqp.BindError, match="two rows"):

@@ -132,6 +132,7 @@ NUMBERS = {
 }
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize("condition", [*CONDITIONS, *NUMBERS])
 def test_rows_and_nulls(condition: str) -> None:
     numbers = [None if i % 7 == 3 else i for i in range(len(ROWS))]

@@ -106,6 +106,7 @@ def test_as_duckdb(query: str, batch_rows: int | None) -> None:
         )
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize("query", [*_ENCODED, *_OTHERS])
 def test_explain_says_which_keys_are_dictionary_encoded(query: str) -> None:
     for disabled in ((), ("dictionary_encoded_keys",), ("direct_aggregate",)):
@@ -140,6 +141,7 @@ def test_text_that_would_take_too_much_memory_has_no_numbers(monkeypatch: pytest
     assert_same_rows(_TABLES, query)
 
 
+@pytest.mark.cpu
 def test_numbers_count_as_memory_of_the_table_and_are_made_of_wide_keys_only() -> None:
     with tqp.connect() as connection:
         table = _TABLES["t"].select(["k", "g", "x"])
@@ -151,6 +153,7 @@ def test_numbers_count_as_memory_of_the_table_and_are_made_of_wide_keys_only() -
         assert connection._snapshot().lookup("t").memory_bytes - before == 200 * 8 + _ROWS * 2
 
 
+@pytest.mark.cpu
 def test_planning_reads_no_values(monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns are encoded before the plan is optimized, dictionaries made between two plannings."""
     steps: list[str] = []

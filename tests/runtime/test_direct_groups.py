@@ -24,6 +24,7 @@ _QUERIES = (
 )
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_groups_of_all_workers(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aggregate, "_GROUPS_OF_A_WORKER", 100)

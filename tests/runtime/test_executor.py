@@ -40,6 +40,7 @@ _QUERIES = (
 )
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize("query", _QUERIES)
 @pytest.mark.parametrize("batch_rows", [None, 100])
 def test_results_are_bit_identical_for_any_number_of_threads(
@@ -57,6 +58,7 @@ def test_results_are_bit_identical_for_any_number_of_threads(
     assert all(answer == answers[0] for answer in answers)
 
 
+@pytest.mark.cpu
 @pytest.mark.parametrize(
     ("threads", "num_rows", "row_seconds", "expected"),
     [
@@ -96,6 +98,7 @@ def test_fixed_batches_depend_on_rows_alone(
         assert connection._executor._even_batch(num_rows, None, 100) == expected
 
 
+@pytest.mark.cpu
 def test_few_rows_are_shared_only_if_they_take_long() -> None:
     with tqp.connect(threads=2) as connection:
         even_batch = connection._executor._even_batch
@@ -120,6 +123,7 @@ def test_the_next_run_is_divided_by_what_a_row_took(monkeypatch: pytest.MonkeyPa
             assert connection.sql(query).fetchall() == [(10_000,)]
 
 
+@pytest.mark.cpu
 def test_batches_of_text_are_long_where_few_rows_have_any() -> None:
     with tqp.connect(threads=1) as connection:
         connection.register("t", pa.table({"k": [1, 2**40]}))
@@ -137,6 +141,7 @@ def test_what_is_merged_in_as_long_as_it_takes_is_not_shared() -> None:
     assert Cost(row_seconds=2.0, merge_seconds=15.0).worth_sharing(10) == 5.0
 
 
+@pytest.mark.cpu
 def test_batches_of_wide_rows_are_shorter() -> None:
     with tqp.connect(threads=2) as connection:
         connection.register("t", _numbers(10))

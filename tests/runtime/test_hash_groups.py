@@ -75,6 +75,7 @@ def test_the_table_changes_no_group(query: str, monkeypatch: pytest.MonkeyPatch)
             assert answers[0] == expected
 
 
+@pytest.mark.cpu
 def test_few_groups_of_any_key_are_hashed() -> None:
     with tqp.connect(disabled_rules=("dictionary_encoded_keys",)) as connection:
         keys = np.random.default_rng(1).integers(-(2**63), 2**63 - 1, 20)

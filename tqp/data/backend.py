@@ -85,3 +85,8 @@ def is_host_device(device: torch.device) -> bool:
 def has_core_caches(values: Tensor) -> bool:
     """Are these values computed by cores, each with caches of its own, so that many are better taken in blocks?"""
     return values.is_cpu
+
+
+def divides_by_reciprocals(values: Tensor) -> bool:
+    """Are floats of this device divided by a number of the host by way of its reciprocal, which rounds twice?"""
+    return not values.is_cpu

@@ -12,6 +12,7 @@ from tqp.core.arguments import unique_names
 from tqp.core.datatypes import TypeKind
 from tqp.core.errors import BindError, ExecutionError
 from tqp.data.column import Column
+from tqp.data.division import divide_by
 from tqp.data.encoding.strings import dictionary_codes
 from tqp.data.nested import Lists, flattened
 from tqp.data.results.to_arrow import column_to_arrow
@@ -98,7 +99,7 @@ def decimal_to_double(values: Tensor, scale: int) -> Tensor:
         doubles = torch.where(high == low >> 63, low.double(), doubles)
     else:
         doubles = values.double()
-    return doubles / 10.0**scale if scale else doubles
+    return divide_by(doubles, 10.0**scale) if scale else doubles
 
 
 def _matrix(column: Column) -> Tensor | None:

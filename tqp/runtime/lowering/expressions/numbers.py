@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tqp.core.datatypes import DataType, TypeKind
+from tqp.data.division import divide_by
 from tqp.operators.memory.arrays import narrowest
 from tqp.operators.numbers import arithmetic, elementwise, wide, wide_divide
 from tqp.planner.algebra.expressions import Call, Cast
@@ -251,7 +252,7 @@ def _to_float(lowering: ExpressionLowering, value: Value, target: DataType) -> V
         return Value(layout, node, value.validity)
     node = lowering.to_dtype(value, torch.float64)
     if scale:
-        node = build.call(operator.truediv, node, float(10**scale))
+        node = build.call(divide_by, node, float(10**scale))
     if layout.dtype is torch.float32:
         node = build.method("to", node, torch.float32)
     return Value(layout, node, value.validity)
