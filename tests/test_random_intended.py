@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
 
+from tests.random.comparison import difference
+from tests.random.engines import Rows
 from tests.random.queries import RandomQuery
 from tests.random.reduction import judge
 from tests.test_random_queries import TABLE
@@ -47,9 +51,22 @@ from tests.test_random_queries import TABLE
         ("SELECT [to_months(k // k), NULL] && [INTERVAL '30 days'] FROM t0", "intended"),
         ("SELECT list_intersect([INTERVAL '30 days'], [to_months(k // k), NULL]) FROM t0", "intended"),
         ("SELECT list_has_any([1, NULL], [k]) FROM t0", "equal"),
+        ("SELECT k FROM t0 ORDER BY 2 LIMIT (SELECT 4)", "intended"),
+        ("SELECT k FROM t0 ORDER BY 2 LIMIT 4", "both refuse"),
+        (
+            "SELECT '', k, list_transform([bit_length('')], lambda e: {'e': e})[0].e FROM t0 GROUP BY 1, 2",
+            "intended",
+        ),
+        (
+            "SELECT NULL, 5, k, k FROM t0 GROUP BY 3, GROUPING SETS (4, 1) UNION SELECT 2, 5, k, k FROM t0 WHERE (NULL, 1) GROUP BY 4 HAVING NULL",
+            "intended",
+        ),
+        ("FROM (SELECT NULL o) WHERE parse_filename(o) IN array_value(bar(1, 1, 1, -2))", "not judged"),
         ("SELECT (SELECT k) AS k, c0 AS x FROM t0 GROUP BY c0", "both refuse"),
         ("SELECT k + 1, k + 1 FROM t0 GROUP BY GROUPING SETS ((1), (k + 1))", "intended"),
         ("SELECT k, c0 FROM t0 GROUP BY GROUPING SETS ((1), (2))", "equal"),
+        ("FROM VALUES (TRUE) r(v) GROUP BY CUBE (v, 1) HAVING v", "intended"),
+        ("FROM t0 r(j) GROUP BY CUBE (j, c0, 2, 1)", "intended"),
         ("SELECT a.k, a.k, b.k FROM t0 a LEFT JOIN t0 b ON a.k < b.k GROUP BY CUBE (2, 1, 3)", "intended"),
         ("SELECT a.k, k, c0 FROM t0 a GROUP BY CUBE (2, 1, 3)", "intended"),
         ("SELECT 'q', c0 FROM t0 GROUP BY GROUPING SETS ((c0), (- - 2))", "intended"),
@@ -110,3 +127,10 @@ from tests.test_random_queries import TABLE
 )
 def test_what_duckdb_answers_otherwise(sql: str, outcome: str) -> None:
     assert judge({"t0": TABLE}, RandomQuery(sql), {}, False).outcome == outcome
+
+
+def test_floats_that_lie_close_are_matched_with_those_that_are_equal_first() -> None:
+    close = [(1.0 + step * 8e-10,) for step in range(5)]
+    expected, *others = (Rows(("x",), ("DOUBLE",), [*rows]) for rows in permutations(close))
+    assert all(difference("SELECT x FROM t", expected, actual, False) is None for actual in others)
+    assert difference("SELECT x FROM t", expected, Rows(("x",), ("DOUBLE",), [(2.0,), *close[1:]]), False)

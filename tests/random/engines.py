@@ -70,6 +70,11 @@ class Oracle:
 
         self._connection.create_function(ANY_ORDER, lambda _: random.random(), ["UBIGINT"], "DOUBLE")
 
+    @property
+    def columns(self) -> dict[str, list[str]]:
+        """Names of columns by table."""
+        return {name: table.column_names for name, table in self.arrow.items()}
+
     def close(self) -> None:
         """Drops the tables."""
         self._connection.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from sqlglot import exp
@@ -217,24 +217,31 @@ def with_constant_keys_apart(sql: str) -> str:
     """The query with constants as group keys written in another way: what SELECT computes of one is no key's value then."""
 
     def change(node: exp.Expr) -> exp.Expr:
-        is_place = _place(node) is not None
         around = node.parent.parent if isinstance(node.parent, exp.Tuple | exp.Paren) else node.parent
-        is_key = isinstance(around, exp.Group) and not isinstance(node, exp.Tuple | exp.Paren)
-        if not is_key or is_place or node.find(exp.Column, exp.Query, exp.Star):
+        if not isinstance(around, exp.Group) or isinstance(node, exp.Tuple | exp.Paren):
             return node
-        return exp.Coalesce(this=node.copy(), expressions=[node.copy()])
+        place = _place(node)
+        items = around.parent.expressions[place : place + 1] if place is not None else [node]
+        if not items or items[0].find(exp.Column, exp.Query, exp.Star, exp.Window):
+            return node
+        key = items[0].unalias()
+        return exp.Coalesce(this=key.copy(), expressions=[key.copy()])
 
     return transformed(sql, change)
 
 
-def with_equal_keys_as_one(sql: str) -> str:
-    """The query with all keys of grouping sets that stand for the same items of SELECT written in the same way: DuckDB keeps them apart."""
+def with_equal_keys_as_one(sql: str, columns: Mapping[str, Sequence[str]]) -> str:
+    """The query with all keys of grouping sets that stand for the same items of SELECT written in the same way: DuckDB keeps them apart.
+
+    `columns`: names by table.
+    """
 
     def change(node: exp.Expr) -> exp.Expr:
         group = node.args.get("group")
         if not isinstance(node, exp.Select) or not isinstance(group, exp.Group):
             return node
         first: dict[str, exp.Expr] = {}
+        items = _items(node, columns)
         for key in list(_keys_of(group)):
             plain = key.unnest()
             place = _place(plain)
@@ -243,7 +250,7 @@ def with_equal_keys_as_one(sql: str) -> str:
                 column.name == plain.name for each in node.expressions for column in each.find_all(exp.Column)
             ):
                 named = []  # a column goes before an alias
-            item = node.expressions[place : place + 1] if place is not None else named[:1]
+            item = items[place : place + 1] if place is not None else named[:1]
             meant = (item[0].unalias() if item else plain).unnest()
             texts = [text_of_tree(meant).lower() if isinstance(meant, exp.Column) else text_of_tree(meant)]
             if isinstance(meant, exp.Column):  # of which table may be left out
@@ -281,6 +288,17 @@ def with_aliases_apart(sql: str) -> str:
         return exp.Select(expressions=restored).from_(inside.subquery("apart"))
 
     return transformed(sql, change)
+
+
+def _items(select: exp.Select, columns: Mapping[str, Sequence[str]]) -> list[exp.Expr]:
+    """What SELECT lists, the columns of a lone table in the place of `*`."""
+    source = select.args.get("from_")
+    if not isinstance(select.expressions[0], exp.Star) or source is None or select.args.get("joins"):
+        return list(select.expressions)
+    table = source.this
+    named = table.alias_column_names
+    names = [*named, *columns.get(table.name if isinstance(table, exp.Table) else "", ())[len(named) :]]
+    return [exp.column(name) for name in names] + select.expressions[1:]
 
 
 def _place(key: exp.Expr) -> int | None:

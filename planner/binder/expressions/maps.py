@@ -15,6 +15,7 @@ from tqp.planner.binder.expressions.coercion import as_list, cast_to, folded
 from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.lambdas import search
 from tqp.planner.binder.expressions.operators import apply
+from tqp.planner.functions.type_rules import settle
 from tqp.planner.parse import Span
 
 if TYPE_CHECKING:
@@ -83,9 +84,9 @@ def part_of(name: str, value: Expression, span: Span | None) -> Expression:
 def extract_value(
     binder: ExpressionBinder, value: Expression, key: Expression, span: Span | None, shown: str = "[...]"
 ) -> Expression:
-    """m[key]: the value; NULL where the map has no such key."""
+    """m[key]: the value; NULL where the map has no such key. Its type is the map's: it bends to nothing around it."""
     place = _place(binder, value, key, span, shown)
-    return apply("list_extract", (part_of("map_values", value, span), place), span, shown)
+    return settle(apply("list_extract", (part_of("map_values", value, span), place), span, shown))
 
 
 def _place(

@@ -11,7 +11,7 @@ from tqp.core.errors import BindError
 from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal, walk
 from tqp.planner.algebra.logical_plan import LogicalPlan
 from tqp.planner.algebra.node import transform_plan
-from tqp.planner.algebra.subquery_expressions import Exists, QuantifiedComparison, ScalarSubquery
+from tqp.planner.algebra.subquery_expressions import Exists, QuantifiedComparison, ScalarSubquery, read_ids
 from tqp.planner.binder.scope import ColumnUse, Scope
 from tqp.planner.binder.select.stars import star_of
 
@@ -121,4 +121,11 @@ class GroupedRewriter:
         return expression
 
     def _in_node(self, plan: LogicalPlan) -> LogicalPlan:
-        return plan.map_expressions(self.rewrite)
+        """A subquery computes what it can from columns that are keys, as grouping sets show, whose keys may be NULL."""
+        columns = self.key_ids.union(key.id for key in self.expression_keys if isinstance(key, ColumnRef))
+        keys = {
+            key: field
+            for key, field in self.expression_keys.items()
+            if isinstance(key, ColumnRef) or not read_ids(key) <= columns
+        }
+        return plan.map_expressions(replace(self, expression_keys=keys).rewrite)
