@@ -133,6 +133,12 @@ _QUERY_GOES_ON = (
 )
 
 
+_SETS_OF_KEYS: dict[TokenType, type[exp.Cube | exp.Rollup]] = {
+    TokenType.CUBE: exp.Cube,
+    TokenType.ROLLUP: exp.Rollup,
+}
+
+
 class _NoTypes(set[str]):
     """Names that sqlglot would take for types of its own: DuckDB has none of these names, but CREATE TYPE may make one."""
 
@@ -284,6 +290,19 @@ class Parser(PivotParser):
         if self._match_pair(TokenType.GROUP_BY, TokenType.ALL):
             return self.expression(exp.Group(all=True))
         return super()._parse_group(skip_group_by_token)
+
+    def _parse_cube_or_rollup(self, with_prefix: bool = False) -> exp.Cube | exp.Rollup | None:
+        """sqlglot ends a key before a comparison."""
+        kind = next((made for token, made in _SETS_OF_KEYS.items() if self._match(token)), None)
+        if kind is None:
+            return None
+        return self.expression(
+            kind(expressions=[] if with_prefix else self._parse_wrapped_csv(self._parse_disjunction))
+        )
+
+    def _parse_grouping_set(self) -> exp.Expr | None:
+        """As `_parse_cube_or_rollup`."""
+        return self._parse_grouping_sets() or self._parse_cube_or_rollup() or self._parse_disjunction()
 
     def _parse_types(
         self,
