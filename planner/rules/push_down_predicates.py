@@ -44,7 +44,7 @@ from tqp.planner.algebra.logical_plan import (
     Values,
     Window,
 )
-from tqp.planner.algebra.may_raise import raising_in
+from tqp.planner.algebra.may_raise import may_raise, raising_in
 from tqp.planner.algebra.outcomes import null_rejected_columns, nullable, rejects_null
 from tqp.planner.algebra.subquery_expressions import read_ids
 from tqp.planner.functions.conditions import COMPARISONS
@@ -156,6 +156,12 @@ class _PushDown:
         down = tuple(part for part in parts if can_sink(part))
         return down if len(down) == len(parts) else self.harmless(down, plan)
 
+    def sinking_past(self, parts: Parts, can_sink: Callable[[Expression], bool], plan: LogicalPlan) -> Parts:
+        """As `sinking`, past a node that sees only rows that passed the conditions below it; of these, some may wait as well."""
+        down = self.sinking(parts, can_sink, plan)
+        harmless = self.harmless(down, plan)
+        return down if len(harmless) == len(down) or not _may_filter_fail(plan) else harmless
+
     def harmless(self, parts: Parts, plan: LogicalPlan) -> Parts:
         """The parts that raise for no row of `plan`."""
         return _without(parts, raising_in(parts, plan))
@@ -168,7 +174,7 @@ class _PushDown:
     def aggregate(self, plan: Aggregate, parts: Parts) -> LogicalPlan:
         """Predicates on group keys drop whole groups, so they may drop the rows instead."""
         keys = {field.id: key for field, key in zip(plan.key_fields, plan.keys, strict=True)}
-        down = self.sinking(
+        down = self.sinking_past(
             parts, lambda part: bool(keys and read_ids(part)) and read_ids(part) <= keys.keys(), plan
         )
         implied = tuple(new for part in _without(parts, down) for new in implied_by_branches(part, keys))
@@ -179,7 +185,7 @@ class _PushDown:
     def window(self, plan: Window, parts: Parts) -> LogicalPlan:
         """Predicates on what rows are partitioned by drop whole partitions; others change what functions see."""
         ids = plan.partition_ids
-        down = self.sinking(parts, lambda part: bool(read_ids(part)) and read_ids(part) <= ids, plan)
+        down = self.sinking_past(parts, lambda part: bool(read_ids(part)) and read_ids(part) <= ids, plan)
         below = self.push(plan.input, down)
         plan = plan if below is plan.input else replace(plan, input=below)
         return filtered(plan, _without(parts, down))
@@ -446,6 +452,12 @@ def _merge(first: Parts, second: Parts) -> Parts:
 
 def _without(parts: Parts, taken: Sequence[Expression]) -> Parts:
     return tuple(part for part in parts if part not in taken) if taken else parts
+
+
+def _may_filter_fail(plan: LogicalPlan) -> bool:
+    """May a condition of a plan raise, one of a filter or a join?"""
+    own = plan.condition if isinstance(plan, Filter | Join) else TRUE
+    return may_raise(own, {}) or any(map(_may_filter_fail, plan.inputs))
 
 
 def _is_true(part: Expression) -> bool:

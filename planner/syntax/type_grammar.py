@@ -117,8 +117,8 @@ class TypeGrammar(Reader):
             self.expect(")")
 
     def _modifier(self) -> None:
-        self.skip("-")
-        self.expect_any(_CONSTANTS, "a constant")
+        is_signed = self.skip("-")
+        self.expect_any({NUMBER} if is_signed else _CONSTANTS, "a number" if is_signed else "a constant")
 
     def unit(self) -> bool:
         """DAY, HOURS, DAY TO SECOND; False, and nothing read, where there is none."""
