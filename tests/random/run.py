@@ -206,6 +206,8 @@ class Run:
                 if self.findings_path is not None:
                     with open(self.findings_path, "a", encoding="utf-8") as file:
                         file.write(finding.line + "\n")
+            else:
+                print(f"-- and {finding.again}", flush=True)
         if sys.stderr.isatty():
             print(f"\r{self.outcome.total} queries", end="", file=sys.stderr)
 
