@@ -116,8 +116,9 @@ class _Query:
 
 def held_bytes(device: torch.device) -> int | None:
     """Memory that the process holds on the device; None where that is not known."""
-    if device.type == "cuda":
-        return torch.cuda.memory_allocated(device)
+    if device.type == "cuda":  # memory_allocated() makes a sorted flat dict of some 70 numbers of it first
+        stats = torch.cuda.memory_stats_as_nested_dict(device)
+        return int(stats["allocated_bytes"]["all"]["current"]) if stats else 0
     try:
         return int(os.pread(_open_statistics(os.getpid()), 128, 0).split()[1]) * _PAGE
     except (OSError, AttributeError):  # not on every platform
