@@ -10,6 +10,7 @@ from tests.random.comparison import difference
 from tests.random.engines import Rows
 from tests.random.queries import RandomQuery
 from tests.random.reduction import judge
+from tests.random.variants import with_random_ties
 from tests.test_random_queries import TABLE
 
 
@@ -134,3 +135,10 @@ def test_floats_that_lie_close_are_matched_with_those_that_are_equal_first() -> 
     expected, *others = (Rows(("x",), ("DOUBLE",), [*rows]) for rows in permutations(close))
     assert all(difference("SELECT x FROM t", expected, actual, False) is None for actual in others)
     assert difference("SELECT x FROM t", expected, Rows(("x",), ("DOUBLE",), [(2.0,), *close[1:]]), False)
+
+
+def test_texts_of_rows_without_an_order_are_tried_in_a_random_one() -> None:
+    variant = with_random_ties(
+        "SELECT string_agg(s, ' '), string_agg(s ORDER BY s), row_number() OVER (ORDER BY k) FROM t"
+    )
+    assert variant.lower().count("any_order(") == 2

@@ -62,7 +62,7 @@ _MEDIANS = frozenset("median mad quantile_cont percentile_cont".split())
 _EXTREMES = frozenset("min max least greatest".split())
 #: Windows may hold these, and then depend on which of the rows that tie comes first.
 _PLACES_OF_ROWS = frozenset(
-    "ROW_NUMBER NTILE LAG LEAD NTH_VALUE FIRST_VALUE LAST_VALUE FIRST LAST ROWS".split()
+    "ROW_NUMBER NTILE LAG LEAD NTH_VALUE FIRST_VALUE LAST_VALUE FIRST LAST ROWS GROUP_CONCAT LISTAGG STRING_AGG".split()
 )
 _UNDETERMINED = frozenset(("LIMIT", "OFFSET", "ANY_VALUE", "ARBITRARY", "FIRST", "LAST"))
 

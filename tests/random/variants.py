@@ -415,29 +415,42 @@ def with_grades_by_place(sql: str) -> str:
 
 
 def with_random_ties(sql: str) -> str:
-    """The query with a random order of the rows that tie in windows where it matters: those by numbers of rows."""
+    """The query with a random order of the rows that tie where it matters: in windows by numbers of rows, and in texts put together."""
+    return transformed(sql, lambda node: _window_with_random_ties(_text_of_any_order(node)))
 
-    def change(node: exp.Expr) -> exp.Expr:
-        if not isinstance(node, exp.Window) or node.args.get("alias") is not None:
-            return node
-        called = node.this.this if isinstance(node.this, exp.Filter) else node.this
-        frame, order = node.args.get("spec"), node.args.get("order")
-        is_by_rows = is_call(called, "ntile", "lead", "lag") or called.name.lower() == "row_number"
-        is_by_rows = is_by_rows or (frame is not None and frame.args.get("kind") == "ROWS")
-        if not is_by_rows:
-            return node
-        new = node.copy()
-        keys = list(order.expressions) if order is not None else []
-        seen = next((key for key in (*keys, *node.args["partition_by"]) if key.find(exp.Column)), None)
-        if seen is None:
-            return node
-        seen = seen.this if isinstance(seen, exp.Ordered) else seen
-        number = exp.Anonymous(this="hash", expressions=[seen.copy()])
-        keys.append(exp.Ordered(this=exp.Anonymous(this=ANY_ORDER, expressions=[number])))
-        new.set("order", exp.Order(expressions=[key.copy() for key in keys]))
-        return new
 
-    return transformed(sql, change)
+def _text_of_any_order(node: exp.Expr) -> exp.Expr:
+    is_text = is_call(node, "string_agg", "group_concat", "listagg") and node.expressions
+    if not is_text or any(each.find(exp.Order, exp.Distinct) for each in node.expressions):
+        return node
+    new = node.copy()
+    new.append("expressions", exp.Order(expressions=[_in_any_order(node.expressions[0])]))
+    return new
+
+
+def _window_with_random_ties(node: exp.Expr) -> exp.Expr:
+    if not isinstance(node, exp.Window) or node.args.get("alias") is not None:
+        return node
+    called = node.this.this if isinstance(node.this, exp.Filter) else node.this
+    frame, order = node.args.get("spec"), node.args.get("order")
+    is_by_rows = is_call(called, "ntile", "lead", "lag") or called.name.lower() == "row_number"
+    is_by_rows = is_by_rows or (frame is not None and frame.args.get("kind") == "ROWS")
+    if not is_by_rows:
+        return node
+    new = node.copy()
+    keys = list(order.expressions) if order is not None else []
+    seen = next((key for key in (*keys, *node.args["partition_by"]) if key.find(exp.Column)), None)
+    if seen is None:
+        return node
+    keys.append(_in_any_order(seen.this if isinstance(seen, exp.Ordered) else seen))
+    new.set("order", exp.Order(expressions=[key.copy() for key in keys]))
+    return new
+
+
+def _in_any_order(seen: exp.Expr) -> exp.Ordered:
+    """A key of rows that is random, though it reads something."""
+    number = exp.Anonymous(this="hash", expressions=[seen.copy()])
+    return exp.Ordered(this=exp.Anonymous(this=ANY_ORDER, expressions=[number]))
 
 
 def with_text_compared(sql: str, *, of_subqueries: bool) -> str:
