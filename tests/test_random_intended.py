@@ -52,6 +52,7 @@ from tests.test_random_queries import TABLE
         ("SELECT [to_months(k // k), NULL] && [INTERVAL '30 days'] FROM t0", "intended"),
         ("SELECT list_intersect([INTERVAL '30 days'], [to_months(k // k), NULL]) FROM t0", "intended"),
         ("SELECT list_has_any([1, NULL], [k]) FROM t0", "equal"),
+        ("SELECT list_distinct([k, 7, k + 1, 5])[2] FROM t0", "intended"),
         ("SELECT k FROM t0 ORDER BY 2 LIMIT (SELECT 4)", "intended"),
         ("SELECT k FROM t0 ORDER BY 2 LIMIT 4", "both refuse"),
         (

@@ -24,7 +24,7 @@ def around_errors(sql: str) -> Iterator[str]:
 def around_answers(sql: str) -> Iterator[str]:
     """Variants that say what tqp answers."""
     at_utc = (partial(_part_at_utc, truncates=each) for each in (False, True))
-    return _changed(sql, (_extract_of_null, _sets_by_places, *at_utc))
+    return _changed(sql, (_extract_of_null, _sets_by_places, _distinct_in_order, *at_utc))
 
 
 def around_hidden_columns(sql: str) -> Iterator[str]:
@@ -94,6 +94,16 @@ def _sets_by_places(node: exp.Expr) -> exp.Expr:
     if not is_operator and node.name.lower().endswith("_intersect"):
         return expression_of(f"list_transform({text_of_tree(new)}, lambda p: {both}[p])")
     return new
+
+
+def _distinct_in_order(node: exp.Expr) -> exp.Expr:
+    """In no order that anything says; here as they come."""
+    if not is_call(node, "list_distinct", "array_distinct") or len(node.expressions) != 1:
+        return node
+    elements = text_of_tree(node.expressions[0])
+    return expression_of(
+        f"list_filter({elements}, lambda e, i: e IS NOT NULL AND list_position({elements}, e) = i)"
+    )
 
 
 def _part_at_utc(node: exp.Expr, *, truncates: bool) -> exp.Expr:
