@@ -25,6 +25,14 @@ def _map(call: Call, keys: Any, values: Any) -> Any:
     return tuple(zip(keys, values, strict=True))
 
 
+def _map_of_entries(call: Call, entries: Any) -> Any:
+    """As `_map`."""
+    if entries is None or None in entries:
+        return NotImplemented
+    keys = [key for key, _ in entries]
+    return entries if _are_keys(call, keys, len(keys)) else NotImplemented
+
+
 def _are_keys(call: Call, keys: Any, values: int) -> bool:
     """Are these, one for each value, plainly none of them NULL and all different?"""
     if call.data_type.element.children[0].kind in ORDERED_OTHERWISE or None in keys:
@@ -147,7 +155,7 @@ NESTED = (
     scalar("generate_series", *_RANGES, raises=_may_be_long),
     scalar("string_split str_split string_to_array split", "VARCHAR VARCHAR -> VARCHAR[]"),
     scalar("map", is_call=True, raises=_is_no_map, fold=_map),
-    scalar("map_from_entries", is_call=True, raises=True),
+    scalar("map_from_entries", is_call=True, raises=True, fold=_map_of_entries),
     scalar("map_keys", is_call=True, fold=partial(_parts, 0)),
     scalar("map_values", is_call=True, fold=partial(_parts, 1)),
     scalar("map_entries", is_call=True, fold=_entries),
