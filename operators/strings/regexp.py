@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -46,13 +47,46 @@ def regexp_replace(
         every = torch.ones(strings.num_rows, dtype=torch.bool, device=strings.starts.device)
         raise_where(every, problem, validity)
         return strings
-    replaced = _checked(
-        pattern,
-        lambda: pc.replace_substring_regex(
-            to_arrow(strings), pattern=expression, replacement=replacement, max_replacements=limit
-        ),
-    )
+    if limit == 1 and _looks_around(pattern):
+        replaced = _checked(pattern, lambda: _replaced_once(to_arrow(strings), pattern, replacement, options))
+    else:
+        replaced = _checked(
+            pattern,
+            lambda: pc.replace_substring_regex(
+                to_arrow(strings), pattern=expression, replacement=replacement, max_replacements=limit
+            ),
+        )
     return from_arrow(replaced, strings.starts.device)
+
+
+@lru_cache(maxsize=256)
+def _looks_around(pattern: str) -> bool:
+    r"""Whether what the pattern matches may depend on what stands before or behind the match: \b, or a ^ among other things.
+
+    To replace one match, Arrow matches the pattern a second time, with nothing but the match itself.
+    """
+    plain = re.sub(r"\\[^bBAz]|\[\^?\]?[^\]]*\]", "", pattern)
+    if "|" not in plain and "(?" not in plain:
+        plain = plain.removeprefix("^").removesuffix("$")
+    return re.search(r"[$^\\]", plain) is not None
+
+
+def _replaced_once(texts: pa.Array, pattern: str, replacement: str, options: str) -> pa.Array:
+    """The first match in each text replaced, found with all that stands around it."""
+    expression, _ = _named_groups(pattern)
+    match = with_options(expression, options.replace("g", ""))
+    whole = rf"\A(?P<before>(?s:.*?))(?P<g0>{match})(?P<behind>(?s:.*))\z"
+    found = pc.extract_regex(texts, whole)
+    parts = re.findall(r"\\\d|\\\\|[^\\]+", replacement)
+    pieces = [
+        pc.struct_field(found, f"g{part[1]}")
+        if part[0] == "\\" and part[1] != "\\"
+        else pa.scalar(part[:1] if part[0] == "\\" else part, texts.type)
+        for part in parts
+    ]
+    around = [pc.struct_field(found, name) for name in ("before", "behind")]
+    replaced = pc.binary_join_element_wise(around[0], *pieces, around[1], pa.scalar("", texts.type))
+    return pc.if_else(pc.is_valid(found), replaced, texts)
 
 
 def regexp_extract(strings: Strings, pattern: str, group: int = 0, options: str = "") -> Strings:
