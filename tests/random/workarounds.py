@@ -12,19 +12,20 @@ from tqp.planner.binder.expressions.list_calls import SET_OPERATORS
 
 _PARTS = frozenset("year isoyear yearweek decade century millennium".split())
 _PARTS_BY_NAME = frozenset("date_part datepart extract".split())
+_DIFFERENCES = frozenset("age date_diff datediff date_sub datesub".split())
 _TRUNCATIONS = frozenset("date_trunc datetrunc".split())
 _SETS = tuple(f"{kind}_{name}" for kind in ("list", "array") for name in ("has_all", "has_any", "intersect"))
 
 
 def around_errors(sql: str) -> Iterator[str]:
     """Variants that say the same of what DuckDB refuses."""
-    return _changed(sql, (_mode_by_two_keys, _like, _extract_of_null))
+    return _changed(sql, (_mode_by_two_keys, _like, _extract_of_null, _difference_at_utc))
 
 
 def around_answers(sql: str) -> Iterator[str]:
     """Variants that say what tqp answers."""
     at_utc = (partial(_part_at_utc, truncates=each) for each in (False, True))
-    return _changed(sql, (_extract_of_null, _sets_by_places, _distinct_in_order, *at_utc))
+    return _changed(sql, (_extract_of_null, _sets_by_places, _distinct_in_order, _difference_at_utc, *at_utc))
 
 
 def around_hidden_columns(sql: str) -> Iterator[str]:
@@ -116,3 +117,13 @@ def _part_at_utc(node: exp.Expr, *, truncates: bool) -> exp.Expr:
     of = new.expression if isinstance(new, exp.Extract) else new.expressions[-1]
     of.replace(exp.cast(of.copy(), "TIMESTAMP"))
     return exp.cast(new, "TIMESTAMPTZ") if is_truncation else new
+
+
+def _difference_at_utc(node: exp.Expr) -> exp.Expr:
+    """DuckDB numbers years before Christ in another way, and has an age of infinity, where an instant has a time zone."""
+    if not is_call(node, *_DIFFERENCES):
+        return node
+    new = node.copy()
+    for of in new.expressions[0 if node.name.lower() == "age" else 1 :]:
+        of.replace(exp.cast(of.copy(), "TIMESTAMP"))
+    return new
