@@ -435,3 +435,16 @@ def cast_field(source: DataType, target: DataType, place: int) -> int | None:
         raise BindError(f"cannot cast {source} to {target}: they have no field in common")
     wanted = target.names[place].lower()
     return names.index(wanted) if wanted in names else None
+
+
+def check_fields(source: DataType, target: DataType) -> None:
+    """Raises BindError where a STRUCT, maybe deep inside, is cast to one with no field in common, whatever the value is."""
+    if source == target or source.kind is not target.kind:
+        return
+    if source.kind is TypeKind.STRUCT:
+        for place, child in enumerate(target.children):
+            found = cast_field(source, target, place)
+            if found is not None:
+                check_fields(source.children[found], child)
+    elif source.kind in (TypeKind.LIST, TypeKind.MAP, TypeKind.ARRAY):
+        check_fields(source.element, target.element)

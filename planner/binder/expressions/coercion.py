@@ -20,7 +20,14 @@ from tqp.planner.functions.conditions import MIRRORED, ORDERINGS
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.functions.constants import is_constant
 from tqp.planner.functions.registry import SCALARS
-from tqp.planner.functions.type_rules import can_cast, common_type, equality_type, ordering_type, settle
+from tqp.planner.functions.type_rules import (
+    can_cast,
+    check_fields,
+    common_type,
+    equality_type,
+    ordering_type,
+    settle,
+)
 from tqp.planner.parse import Span
 
 #: Of a column, these are left to the optimizer.
@@ -58,6 +65,7 @@ def cast_to(expression: Expression, target: DataType, span: Span | None, is_try:
         return _map_of_fields(expression, target, span, is_try)
     if is_try and not can_cast(expression.data_type, target):
         return _null_after(expression, target)
+    check_fields(expression.data_type, target)
     return folded(Cast(expression, target, is_try, span))
 
 
