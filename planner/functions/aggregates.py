@@ -76,7 +76,12 @@ AGGREGATE_FUNCTIONS = (
         *("INTEGERS -> HUGEINT", "BOOLEAN -> HUGEINT", "DOUBLE -> DOUBLE", "DECIMAL -> widened"),
         *(
             f"sum_no_overflow: {each}"
-            for each in ("INTEGER -> HUGEINT", "BIGINT -> HUGEINT", "DECIMAL -> widened")
+            for each in (
+                "INTEGER -> HUGEINT",
+                "BIGINT -> HUGEINT",
+                "HUGEINT -> HUGEINT",
+                "DECIMAL -> widened",
+            )
         ),
         "fsum kahan_sum sumkahan: DOUBLE -> DOUBLE",
         "count_if countif: BOOLEAN -> HUGEINT",
@@ -96,8 +101,8 @@ AGGREGATE_FUNCTIONS = (
     ),
     aggregate("min", "ANY -> same", picks_value=True, ignores_duplicates=True),
     aggregate("max", "ANY -> same", picks_value=True, ignores_duplicates=True),
-    aggregate("any_value arbitrary", "ANY -> same", ignores_duplicates=True, **_PICKS),
-    aggregate("first", "ANY -> same", **_PICKS),
+    aggregate("any_value", "ANY -> same", ignores_duplicates=True, **_PICKS),
+    aggregate("first arbitrary", "ANY -> same", **_PICKS),
     aggregate("last", "ANY -> same", **_PICKS),
     *(
         aggregate(names, "ANY ANY -> same", ignores_duplicates=True, **_PICKS)

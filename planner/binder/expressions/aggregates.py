@@ -97,6 +97,7 @@ class AggregateCollector:
         arguments = [binder.bind_flexible(argument) for argument in call.arguments]
         if call.percentile_order is not None and len(arguments) > 1:
             arguments[1] = _percentile(arguments[1], call.percentile_order, span_of(call.node))
+            order = ()  # of the key, the direction is all that counts
         return aggregate_call(name, arguments, call.distinct, filter_, call.node, order)
 
     def bind_grouping(self, binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
@@ -151,6 +152,8 @@ def aggregate_call(
     filter_: Expression | None,
     node: exp.Anonymous,
     order: tuple[SortKey, ...] = (),
+    *,
+    is_window: bool = False,
 ) -> AggregateCall:
     """The call of the overload that fits, its arguments cast; raises BindError, UnsupportedError.
 
@@ -174,13 +177,10 @@ def aggregate_call(
         cast_to(settle(argument), target, span)
         for argument, target in zip(arguments, resolution.argument_types)
     )
-    _check_constants(name, function, values, node)
+    check_constants(name, function, values, head_span(node))
     given = {*map(settle, arguments), *values}
     if distinct and not all(_follows_from(given, key.expression) for key in order):
-        raise BindError(
-            f"ORDER BY inside {name}(DISTINCT ...) must be by its arguments, or what is computed of them",
-            head_span(node),
-        )
+        order = _undetermined_order(name, function, is_window, head_span(node))
     distinct = distinct and not function.ignores_duplicates
     return AggregateCall(
         function.name,
@@ -191,6 +191,26 @@ def aggregate_call(
         span,
         order if function.minds_order else (),
     )
+
+
+def _undetermined_order(
+    name: str, function: AggregateFunction, is_window: bool, span: Span | None
+) -> tuple[SortKey, ...]:
+    """No order, of distinct values by what may differ for equal ones: as in DuckDB an error, but not of windows.
+
+    Raises BindError, UnsupportedError.
+    """
+    if not is_window:
+        raise BindError(
+            f"ORDER BY inside {name}(DISTINCT ...) must be by its arguments, or what is computed of them",
+            span,
+        )
+    if function.minds_order:
+        raise UnsupportedError(
+            f"ORDER BY inside {name}(DISTINCT ...) OVER by what is none of its arguments is not supported",
+            span,
+        )
+    return ()
 
 
 def _follows_from(given: Collection[Expression], key: Expression) -> bool:
@@ -214,15 +234,15 @@ def _percentile(fraction: Expression, order: exp.Ordered, span: Span | None) -> 
     return Literal(-number, DOUBLE) if order.args.get("desc") else fraction
 
 
-def _check_constants(
-    name: str, function: AggregateFunction, values: Sequence[Expression], node: exp.Anonymous
+def check_constants(
+    name: str, function: AggregateFunction, values: Sequence[Expression], span: Span | None
 ) -> None:
     """Raise BindError or UnsupportedError for a constant argument that is none, or is none that the function takes."""
     if function.check is not None and len(values) > 1:
         try:
             function.check(values)
         except (BindError, UnsupportedError) as error:
-            raise type(error)(f"{name}(): {error.message}", head_span(node)) from None
+            raise type(error)(f"{name}(): {error.message}", span) from None
 
 
 def counts_rows(call: Written, scope: Scope) -> bool:

@@ -13,6 +13,7 @@ from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.element_expressions import ElementRef, OverElements
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal, has_prediction
 from tqp.planner.algebra.subquery_expressions import has_subquery
+from tqp.planner.binder.expressions.aggregates import check_constants
 from tqp.planner.binder.expressions.cases import make_case
 from tqp.planner.binder.expressions.coercion import (
     as_list,
@@ -152,8 +153,10 @@ def search(
         return Literal(None, result)
     if value.data_type.kind is not TypeKind.LIST:
         raise UnsupportedError(f"{shown} of {value.data_type} is not supported", span)
-    if function == "list_any" and isinstance(wanted, Literal) and wanted.value is None:
-        return Literal(None, result)
+    if function == "list_any" and any(
+        isinstance(each, Literal) and each.value is None for each in (value, wanted)
+    ):
+        return Literal(None, result)  # of whatever type the other is
     bends = function == "list_any" and wanted.data_type == VARCHAR and is_constant(wanted)
     sought = SourceLiteral(None, VARCHAR) if bends else wanted
     common = common_type(of_type(value.data_type.element), sought)
@@ -230,16 +233,19 @@ def _aggregate_of(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span 
     )
     constants = tuple(each for each in others if isinstance(each, Literal))
     function = resolution.overload.canonical
+    if function == "string_agg":  # as in DuckDB, NULL says nothing here, while string_agg(x, NULL) is NULL
+        constants = tuple(Literal(",", VARCHAR) if each.value is None else each for each in constants)
+    check_constants(f"list_{name}", functions.AGGREGATES[function], (body, *constants), span)
     return OverElements(function, value, body, element, None, resolution.result, constants, span)
 
 
 def _to_string(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """array_to_string(l, separator): the elements that are not NULL as text; an empty text of an empty list."""
     value, separator = list_operand(binder, nodes[0], "array_to_string()"), binder.bind(nodes[1])
-    if value.data_type == NULL:
-        return Literal(None, VARCHAR)
     if not isinstance(separator, Literal):
         raise UnsupportedError("array_to_string() by a separator that is not constant is not supported", span)
+    if value.data_type == NULL:
+        return Literal(None, VARCHAR)
     element = element_of(binder, value, "x")
     extra = (Literal("," if separator.value is None else separator.value, VARCHAR),)
     text = as_text(element, span)

@@ -72,8 +72,9 @@ def _has_no_type(value: Expression) -> bool:
 def _compare_sets(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """list_has_any(l, m), list_has_all(l, m)"""
     values = [as_list(binder.bind_flexible(node), span) for node in nodes]
-    if _is_null_of_lists(values):
-        return Literal(None, BOOLEAN)
+    is_null = any(isinstance(each, Literal) and each.value is None for each in values)
+    if _is_null_of_lists(values) or is_null and all(each.data_type.kind is TypeKind.LIST for each in values):
+        return Literal(None, BOOLEAN)  # of whatever types the lists are
     pair = _pair(name, [settle(each) for each in values], span)
     return folded(Call(name, pair, BOOLEAN, span))
 
@@ -115,6 +116,8 @@ def _taken(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None)
     """list_where(l, masks), list_select(l, places)"""
     values = [as_list(binder.bind_flexible(node), span) for node in nodes]
     if _is_null_of_lists(values):
+        if values[1].data_type.kind is TypeKind.LIST:  # which has to be one of places or masks
+            apply(name, (Literal(None, list_of(NULL)), values[1]), span, f"{name}()")
         return Literal(None, NULL)
     return apply(name, values, span, f"{name}()")
 

@@ -113,7 +113,7 @@ class WindowCollector:
         kept = None
         if condition is not None:
             kept = condition_of(binder.bind_flexible(condition), span_of(condition))
-        function = functions.window_overloads(name)
+        function = functions.window_overloads(call.name)  # arbitrary() is first(), and no window function
         if function is not None:
             declared = functions.WINDOWS[function[0].canonical]
             for word, is_there in (("FILTER", condition is not None), ("DISTINCT", call.distinct)):
@@ -188,7 +188,7 @@ class WindowCollector:
         if counts_rows(call, binder.scope):
             return AggregateCall("count_star", (), BIGINT, False, kept, span)
         arguments = [binder.bind_flexible(argument) for argument in call.arguments]
-        return aggregate_call(name, arguments, call.distinct, kept, node, order)
+        return aggregate_call(name, arguments, call.distinct, kept, node, order, is_window=True)
 
 
 def _nested(node: exp.Window) -> BindError:

@@ -182,6 +182,10 @@ class _WindowLowering:
     def _check(self, call: WindowCall, reduction: Reduction, frame: FrameSpec) -> None:
         if frame.is_partition:
             return
+        if call.order:
+            raise UnsupportedError(
+                f"ORDER BY inside {call.function}() over a part of the partition is not supported", call.span
+            )
         if reduction.kind not in _OF_FRAMES:
             raise UnsupportedError(
                 f"{call.function}() over a part of the partition is not supported", call.span
