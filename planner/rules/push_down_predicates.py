@@ -49,6 +49,7 @@ from tqp.planner.algebra.outcomes import null_rejected_columns, nullable, reject
 from tqp.planner.algebra.subquery_expressions import read_ids
 from tqp.planner.functions.conditions import COMPARISONS
 from tqp.planner.rules.columns import is_pass_through, reference, restore_schema, substitute
+from tqp.planner.rules.constant_columns import Constants, constant_columns
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.joins.region import (
     connected_order,
@@ -235,6 +236,7 @@ class _PushDown:
             return self.push(connected_order(unpadded, region.parts), ())
         held = held_back(region)
         free = _without(region.parts, held)
+        free = _merge(free, _with_constants(free, plan, constant_columns(*region.relations)))
         all_parts = _merge(free, _transitive(free))
         ids = [relation.output_ids for relation in region.relations]
         own: list[list[Expression]] = [[] for _ in ids]
@@ -314,9 +316,9 @@ class _PushDown:
         """The join on `condition`, which is false for other rows of the right side than those that reach the join."""
         right_ids = plan.right.output_ids
         to_right = self.sinking(condition, lambda part: _reads_only(part, right_ids), plan.right)
-        derived = tuple(
-            part for part in _transitive(_merge(down, condition)) if column_ids(part) <= right_ids
-        )
+        computed = _with_constants(condition, plan, constant_columns(plan.left))
+        transitive = _transitive(_merge(down, _merge(condition, computed)))
+        derived = tuple(part for part in _merge(computed, transitive) if column_ids(part) <= right_ids)
         below = _merge(to_right, _merge(derived, self.implied(condition, plan.right)))
         return self._rebuilt(plan, down, below, _without(condition, to_right))
 
@@ -430,6 +432,17 @@ def _transitive(parts: Parts) -> Parts:
                 others = (column for column in members.values() if column.id != identifier)
                 derived += [substitute(part, {identifier: other}) for other in others]
     return tuple(derived)
+
+
+def _with_constants(parts: Parts, join: Join, constants: Constants) -> Parts:
+    """What the parts say of a join's other columns where some are constants, but for what may raise."""
+    if not constants:
+        return ()
+    computed = (
+        substitute(part, constants) for part in parts if not constants.keys().isdisjoint(read_ids(part))
+    )
+    known = tuple(part for part in computed if read_ids(part) and not may_raise(part, {}))
+    return conjuncts(Simplifier(lambda: join.field_facts).condition(conjunction(known))) if known else ()
 
 
 def _compares_with_constants(part: Expression) -> bool:

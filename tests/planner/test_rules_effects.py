@@ -66,6 +66,25 @@ def test_constants_cross_join_equalities() -> None:
     assert filters_on_scans(plan) == {"t": "a = 1", "u": "a = 1"}
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT r.k FROM t JOIN (SELECT 2 AS k, b FROM u) r ON t.a = r.k", {"t": "a = 2"}),
+        ("SELECT r.k FROM (VALUES (2)) r(k) LEFT JOIN t ON t.a = r.k", {"t": "a = 2"}),
+        ("SELECT r.k FROM t LEFT JOIN (SELECT 2 AS k, b FROM u) r ON t.a = r.k", {}),
+        ("SELECT r.k FROM t JOIN (SELECT DISTINCT 2 AS k, b FROM u) r ON t.a = r.k", {"t": "a = 2"}),
+        (
+            "SELECT r.k FROM t JOIN (SELECT 2 AS k, b FROM u ORDER BY b LIMIT 2) r ON t.a = r.k",
+            {"t": "a = 2"},
+        ),
+        ("SELECT r.k FROM (VALUES (2), (3)) r(k) JOIN t ON t.a = r.k", {}),
+        ("SELECT r.k FROM (SELECT NULL::INTEGER AS k, b FROM u) r LEFT JOIN t ON t.a = r.k", {}),
+    ],
+)
+def test_constants_of_one_side_filter_the_other(query: str, expected: dict[str, str]) -> None:
+    assert filters_on_scans(plan_of(query)) == expected
+
+
 def test_each_side_of_an_or_is_filtered() -> None:
     plan = plan_of("SELECT t.k FROM t, u WHERE t.k = u.k AND (t.a = 1 AND u.a = 2 OR t.a = 2 AND u.a = 1)")
     assert filters_on_scans(plan) == {"t": "a IN (1, 2)", "u": "a IN (2, 1)"}

@@ -213,6 +213,15 @@ def _is_left_out(null: exp.Null) -> bool:
     return isinstance(null.parent, exp.Anonymous) and null.parent.name.lower() in ("concat", "concat_ws")
 
 
+def constant_parts(sql: str) -> Iterator[str]:
+    """The calls, operators and casts in a query that read no column, the inner ones last."""
+    tree = parsed(sql)
+    for node in tree.walk() if tree is not None else ():
+        is_part = isinstance(node, exp.Func | exp.Binary | exp.Unary | exp.Case)
+        if is_part and not node.find(exp.Column, exp.Query, exp.Star, exp.Placeholder):
+            yield text_of_tree(node)
+
+
 def with_constant_keys_apart(sql: str) -> str:
     """The query with constants as group keys written in another way: what SELECT computes of one is no key's value then."""
 

@@ -33,11 +33,6 @@ def around_hidden_columns(sql: str) -> Iterator[str]:
     return _changed(sql, (_limit_by_number,))
 
 
-def with_typed_nulls(sql: str) -> Iterator[str]:
-    """A variant in which no column is of NULL's type, whose calls tqp takes for NULL without looking at other arguments."""
-    return _changed(sql, (_typed_null,))
-
-
 def _changed(sql: str, changes: Iterable[Callable[[exp.Expr], exp.Expr]]) -> Iterator[str]:
     as_it_is = transformed(sql, lambda node: node)
     variants = (transformed(sql, change) for change in changes)
@@ -66,11 +61,6 @@ def _like(node: exp.Expr) -> exp.Expr:
 def _limit_by_number(node: exp.Expr) -> exp.Expr:
     is_count = isinstance(node.parent, exp.Limit | exp.Offset) and node.parent.expression is node
     return exp.Literal.number(1) if is_count and node.find(exp.Query) else node
-
-
-def _typed_null(node: exp.Expr) -> exp.Expr:
-    is_item = isinstance(node, exp.Null) and isinstance(node.parent, exp.Select | exp.Alias)
-    return exp.cast(node.copy(), "VARCHAR") if is_item else node
 
 
 def _extract_of_null(node: exp.Expr) -> exp.Expr:
