@@ -88,7 +88,21 @@ def as_list(expression: Expression, span: Span | None) -> Expression:
     """An array as a list, which functions of lists take; anything else as it is."""
     if expression.data_type.kind is not TypeKind.ARRAY:
         return expression
+    written = _listed_elements(expression)
+    if written is not None:
+        return written
     return folded(Cast(expression, list_of(expression.data_type.element), False, span))
+
+
+def _listed_elements(array: Expression) -> Expression | None:
+    """The list of an array whose elements are written out, as by array_value()."""
+    if not isinstance(array, Cast) or array.input.data_type != list_of(array.data_type.element):
+        return None
+    match array.input:
+        case Call(function="list_value", arguments=elements) | Literal(value=tuple(elements)):
+            return array.input if len(elements) == array.data_type.size else None
+        case _:
+            return None
 
 
 def _map_of_fields(expression: Expression, target: DataType, span: Span | None, is_try: bool) -> Expression:
