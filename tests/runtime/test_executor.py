@@ -381,6 +381,52 @@ def test_where_a_build_side_is_empty_no_probe_row_is_read(
         assert max(read.values()) < 1000
 
 
+@pytest.mark.parametrize("backend", ["host", "torch"])
+@pytest.mark.parametrize(
+    "probe",
+    [
+        "(SELECT a.s, x FROM few a JOIN (SELECT s FROM few WHERE x * x % 11 = $x) f ON a.s = f.s)",
+        "(SELECT s, x FROM few WHERE x * x % 11 = $x LIMIT 5)",
+    ],
+)
+@pytest.mark.parametrize(
+    ("select", "answer"),
+    [
+        ("count(m.v) FROM {} p LEFT JOIN many m ON p.s = m.s", 143),
+        ("count(m.v) FROM {} p LEFT JOIN (SELECT s, max(v) AS v FROM many GROUP BY s) m ON p.s = m.s", 1),
+        ("count(m.v) FROM {} p LEFT JOIN (SELECT max(v) AS v FROM many) m ON true", 1),
+        ("count(*) FROM {} p LEFT JOIN (SELECT a.* FROM many a JOIN few b ON a.s = b.s) m ON p.s = m.s", 143),
+        ("count(*) FROM {} p WHERE NOT EXISTS (FROM many m WHERE m.v * m.v % 8 = p.x + 1)", 1),
+        ("count(*) FROM {} p WHERE x - 1 NOT IN (SELECT v * v % 8 FROM many)", 1),
+        ("count(x IN (SELECT v FROM many)) FROM {} p", 1),
+        ("sum((SELECT count(*) FROM many m WHERE m.s = p.s)) FROM {} p", 143),
+        ("count(i) FROM {} p LEFT JOIN numbers n ON p.x < n.i", 996),
+    ],
+)
+def test_where_a_probe_side_is_empty_no_build_row_is_read(
+    select: str, answer: int, probe: str, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    num_rows = Pipeline.num_rows
+
+    def recorded(self: Pipeline, state: State) -> int:
+        read.append(num_rows(self, state))
+        return read[-1]
+
+    monkeypatch.setattr(Pipeline, "num_rows", recorded)
+    with tqp.connect(backend=backend, batch_rows=100) as connection:
+        connection.register("many", {"s": [f"{i % 7}" for i in range(1000)], "v": list(range(1000))})
+        connection.register("few", {"s": ["1", "2"], "x": [3, 4]})
+        numbers = "numbers AS (SELECT 0 AS i UNION ALL SELECT i + 1 FROM numbers WHERE i < 1000)"
+        query = f"WITH RECURSIVE {numbers} SELECT {select.format(probe)}"
+        found = connection.sql(query, {"x": 5}).fetchall()  # the probe side has one row, with 4
+        assert found == [(answer,)]
+        assert sum(read) >= 1000
+        read.clear()
+        assert connection.sql(query, {"x": 7}).fetchall() in ([(0,)], [(None,)])
+        assert sum(read) < 1000
+
+
 def test_a_shared_plan_is_computed_although_one_of_its_readers_has_nothing_to_match() -> None:
     with tqp.connect(batch_rows=100) as connection:
         connection.register("many", {"s": [f"{i % 7}" for i in range(1000)], "v": list(range(1000))})

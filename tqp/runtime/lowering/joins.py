@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -44,11 +45,14 @@ if TYPE_CHECKING:
 def lower_join(plan: PlanLowering, node: physical.Join) -> Stream:
     """The rows of the join, in the order of the probe side."""
     node, original = _comparable(node), node
-    probe_first = _build_needs_probe(node)
-    stream = plan.lower(node.probe) if probe_first else None
-    slot, hidden = lower_build(plan, node)
-    plan.joins[node.identifier] = slot
     drops = node.join_type in (JoinType.INNER, JoinType.SEMI) and not node.all_match
+    probe_first = _needs(node.build, _joins(walk_plan(node.probe))) or not (
+        drops or _needs(node.probe, {node.identifier, *_joins(walk_plan(node.build))})
+    )
+    stream = plan.lower(node.probe) if probe_first else None
+    with nullcontext() if stream is None else plan.needing_rows_of(stream):
+        slot, hidden = lower_build(plan, node)
+    plan.joins[node.identifier] = slot
     needs: set[str] = {slot.build if slot.by_key else slot.payload} if drops else set()
     if stream is None:
         with plan.needing(plan.needs | needs):
@@ -75,15 +79,17 @@ def _defers(node: physical.Join) -> bool:
     return node.algorithm is JoinAlgorithm.PERFECT_HASH and node.join_type in kinds and not node.residual
 
 
-def _build_needs_probe(node: physical.Join) -> bool:
-    """Does the build side have a runtime filter on a join of the probe side, which then has to be built before?"""
-    built = list(walk_plan(node.build))
-    wanted = {below.join for below in built if isinstance(below, physical.RuntimeFilter)}
+def _needs(side: physical.PhysicalPlan, joins: set[int]) -> bool:
+    """Has one side of a join a runtime filter on one of these joins, which then has to be built before?"""
+    below = list(walk_plan(side))
+    wanted = {each.join for each in below if isinstance(each, physical.RuntimeFilter)}
     # what both sides share is complete in itself
-    wanted -= {below.identifier for below in built if isinstance(below, physical.Join)}
-    return bool(wanted) and any(
-        isinstance(below, physical.Join) and below.identifier in wanted for below in walk_plan(node.probe)
-    )
+    wanted -= _joins(below)
+    return not wanted.isdisjoint(joins)
+
+
+def _joins(plans: Iterable[object]) -> set[int]:
+    return {each.identifier for each in plans if isinstance(each, physical.Join)}
 
 
 class _Probe:

@@ -46,6 +46,7 @@ class PlanLowering:
         self.joins: dict[int, JoinSlot] = {}
         self.selecting: set[int] = set()  # ids of nodes that may leave rows in place, see Stream.select
         self.needs: set[str] = set()  # of every stream that is lowered now, see Stream
+        self._in_step = False  # of a recursion
         self._shared: dict[int, tuple[str, list[StoredColumn]]] = {}
         #: By identifier of a recursion, the slots of its last rows and of all so far, and their layouts.
         self._iterations: dict[int, tuple[tuple[str, str], Sequence[Layout]]] = {}
@@ -67,6 +68,16 @@ class PlanLowering:
         outer, self.needs = self.needs, frames
         yield
         self.needs = outer
+
+    @contextmanager
+    def needing_rows_of(self, stream: Stream) -> Iterator[None]:
+        """What is lowered here is read by nobody else, and in vain if the stream has no row.
+
+        In a recursion's step it would depend on the rows of an iteration then, and be computed again in each.
+        """
+        frames = self.needs if self._in_step else stream.needs | {stream.source_slot}
+        with self.needing(set(frames)):
+            yield
 
     def enter(
         self, stream: Stream, node: physical.PhysicalPlan, *, settle: bool = True
@@ -295,8 +306,10 @@ class PlanLowering:
         self._iterations[node.identifier] = working, layouts
         first = self._collected(node.first, node, layouts, "first rows")
         begin = len(self.program.pipelines)
+        outer, self._in_step = self._in_step, True
         with self.needing(set()):
             step = self._collected(node.step, node, layouts, "rows of an iteration")
+        self._in_step = outer
         body = self.program.pipelines[begin:]
         del self.program.pipelines[begin:]
         reads_all = any(working[1] in pipeline.reads for pipeline in body)
