@@ -41,11 +41,15 @@ if TYPE_CHECKING:
 
 def list_operand(binder: ExpressionBinder, node: exp.Expr, shown: str) -> Expression:
     """A list, or the constant NULL."""
-    value = as_list(binder.bind(node), span_of(node))
+    return _as_list_operand(binder.bind(node), shown, span_of(node))
+
+
+def _as_list_operand(value: Expression, shown: str, span: Span | None) -> Expression:
+    value = as_list(value, span)
     if value.data_type.kind is not TypeKind.LIST and value.data_type != NULL:
         if value.data_type == VARCHAR:
-            raise UnsupportedError(f"{shown} of {value.data_type} is not supported", span_of(node))
-        raise BindError(f"{shown} takes a list, not {value.data_type}", span_of(node))
+            raise UnsupportedError(f"{shown} of {value.data_type} is not supported", span)
+        raise BindError(f"{shown} takes a list, not {value.data_type}", span)
     return value
 
 
@@ -241,11 +245,16 @@ def _aggregate_of(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span 
 
 def _to_string(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """array_to_string(l, separator): the elements that are not NULL as text; an empty text of an empty list."""
-    value, separator = list_operand(binder, nodes[0], "array_to_string()"), binder.bind(nodes[1])
+    value, separator = binder.bind(nodes[0]), binder.bind(nodes[1])
+    if separator.data_type not in (VARCHAR, NULL) and not separator.data_type.is_enum:
+        raise BindError(f"the separator of array_to_string() is a text, not {separator.data_type}", span)
     if not isinstance(separator, Literal):
         raise UnsupportedError("array_to_string() by a separator that is not constant is not supported", span)
-    if value.data_type == NULL:
+    if isinstance(value, Literal) and value.value is None:
         return Literal(None, VARCHAR)
+    if not value.data_type.has_elements and value.data_type != VARCHAR:
+        value = cast_to(value, list_of(VARCHAR), span)  # which is none, but for a NULL
+    value = _as_list_operand(value, "array_to_string()", span_of(nodes[0]))
     element = element_of(binder, value, "x")
     extra = (Literal("," if separator.value is None else separator.value, VARCHAR),)
     text = as_text(element, span)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, NULL, UBIGINT, VARCHAR, TypeKind, list_of, row_of
-from tqp.core.errors import BindError
+from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.binder.expressions.coercion import as_list, cast_to, folded, unify
 from tqp.planner.binder.expressions.forms import Forms, Nodes
@@ -50,6 +50,8 @@ def _resize(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expres
 def _pair(name: str, values: Sequence[Expression], span: Span | None) -> tuple[Expression, ...]:
     """Two lists of one type; NULL without a type is one of it."""
     for each in values:
+        if each.data_type == VARCHAR:
+            raise UnsupportedError(f"{name}() of {each.data_type} is not supported; cast it to a list", span)
         if each.data_type.kind is not TypeKind.LIST and each.data_type != NULL:
             raise BindError(f"{name}() takes two lists, not {each.data_type}", span)
     pair, common = unify(values, f"the lists of {name}()", span)

@@ -177,6 +177,9 @@ def _array_length(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> 
             raise BindError(
                 f"the dimension of array_length() is a BIGINT, not {dimension[0].data_type}", span
             )
+        apply(
+            "array_length", (value,), span, "array_length()"
+        )  # whatever the dimension is, it has to be a list
         counted = cast_to(dimension[0], BIGINT, span)
         if isinstance(counted, Literal) and counted.value is None:
             value = Literal(None, NULL)
@@ -195,6 +198,9 @@ def _between(value: Expression, ends: Sequence[Expression], span: Span | None, s
     """A slice whose two ends are cast to BIGINT, whatever they are; the step behind them is an integer."""
     if value.data_type in (VARCHAR, BLOB) or value.data_type.is_enum:
         raise UnsupportedError(f"a slice of {value.data_type} is not supported; use substring()", span)
+    nested = next((end for end in ends[:2] if end.data_type.is_nested), None)
+    if nested is not None:
+        raise BindError(f"the ends of a slice are numbers, not {nested.data_type}", span)
     numbers = (end if end.data_type == NULL else cast_to(end, BIGINT, span) for end in ends[:2])
     return apply("list_slice", (as_list(value, span), *numbers, *ends[2:]), span, shown)
 
@@ -413,6 +419,7 @@ def _part(ends: tuple[int, ...], binder: ExpressionBinder, nodes: Nodes, span: S
 def _split(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """string_split(s, separator); without a separator the text is one piece."""
     text, separator = (binder.bind_flexible(node) for node in nodes)
+    split = apply("string_split", (text, separator), span, "string_split()")
     if isinstance(separator, Literal) and text.data_type != NULL:
         if separator.value is None:
             return make_case(
@@ -422,7 +429,7 @@ def _split(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Express
             )
         if separator.value == "":
             raise UnsupportedError("string_split() by an empty separator is not supported", span)
-    return apply("string_split", (text, separator), span, "string_split()")
+    return split
 
 
 NESTED_FORMS: Forms = {

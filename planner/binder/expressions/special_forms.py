@@ -35,7 +35,7 @@ from tqp.planner.binder.expressions.randomness import RANDOM_FORMS
 from tqp.planner.binder.expressions.short_forms import SHORT_FORMS
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.constants import is_constant, no_constant
-from tqp.planner.functions.type_rules import SourceLiteral, settle
+from tqp.planner.functions.type_rules import SourceLiteral, implicit_cast_cost, settle
 from tqp.planner.parse import Span, span_of
 
 if TYPE_CHECKING:
@@ -112,6 +112,8 @@ def _printed(function: str, binder: ExpressionBinder, nodes: Nodes, span: Span |
     if len(nodes) == 1:
         raise UnsupportedError(f"{function}() of a format alone is not supported", span)
     bound = [binder.bind(node) for node in nodes]
+    if implicit_cast_cost(bound[0], VARCHAR) is None:
+        raise BindError(f"the format of {function}() is a text, not {bound[0].data_type}", span)
     if any(each.data_type == NULL for each in bound):
         return SourceLiteral(None, VARCHAR)
     values = [cast_to(bound[0], VARCHAR, span)]
@@ -156,8 +158,11 @@ def _enum_end(name: str, place: int, binder: ExpressionBinder, nodes: Nodes, spa
 
 
 def _unary_plus(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
-    """+x: a number as it is (what abs() takes), but it no longer bends to its surroundings."""
-    call = bind_operator(binder, "abs", nodes, span, "+")
+    """+x: a number as it is (what abs() takes), but it no longer bends to its surroundings. Of a list, a sum of lists."""
+    value = binder.bind_flexible(nodes[0])
+    if value.data_type.kind in (TypeKind.LIST, TypeKind.ARRAY):
+        return joined([value], span)
+    call = apply("abs", [value], span, "+")
     return call.arguments[0] if isinstance(call, Call) else call
 
 

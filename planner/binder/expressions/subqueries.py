@@ -100,9 +100,11 @@ def _quantified(
     with binder.around_subquery() as scope:
         plan = binder.context.bind_query.bind_exact(query, scope).plan
     nodes = _written_fields(operand)
-    if nodes is None or (len(nodes) > 1 and [column.data_type.is_tuple for column in plan.schema] == [True]):
+    is_membership = function == ("not_equal" if is_all else "equal")
+    has_rows = [column.data_type.is_tuple for column in plan.schema] == [True]
+    if nodes is None or (len(nodes) > 1 and has_rows) or (len(nodes) == 1 and not is_membership):
         nodes = [operand]  # a value, or a row beside a column of rows
-    elif len(nodes) > 1 and function != ("not_equal" if is_all else "equal"):
+    elif not is_membership:
         raise UnsupportedError(
             "a row compared with the columns of a subquery by other than IN, = ANY and <> ALL is not supported",
             span,

@@ -113,7 +113,9 @@ class WindowCollector:
         kept = None
         if condition is not None:
             kept = condition_of(binder.bind_flexible(condition), span_of(condition))
-        function = functions.window_overloads(call.name)  # arbitrary() is first(), and no window function
+        is_plain = not (call.distinct or call.order or call.ignores_nulls) and condition is None
+        # arbitrary() is an aggregate, which takes more, and gives what the window function first() does
+        function = functions.window_overloads(name if is_plain else call.name)
         if function is not None:
             declared = functions.WINDOWS[function[0].canonical]
             for word, is_there in (("FILTER", condition is not None), ("DISTINCT", call.distinct)):

@@ -186,7 +186,7 @@ class _WindowLowering:
             raise UnsupportedError(
                 f"ORDER BY inside {call.function}() over a part of the partition is not supported", call.span
             )
-        if reduction.kind not in _OF_FRAMES:
+        if reduction.kind not in _OF_FRAMES or reduction.of_validity:
             raise UnsupportedError(
                 f"{call.function}() over a part of the partition is not supported", call.span
             )
