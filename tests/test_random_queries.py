@@ -18,8 +18,8 @@ from tests.random.reduction import Case, judge, reduced
 from tests.random.run import run
 from tests.random.tables import RandomTable, TableColumn, random_tables
 from tests.random.tokens import order_of, shape_of, text_of, tokens_of
+from tests.random.trees import parsed, text_of_tree
 from tests.random.values import FAMILIES
-from tests.random.variants import parsed, text_of_tree
 
 pytestmark = pytest.mark.filterwarnings("ignore:Arrow output")
 

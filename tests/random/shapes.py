@@ -15,7 +15,7 @@ from typing import Any
 from unittest.mock import patch
 
 import tqp
-from tests.random.comparison import difference
+from tests.random.differences import difference
 from tests.random.engines import MEMORY_LIMIT, Oracle, Rows, in_tqp
 from tests.random.queries import Queries
 from tests.random.run import GROUP_SIZE

@@ -7,7 +7,8 @@ from functools import partial
 
 from sqlglot import exp
 
-from tests.random.variants import expression_of, is_call, text_of_tree, transformed
+from tests.random.trees import expression_of, is_call, text_of_tree
+from tests.random.variants import transformed
 from tqp.planner.binder.expressions.list_calls import SET_OPERATORS
 
 _PARTS = frozenset("year isoyear yearweek decade century millennium".split())
