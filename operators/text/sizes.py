@@ -16,14 +16,16 @@ from tqp.operators.text.number_format import format_integers
 
 
 def _format_bytes(numbers: Tensor, factor: int, units: Sequence[str]) -> Strings:
-    """Integers [n] in the largest unit that they reach, with one digit behind the point, cut off."""
+    """Integers [n] in the largest unit that they reach, with one digit behind the point, cut off from whole units below it."""
     numbers = numbers.to(torch.int64).reshape(-1)
     size, unit = torch.ones_like(numbers), torch.zeros_like(numbers)
     for power in range(1, len(units) + 1):
         reaches = torch.div(numbers, factor**power, rounding_mode="trunc") != 0
         size, unit = torch.where(reaches, factor**power, size), torch.where(reaches, power, unit)
     whole = torch.div(numbers, size, rounding_mode="trunc")
-    tenth = torch.div((numbers - whole * size).abs() * 10, size, rounding_mode="floor")
+    below = torch.div(size, factor, rounding_mode="floor").clamp(min=1)
+    rest = torch.div((numbers - whole * size).abs(), below, rounding_mode="floor")
+    tenth = torch.div(rest * 10, torch.div(size, below, rounding_mode="floor"), rounding_mode="floor")
     endings = [" bytes", " byte", *[""] * 8, *(f".{digit} {name}" for name in units for digit in range(10))]
     is_one = (unit == 0) & ((numbers == 1) | (numbers == -1))
     return join(
