@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -46,9 +45,9 @@ def lower_join(plan: PlanLowering, node: physical.Join) -> Stream:
     """The rows of the join, in the order of the probe side."""
     node, original = _comparable(node), node
     drops = node.join_type in (JoinType.INNER, JoinType.SEMI) and not node.all_match
-    probe_first = _needs(node.build, _joins(walk_plan(node.probe))) or not (
-        drops or _needs(node.probe, {node.identifier, *_joins(walk_plan(node.build))})
-    )
+    probe_first = not drops
+    if plan.has_runtime_filters:
+        probe_first = _build_needs_probe(node) or not (drops or _probe_needs_build(node))
     stream = plan.lower(node.probe) if probe_first else None
     with nullcontext() if stream is None else plan.needing_rows_of(stream):
         slot, hidden = lower_build(plan, node)
@@ -79,17 +78,26 @@ def _defers(node: physical.Join) -> bool:
     return node.algorithm is JoinAlgorithm.PERFECT_HASH and node.join_type in kinds and not node.residual
 
 
-def _needs(side: physical.PhysicalPlan, joins: set[int]) -> bool:
-    """Has one side of a join a runtime filter on one of these joins, which then has to be built before?"""
-    below = list(walk_plan(side))
-    wanted = {each.join for each in below if isinstance(each, physical.RuntimeFilter)}
-    # what both sides share is complete in itself
-    wanted -= _joins(below)
-    return not wanted.isdisjoint(joins)
+def _build_needs_probe(node: physical.Join) -> bool:
+    """Has the build side a runtime filter on a join of the probe side, which then has to be built before?"""
+    wanted = _filtered_by(node.build)
+    return bool(wanted) and not wanted.isdisjoint(_joins(node.probe))
 
 
-def _joins(plans: Iterable[object]) -> set[int]:
-    return {each.identifier for each in plans if isinstance(each, physical.Join)}
+def _probe_needs_build(node: physical.Join) -> bool:
+    """Has the probe side a runtime filter on this join, or on one of the build side?"""
+    wanted = _filtered_by(node.probe)
+    return bool(wanted) and not wanted.isdisjoint({node.identifier, *_joins(node.build)})
+
+
+def _filtered_by(side: physical.PhysicalPlan) -> set[int]:
+    """The joins that runtime filters of a side are on; not those of the side: what both sides share is complete in itself."""
+    wanted = {below.join for below in walk_plan(side) if isinstance(below, physical.RuntimeFilter)}
+    return wanted and wanted.difference(_joins(side))
+
+
+def _joins(side: physical.PhysicalPlan) -> set[int]:
+    return {below.identifier for below in walk_plan(side) if isinstance(below, physical.Join)}
 
 
 class _Probe:

@@ -42,6 +42,7 @@ class PlanLowering:
     def __init__(self, program: ProgramBuilder, root: physical.PhysicalPlan) -> None:
         self.program = program
         self._scan_columns: dict[int, tuple[physical.TableScan, str]] = {}
+        self.has_runtime_filters = False
         self._note_columns(root, set())
         self.joins: dict[int, JoinSlot] = {}
         self.selecting: set[int] = set()  # ids of nodes that may leave rows in place, see Stream.select
@@ -90,7 +91,7 @@ class PlanLowering:
         return ExpressionLowering(stream, self.program)
 
     def _note_columns(self, node: physical.PhysicalPlan, shared: set[int]) -> None:
-        """Note which table columns the scans below put out, and what is stored of them for several uses."""
+        """Note which table columns the scans below put out, what is stored of them for several uses, and runtime filters."""
         if not (isinstance(node, physical.Shared) and node.identifier in shared):
             for below in node.inputs:
                 self._note_columns(below, shared)
@@ -102,6 +103,8 @@ class PlanLowering:
             for output, stored in zip(node.fields, node.input.fields, strict=True):
                 if stored.id in self._scan_columns:
                     self._scan_columns[output.id] = self._scan_columns[stored.id]
+        elif isinstance(node, physical.RuntimeFilter):
+            self.has_runtime_filters = True
 
     def dictionary(self, column: int) -> Pool:
         """The dictionary of the table column that a scan of the plan puts out under an id."""
