@@ -11,13 +11,13 @@ from sqlglot import exp
 from tqp.core.datatypes import BOOLEAN, INTEGER, TIMESTAMP_TZ, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.patterns import number_of_groups, parse_format
-from tqp.planner.algebra.expressions import Call, Expression, Literal
+from tqp.planner.algebra.expressions import Call, Expression, Literal, walk
 from tqp.planner.binder.expressions.cases import make_case
 from tqp.planner.binder.expressions.coercion import cast_to, folded
 from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.nested import struct_of_values
 from tqp.planner.binder.expressions.operators import apply
-from tqp.planner.functions.constants import constant_text
+from tqp.planner.functions.constants import constant_text, is_constant
 from tqp.planner.functions.type_rules import SourceLiteral
 from tqp.planner.parse import Span
 
@@ -57,8 +57,10 @@ def struct_of_parts(
 ) -> Expression:
     """date_part(['year', ...], x)"""
     value = binder.bind(node)
-    if isinstance(value, Literal) and value.value is None:
-        raise UnsupportedError("a list of parts of a constant that is NULL is not supported", span)
+    if is_constant(value) and nullable(value, {}):
+        raise UnsupportedError(
+            "a list of parts of a constant that is NULL, or may be, is not supported", span
+        )
     return _struct(names, [part(name) for name in names], binder.bind(node), span)
 
 

@@ -235,7 +235,11 @@ def _is_past_end(elements: Expression, place: Expression) -> bool:
     if not isinstance(place, Literal) or not isinstance(place.value, int) or not is_constant(elements):
         return False
     count = _most_elements(elements)
-    if count is None or 1 <= abs(place.value) <= count:
+    if count is None:
+        raise UnsupportedError(
+            "a field of an element of a list of constants that a function makes is not supported"
+        )
+    if 1 <= abs(place.value) <= count:
         return False
     if may_raise(elements, {}):
         raise UnsupportedError(f"a field of element {place.value} of a list of {count} is not supported")
