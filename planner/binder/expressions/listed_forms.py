@@ -57,7 +57,8 @@ def struct_of_parts(
 ) -> Expression:
     """date_part(['year', ...], x)"""
     value = binder.bind(node)
-    if is_constant(value) and nullable(value, {}):
+    is_element = any(isinstance(each, Call) and each.function == "list_extract" for each in walk(value))
+    if (isinstance(value, Literal) and value.value is None) or (is_element and is_constant(value)):
         raise UnsupportedError(
             "a list of parts of a constant that is NULL, or may be, is not supported", span
         )
