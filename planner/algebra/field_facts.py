@@ -56,9 +56,7 @@ def weakened(field: Field, can_be_null: bool, is_unique: bool, is_sorted: bool) 
     """The field with its range kept, nullability as given, uniqueness and order kept only if allowed."""
     facts = field.facts
     if (facts.is_unique and not is_unique) or (facts.is_sorted and not is_sorted):
-        facts = replace(
-            facts, is_unique=facts.is_unique and is_unique, is_sorted=facts.is_sorted and is_sorted
-        )
+        facts = facts.weakened(is_unique, is_sorted)
     elif field.nullable or not can_be_null:
         return field
     return Field(field.id, field.name, field.data_type, field.nullable or can_be_null, facts, field.estimates)
@@ -122,7 +120,7 @@ def filter_fields(fields: Fields, parts: Iterable[Expression]) -> Fields:
     """Fields of the rows for which all `parts` are true."""
     result = dict(fields)
     for part in parts:
-        _reject_null(result, null_rejected_columns(part))
+        _reject_null(result, null_rejected_columns(part, result))
         if isinstance(part, InList):
             if isinstance(part.input, ColumnRef):
                 _narrow_to_values(result, part.input, part.values)
@@ -136,8 +134,7 @@ def filter_fields(fields: Fields, parts: Iterable[Expression]) -> Fields:
 def _reject_null(fields: Fields, ids: Iterable[int]) -> None:
     """Note that these columns are not NULL."""
     for id in ids:
-        if id in fields and fields[id].nullable:
-            fields[id] = replace(fields[id], nullable=False)
+        fields[id] = replace(fields[id], nullable=False)
 
 
 def _narrow_to_values(fields: Fields, column: ColumnRef, constants: Sequence[Constant]) -> None:
@@ -245,7 +242,8 @@ def _equate(result: Fields, left: Fields, right: Fields, keys: JoinKeys, keeps_l
         left_column = key_column(left_key)
         left_field = None if left_column is None else left.get(left_column)
         if not null_equal:
-            _reject_null(result, strict_columns(left_key) | strict_columns(right_key))
+            for key in (left_key, right_key):
+                _reject_null(result, strict_columns(key, result))
         for key in (left_key, right_key):
             field = result.get(key.id) if isinstance(key, ColumnRef) else None
             if field is None:

@@ -79,6 +79,11 @@ class Node(Generic[Plan]):
         """The plans whose rows the node reads."""
         return _listed(self, self.INPUTS)
 
+    @derived
+    def kinds(self) -> frozenset[type]:
+        """The classes of the node and of everything below it, without the plans of subqueries."""
+        return frozenset((type(self),)).union(*[child.kinds for child in self.inputs])
+
     @derived_of_own
     def expressions(self) -> tuple[Expression, ...]:
         """Every expression the node evaluates over its inputs."""

@@ -7,7 +7,7 @@ cannot happen.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import reduce
 
 from tqp.core.datatypes import NULL as NULL_TYPE
@@ -56,14 +56,24 @@ def null_if_padded(expression: Expression, padded_ids: Collection[int]) -> bool:
     return outcomes(expression, dict.fromkeys(padded_ids, _PADDED)) == NULL
 
 
-def null_rejected_columns(condition: Expression) -> frozenset[int]:
-    """Ids of columns that are certainly not NULL in a row where the condition is true."""
-    return frozenset(id for id in column_ids(condition) if rejects_null(condition, (id,)))
+def null_rejected_columns(condition: Expression, fields: FieldsById | None = None) -> frozenset[int]:
+    """Ids of columns that are certainly not NULL in a row where the condition is true.
+
+    With `fields`: of those that may be NULL by these.
+    """
+    return frozenset([id for id in _asked_for(condition, fields) if rejects_null(condition, (id,))])
 
 
-def strict_columns(expression: Expression) -> frozenset[int]:
-    """Ids of columns that are certainly not NULL in a row where the expression is not NULL."""
-    return frozenset(id for id in column_ids(expression) if null_if_padded(expression, (id,)))
+def strict_columns(expression: Expression, fields: FieldsById | None = None) -> frozenset[int]:
+    """Ids of columns that are certainly not NULL in a row where the expression is not NULL; `fields` as above."""
+    return frozenset([id for id in _asked_for(expression, fields) if null_if_padded(expression, (id,))])
+
+
+def _asked_for(expression: Expression, fields: FieldsById | None) -> Iterable[int]:
+    ids = column_ids(expression)
+    if fields is None:
+        return ids
+    return [id for id in ids if (field := fields.get(id)) is not None and field.nullable]
 
 
 def outcomes(expression: Expression, fields: FieldsById) -> Outcomes:

@@ -32,9 +32,8 @@ def aggregate_partitions(plan: LogicalPlan, context: OptimizerContext) -> Logica
     """
     joined: dict[int, Join] = {}  # those that stand for windows, by id()
 
-    def visit(node: LogicalPlan) -> LogicalPlan:
-        node = context.rewrite_inputs(node, visit)
-        if not isinstance(node, Window) or not _is_aggregated(node):
+    def rewrite(node: Window) -> LogicalPlan:
+        if not _is_aggregated(node):
             return node
         # All that the nodes in between do is to add columns to rows.
         source = node.input
@@ -55,7 +54,7 @@ def aggregate_partitions(plan: LogicalPlan, context: OptimizerContext) -> Logica
         joined[id(result)] = result
         return result
 
-    return visit(plan)
+    return context.rewrite_each(plan, Window, rewrite)
 
 
 def _is_aggregated(node: Window) -> bool:

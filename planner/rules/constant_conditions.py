@@ -22,8 +22,8 @@ def constant_conditions(plan: LogicalPlan, context: OptimizerContext) -> Logical
     A join whose build side is empty does not run its probe side. What may raise stays where the rows are: there may be none.
     """
 
-    def rewrite(node: LogicalPlan) -> LogicalPlan:
-        if not isinstance(node, Filter) or isinstance(node.input, Values):
+    def rewrite(node: Filter) -> LogicalPlan:
+        if isinstance(node.input, Values):
             return node
         parts = conjuncts(node.condition)
         constant = tuple(part for part in parts if _is_of_constants(part))
@@ -34,7 +34,7 @@ def constant_conditions(plan: LogicalPlan, context: OptimizerContext) -> Logical
         decision = Filter(Values(((),), ()), conjunction(constant))
         return Join(rows, decision, JoinType.INNER)
 
-    return context.rewrite(plan, rewrite)
+    return context.rewrite_each(plan, Filter, rewrite)
 
 
 def _is_of_constants(part: Expression) -> bool:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from tqp.core.backends import Backend
 from tqp.planner.algebra.cardinality import Estimator
 from tqp.planner.algebra.logical_plan import LogicalPlan, Shared
 from tqp.planner.rules.columns import NewIds, restore_schema
+
+Kind = TypeVar("Kind", bound=LogicalPlan)
 
 
 @dataclass
@@ -47,5 +50,18 @@ class OptimizerContext(NewIds):
 
         def visit(node: LogicalPlan) -> LogicalPlan:
             return function(self.rewrite_inputs(node, visit))
+
+        return visit(plan)
+
+    def rewrite_each(
+        self, plan: LogicalPlan, kind: type[Kind], function: Callable[[Kind], LogicalPlan]
+    ) -> LogicalPlan:
+        """The plan with `function` applied to every node of a kind after its inputs; what holds none is not looked at."""
+
+        def visit(node: LogicalPlan) -> LogicalPlan:
+            if kind not in node.kinds:
+                return node
+            node = self.rewrite_inputs(node, visit)
+            return function(node) if isinstance(node, kind) else node
 
         return visit(plan)

@@ -21,14 +21,14 @@ def group_by_days(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
     Exact because every such timestamp is midnight of a day, and finite.
     """
 
-    def rewrite(node: LogicalPlan) -> LogicalPlan:
-        if isinstance(node, Aggregate) and any(map(_truncates, node.keys)):
+    def rewrite(node: Aggregate) -> LogicalPlan:
+        if any(map(_truncates, node.keys)):
             fields = node.input.field_facts
             if any(_begins_a_day(key, fields) for key in node.keys):
                 return _by_days(node, fields, context)
         return node
 
-    return context.rewrite(plan, rewrite)
+    return context.rewrite_each(plan, Aggregate, rewrite)
 
 
 def _truncates(key: Expression) -> bool:

@@ -15,11 +15,11 @@ def group_by_order_keys(plan: LogicalPlan, context: OptimizerContext) -> Logical
 
     Exact because order keys are equal where the values are, NULL being NULL.
     """
-    return context.rewrite(plan, lambda node: _by_order_keys(node, context))
+    return context.rewrite_each(plan, Aggregate, lambda node: _by_order_keys(node, context))
 
 
-def _by_order_keys(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
-    if not isinstance(plan, Aggregate) or not any(key.data_type.is_nested for key in plan.keys):
+def _by_order_keys(plan: Aggregate, context: OptimizerContext) -> Aggregate:
+    if not any(key.data_type.is_nested for key in plan.keys):
         return plan
     key_fields, keys, taken = [], [], []
     for field, key in zip(plan.key_fields, plan.keys, strict=True):

@@ -25,15 +25,15 @@ def group_in_two_steps(plan: LogicalPlan, context: OptimizerContext) -> LogicalP
     name are one group still, so what is aggregated has to be in two steps, too.
     """
 
-    def split(node: LogicalPlan) -> LogicalPlan:
-        return _split(node, context) if isinstance(node, Aggregate) else node
-
-    return context.rewrite(plan, split)
+    return context.rewrite_each(plan, Aggregate, lambda node: _split(node, context))
 
 
 def _split(plan: Aggregate, context: OptimizerContext) -> LogicalPlan:
+    strings = {key.id for key in plan.keys if isinstance(key, ColumnRef) and key.data_type.is_string}
+    if not strings or context.estimator.rows(plan.input) * len(strings) < _FEWEST_SAVED:
+        return plan
     fields, max_rows = plan.input.field_facts, plan.input.max_rows
-    wide = {key.id for key in plan.keys if isinstance(key, ColumnRef) and _is_wide(fields[key.id])}
+    wide = {id for id in strings if fields[id].facts.dictionary_size is None}
     if not wide or context.estimator.rows(plan.input) * len(wide) < _FEWEST_SAVED:
         return plan
     if not all(is_mergeable(call, fields, max_rows) for call in plan.aggregates):
@@ -70,10 +70,6 @@ def _split(plan: Aggregate, context: OptimizerContext) -> LogicalPlan:
         for call in plan.aggregates
     ]
     return Project(grouped, plan.schema, (*map(reference, plan.key_fields), *results))
-
-
-def _is_wide(field: Field) -> bool:
-    return field.data_type.is_string and field.facts.dictionary_size is None
 
 
 def _determinant(wide: set[int], dependencies: Dependencies, plan: LogicalPlan) -> frozenset[int] | None:

@@ -17,11 +17,11 @@ def reduce_group_keys(plan: LogicalPlan, context: OptimizerContext) -> LogicalPl
 
     Exact because all rows of a group then have one value (or all NULL) in the other keys.
     """
-    return context.rewrite(plan, _reduced)
+    return context.rewrite_each(plan, Aggregate, _reduced)
 
 
-def _reduced(plan: LogicalPlan) -> LogicalPlan:
-    if not isinstance(plan, Aggregate) or len(plan.keys) < 2:
+def _reduced(plan: Aggregate) -> Aggregate:
+    if len(plan.keys) < 2:
         return plan
     dependencies = Dependencies.of(plan.input)
     left_out: set[int] = set()

@@ -26,12 +26,10 @@ def sums_of_shifted_values(plan: LogicalPlan, context: OptimizerContext) -> Logi
     Exact where x + 5 cannot overflow: sums of integers have 128 bits, which 64 bits times the number of rows do not leave.
     """
 
-    def rewrite(node: LogicalPlan) -> LogicalPlan:
-        if isinstance(node, Aggregate) and len(node.aggregates) >= _FEWEST_SUMS:
-            return _rewritten(node, context)
-        return node
+    def rewrite(node: Aggregate) -> LogicalPlan:
+        return _rewritten(node, context) if len(node.aggregates) >= _FEWEST_SUMS else node
 
-    return context.rewrite(plan, rewrite)
+    return context.rewrite_each(plan, Aggregate, rewrite)
 
 
 def _rewritten(plan: Aggregate, context: OptimizerContext) -> LogicalPlan:

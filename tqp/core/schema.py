@@ -34,6 +34,18 @@ class ColumnFacts:
         """(`minimum`, `maximum`), if they are known."""
         return None if self.minimum is None or self.maximum is None else (self.minimum, self.maximum)
 
+    def weakened(self, is_unique: bool, is_sorted: bool) -> ColumnFacts:
+        """With uniqueness and order kept only if allowed."""
+        return ColumnFacts(
+            self.minimum,
+            self.maximum,
+            self.is_unique and is_unique,
+            self.is_sorted and is_sorted,
+            self.dictionary_size,
+            self.is_null,
+            self.is_checked,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnEstimates:

@@ -24,12 +24,10 @@ def group_before_join(plan: LogicalPlan, context: OptimizerContext) -> LogicalPl
     VLDB 1995, in its simplest form.)
     """
 
-    def push(node: LogicalPlan) -> LogicalPlan:
-        if isinstance(node, Aggregate) and isinstance(node.input, Join) and node.keys:
-            return _pushed(node, node.input, context)
-        return node
+    def push(node: Aggregate) -> LogicalPlan:
+        return _pushed(node, node.input, context) if isinstance(node.input, Join) and node.keys else node
 
-    return context.rewrite(plan, push)
+    return context.rewrite_each(plan, Aggregate, push)
 
 
 def _pushed(plan: Aggregate, join: Join, context: OptimizerContext) -> LogicalPlan:

@@ -27,12 +27,10 @@ def exists_not_equal_to_min_max(plan: LogicalPlan, context: OptimizerContext) ->
     and min and max ignore them, and a NULL x makes both comparisons NULL.
     """
 
-    def rewrite(node: LogicalPlan) -> LogicalPlan:
-        if isinstance(node, Join) and node.join_type in (JoinType.SEMI, JoinType.ANTI):
-            return _rewritten(node, context)
-        return node
+    def rewrite(node: Join) -> LogicalPlan:
+        return _rewritten(node, context) if node.join_type in (JoinType.SEMI, JoinType.ANTI) else node
 
-    return context.rewrite(plan, rewrite)
+    return context.rewrite_each(plan, Join, rewrite)
 
 
 def _rewritten(plan: Join, context: OptimizerContext) -> LogicalPlan:

@@ -198,7 +198,7 @@ class PlanLowering:
                 # what an earlier conjunct has dropped must not make this one raise
                 with lowering.only_where(partial(tuple, masks) if masks else None):
                     masks.append(lowering.condition(condition))
-                lowering.present |= null_rejected_columns(condition)
+                lowering.present |= null_rejected_columns(condition, stream.fields)
                 kept.add(condition)
                 is_last = position == len(node.conjuncts)
                 if is_last and id(node) in self.selecting:

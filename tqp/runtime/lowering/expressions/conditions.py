@@ -119,7 +119,8 @@ def lower_case(lowering: ExpressionLowering, case: Case) -> Value:
     for condition, result in case.branches:
         with lowering.only_where(_in_branch(build, conditions)):
             node = lowering.condition(condition)
-        present, lowering.present = lowering.present, lowering.present | null_rejected_columns(condition)
+        present = lowering.present
+        lowering.present |= null_rejected_columns(condition, lowering.stream.fields)
         with lowering.only_where(_in_branch(build, conditions, node)):
             values.append(_lower_choice(lowering, result))
         lowering.present = present
