@@ -54,7 +54,7 @@ from tqp.planner.physical.factored_sums import choose_factors
 from tqp.planner.physical.filter_order import order_conjuncts
 from tqp.planner.physical.joins.algorithms import JOIN_CHOICES
 from tqp.planner.physical.joins.build import JoinPlanner
-from tqp.planner.physical.joins.candidates import dictionary_sizes
+from tqp.planner.physical.joins.candidates import JoinCandidates, dictionary_sizes
 from tqp.planner.physical.plan import GroupAlgorithm, PhysicalPlan
 from tqp.planner.physical.runtime_filters import (
     Requests,
@@ -105,12 +105,19 @@ class Planner:
         self.options = options
         self.estimator = estimator
         self._root = root
-        self._joins = JoinPlanner(self, dictionary_sizes(root) if self.is_on("dictionary_join") else {})
+        dictionaries = dictionary_sizes(root) if self.is_on("dictionary_join") else {}
+        self._candidates = JoinCandidates(estimator, dictionaries, options)
+        self._num_joins = 0
         self._shared: dict[int, PhysicalPlan] = {}
 
     def is_on(self, rule: str) -> bool:
         """May the choice be made?"""
         return self.options.is_on(rule)
+
+    def new_join(self) -> int:
+        """A number for a join."""
+        self._num_joins += 1
+        return self._num_joins - 1
 
     def plan(self, plan: LogicalPlan, required: frozenset[int], requests: Requests) -> PhysicalPlan:
         """The plan for `required` columns of the output, with each of the `requests` placed in it or dropped."""
@@ -139,7 +146,7 @@ class Planner:
             case Project():
                 return self._project(plan, required, requests)
             case Join():
-                return self._joins.plan(plan, required, requests)
+                return JoinPlanner(self, self._candidates).plan(plan, required, requests)
             case Aggregate():
                 return self._aggregate(plan, required, requests)
             case Sort():

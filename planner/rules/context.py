@@ -47,21 +47,13 @@ class OptimizerContext(NewIds):
 
     def rewrite(self, plan: LogicalPlan, function: Callable[[LogicalPlan], LogicalPlan]) -> LogicalPlan:
         """The plan with `function` applied to every node after its inputs."""
-
-        def visit(node: LogicalPlan) -> LogicalPlan:
-            return function(self.rewrite_inputs(node, visit))
-
-        return visit(plan)
+        return function(self.rewrite_inputs(plan, lambda child: self.rewrite(child, function)))
 
     def rewrite_each(
         self, plan: LogicalPlan, kind: type[Kind], function: Callable[[Kind], LogicalPlan]
     ) -> LogicalPlan:
         """The plan with `function` applied to every node of a kind after its inputs; what holds none is not looked at."""
-
-        def visit(node: LogicalPlan) -> LogicalPlan:
-            if kind not in node.kinds:
-                return node
-            node = self.rewrite_inputs(node, visit)
-            return function(node) if isinstance(node, kind) else node
-
-        return visit(plan)
+        if kind not in plan.kinds:
+            return plan
+        plan = self.rewrite_inputs(plan, lambda child: self.rewrite_each(child, kind, function))
+        return function(plan) if isinstance(plan, kind) else plan

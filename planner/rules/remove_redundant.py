@@ -22,36 +22,36 @@ from tqp.planner.rules.context import OptimizerContext
 
 def remove_redundant(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
     """Remove what has no effect on the rows; a plan that cannot have any becomes empty Values."""
+    return _removed(plan, True, context)
 
-    def remove(node: LogicalPlan, ordered: bool) -> LogicalPlan:
-        """`ordered`: the order of the node's rows shows in the result."""
-        minds = node.minds_order(ordered)
-        node = context.rewrite_inputs(node, lambda child: remove(child, minds))
-        match node:
-            case Sort():
-                return node if ordered and node.keys else node.input
-            case Filter():
-                return _filter(node)
-            case Project():
-                return _project(node)
-            case Limit(limit=None, offset=0):
-                return node.input
-            case Limit(input=Project()):
-                project = node.input
-                assert isinstance(project, Project)
-                return project.with_inputs((node.with_inputs((project.input,)),))
-            case Aggregate():
-                return _distinct(node)
-            case Join() if _is_empty_join(node):
-                return Values((), node.schema)
-            case Join() if any(map(_is_empty, node.inputs)) or FALSE in conjuncts(node.condition):
-                return _without_partners(node, context)
-            case Join() if _takes_any_partner(node):
-                return node.with_inputs((node.left, Limit(node.right, 1)))
-            case _:
-                return node
 
-    return remove(plan, True)
+def _removed(plan: LogicalPlan, ordered: bool, context: OptimizerContext) -> LogicalPlan:
+    """`ordered`: the order of the plan's rows shows in the result."""
+    minds = plan.minds_order(ordered)
+    plan = context.rewrite_inputs(plan, lambda child: _removed(child, minds, context))
+    match plan:
+        case Sort():
+            return plan if ordered and plan.keys else plan.input
+        case Filter():
+            return _filter(plan)
+        case Project():
+            return _project(plan)
+        case Limit(limit=None, offset=0):
+            return plan.input
+        case Limit(input=Project()):
+            project = plan.input
+            assert isinstance(project, Project)
+            return project.with_inputs((plan.with_inputs((project.input,)),))
+        case Aggregate():
+            return _distinct(plan)
+        case Join() if _is_empty_join(plan):
+            return Values((), plan.schema)
+        case Join() if any(map(_is_empty, plan.inputs)) or FALSE in conjuncts(plan.condition):
+            return _without_partners(plan, context)
+        case Join() if _takes_any_partner(plan):
+            return plan.with_inputs((plan.left, Limit(plan.right, 1)))
+        case _:
+            return plan
 
 
 def _filter(plan: Filter) -> LogicalPlan:

@@ -33,30 +33,10 @@ from tqp.planner.syntax.words import COLUMN_NAMES, END, LABELS, TEXT
 class StatementGrammar(CopyGrammar):
     """Statements of every kind."""
 
-    def __init__(self, tokens: Tokens) -> None:
-        super().__init__(tokens)
-        self._readers: dict[str, Callable[[], Clauses]] = {
-            "CREATE": self.create,
-            "DROP": self.drop,
-            "ALTER": self.alter,
-            "INSERT": self._insert,
-            "UPDATE": self._update,
-            "DELETE": self._delete,
-            "TRUNCATE": self._truncate,
-            **dict.fromkeys(("DESCRIBE", "DESC", "SHOW", "SUMMARIZE"), self._describe),
-            "COPY": self.copy,
-            "SET": self._set,
-            "RESET": self._reset,
-            "PREPARE": self._prepare,
-            "EXECUTE": self._execute,
-            "DEALLOCATE": self._deallocate,
-            **dict.fromkeys(("BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT"), self._transaction),
-        }
-
     def other_statement(self) -> Clauses | None:
         """What a statement that is no query says; None of a kind that is not read."""
-        read = self._readers.get(self.kind)
-        return super().other_statement() if read is None else read()
+        read = _READERS.get(self.kind)
+        return super().other_statement() if read is None else read(self)
 
     # INSERT
 
@@ -269,6 +249,25 @@ class StatementGrammar(CopyGrammar):
         if word in ("BEGIN", "START"):
             return Transaction("begin")
         return Transaction("rollback" if word in ("ROLLBACK", "ABORT") else "commit")
+
+
+_READERS: dict[str, Callable[[StatementGrammar], Clauses]] = {
+    "CREATE": StatementGrammar.create,
+    "DROP": StatementGrammar.drop,
+    "ALTER": StatementGrammar.alter,
+    "INSERT": StatementGrammar._insert,
+    "UPDATE": StatementGrammar._update,
+    "DELETE": StatementGrammar._delete,
+    "TRUNCATE": StatementGrammar._truncate,
+    **dict.fromkeys(("DESCRIBE", "DESC", "SHOW", "SUMMARIZE"), StatementGrammar._describe),
+    "COPY": StatementGrammar.copy,
+    "SET": StatementGrammar._set,
+    "RESET": StatementGrammar._reset,
+    "PREPARE": StatementGrammar._prepare,
+    "EXECUTE": StatementGrammar._execute,
+    "DEALLOCATE": StatementGrammar._deallocate,
+    **dict.fromkeys(("BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT"), StatementGrammar._transaction),
+}
 
 
 def statements(tokens: Tokens) -> list[Statement]:

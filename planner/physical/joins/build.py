@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tqp.planner.algebra.expressions import all_column_ids
@@ -39,14 +38,12 @@ if TYPE_CHECKING:
 
 
 class JoinPlanner:
-    """Plans the joins of one query. `dictionaries`: entries of the dictionaries of table columns, by column id."""
+    """Plans one join of a query."""
 
-    def __init__(self, planner: Planner, dictionaries: Mapping[int, int]) -> None:
+    def __init__(self, planner: Planner, candidates: JoinCandidates) -> None:
         self._planner = planner
         self._options = planner.options
-        self._dictionaries = dictionaries
-        self._candidates = JoinCandidates(planner.estimator, dictionaries, planner.options)
-        self._next_join = 0
+        self._candidates = candidates
 
     def plan(self, plan: LogicalJoin, required: frozenset[int], requests: Requests) -> PhysicalPlan:
         """See `Planner.plan`."""
@@ -56,8 +53,7 @@ class JoinPlanner:
         plan = key_left_condition(plan, self._planner.new_ids)
         if plan.join_type in LEFT_ONLY and self._options.is_on("distinct_build_side"):
             plan = self._candidates.with_distinct_build(plan)
-        identifier = self._next_join
-        self._next_join += 1
+        identifier = self._planner.new_join()
         join = self._candidates.best(plan)
         read = required | columns_of(requests)
         reduced = self._candidates.with_reduced_probe(plan, join, read, lambda: self._planner.new_ids)
@@ -140,7 +136,7 @@ class JoinPlanner:
         keys = keys_for_three_values(join_type, keys, plan.condition, left, right)
         bounds, without_bounds = self._candidates.bounds(join_type, keys, left, right, built.max_rows)
         ranges = own.ranges if own is not None else None
-        packing = pack_join_keys(keys, left, right, self._dictionaries, ranges)
+        packing = pack_join_keys(keys, left, right, self._candidates.dictionaries, ranges)
         situation = JoinSituation(
             join_type,
             keys,

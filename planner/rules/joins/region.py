@@ -32,28 +32,37 @@ def flatten(plan: LogicalPlan, parts: Iterable[Expression] = ()) -> JoinRegion:
     relations: list[LogicalPlan] = []
     parts = tuple(parts)
     from_above, from_below = list(parts), list[Expression]()
-
-    def collect(node: LogicalPlan) -> None:
-        if isinstance(node, Join) and node.join_type is JoinType.INNER:
-            from_above.extend(conjuncts(node.condition))
-            collect(node.left)
-            collect(node.right)
-            from_below.extend(conjuncts(node.condition))
-        elif isinstance(node, Filter) and leads_to_join(node.input):
-            from_above.extend(conjuncts(node.condition))
-            collect(node.input)
-            from_below.extend(conjuncts(node.condition))
-        elif is_pass_through(node) and leads_to_join(node.inputs[0]):
-            collect(node.inputs[0])
-        else:
-            relations.append(node)
-
-    collect(plan)
+    _collect(plan, relations, from_above, from_below)
     raising = dict.fromkeys(part for part in (*from_below, *parts) if may_raise(part, {}))
     harmless = dict.fromkeys(part for part in from_above if part not in raising)
     ids = [relation.output_ids for relation in relations] if raising else []
     in_turn = sorted(raising, key=lambda part: not any(read_ids(part) <= available for available in ids))
     return JoinRegion(tuple(relations), (*harmless, *in_turn))
+
+
+def _collect(
+    plan: LogicalPlan,
+    relations: list[LogicalPlan],
+    from_above: list[Expression],
+    from_below: list[Expression],
+) -> None:
+    """What a plan joins, and its conditions, those above before those below, and the other way round."""
+    if (
+        isinstance(plan, Join)
+        and plan.join_type is JoinType.INNER
+        or isinstance(plan, Filter)
+        and leads_to_join(plan.input)
+    ):
+        parts, below = conjuncts(plan.condition), plan.inputs
+    elif is_pass_through(plan) and leads_to_join(plan.inputs[0]):
+        parts, below = (), plan.inputs
+    else:
+        relations.append(plan)
+        return
+    from_above.extend(parts)
+    for child in below:
+        _collect(child, relations, from_above, from_below)
+    from_below.extend(parts)
 
 
 def held_back(region: JoinRegion) -> tuple[Expression, ...]:

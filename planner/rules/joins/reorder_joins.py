@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from tqp.planner.algebra.expressions import Expression
@@ -31,18 +30,14 @@ def reorder_joins(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
     tried below it, on the relation that it reads, and stays there if that is cheaper; a LEFT join below one, whose right side
     no inner join reads, is tried above it.
     """
-
-    def reorder(node: LogicalPlan) -> LogicalPlan:
-        if leads_to_join(node):
-            return _reorder_region(node, (), reorder, context)
-        if isinstance(node, Join) and node.join_type in _REDUCING:
-            reducing, base = _reducing_joins(node)
-            if leads_to_join(base):
-                done = [replace(join, right=reorder(join.right)) for join in reducing]
-                return _reorder_region(base, tuple(done), reorder, context)
-        return context.rewrite_inputs(node, reorder)
-
-    return reorder(plan)
+    if leads_to_join(plan):
+        return _reorder_region(plan, (), context)
+    if isinstance(plan, Join) and plan.join_type in _REDUCING:
+        reducing, base = _reducing_joins(plan)
+        if leads_to_join(base):
+            done = [replace(join, right=reorder_joins(join.right, context)) for join in reducing]
+            return _reorder_region(base, tuple(done), context)
+    return context.rewrite_inputs(plan, lambda child: reorder_joins(child, context))
 
 
 def _reducing_joins(plan: LogicalPlan) -> tuple[list[Join], LogicalPlan]:
@@ -55,14 +50,9 @@ def _reducing_joins(plan: LogicalPlan) -> tuple[list[Join], LogicalPlan]:
     return joins, plan
 
 
-def _reorder_region(
-    plan: LogicalPlan,
-    reducing: tuple[Join, ...],
-    reorder: Callable[[LogicalPlan], LogicalPlan],
-    context: OptimizerContext,
-) -> LogicalPlan:
+def _reorder_region(plan: LogicalPlan, reducing: tuple[Join, ...], context: OptimizerContext) -> LogicalPlan:
     region = flatten(plan)
-    relations = [reorder(relation) for relation in region.relations]
+    relations = [reorder_joins(relation, context) for relation in region.relations]
     above_all = held_back(region)
     above_all += tuple(part for part in region.parts if not read_ids(part) and part not in above_all)
     parts = tuple(part for part in region.parts if part not in above_all) if above_all else region.parts

@@ -11,7 +11,6 @@ Neumann and Kemper, Unnesting Arbitrary Queries (BTW 2015).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from tqp.core.datatypes import BOOLEAN
@@ -57,32 +56,28 @@ from tqp.planner.rules.subqueries.quantified_extremes import compare_with_extrem
 
 def unnest_subqueries(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
     """Replace all subqueries; the result has no subquery expression and no join whose right side reads its left."""
-
-    joined: set[int] = set()
-
-    def unnest(node: LogicalPlan) -> LogicalPlan:
-        if isinstance(node, Limit) and node.limit == 0:
-            return Values((), node.schema)
-        # Inside first: what an outer subquery wraps is then an ordinary plan with free columns.
-        node = context.rewrite_inputs(node, unnest)
-        if node.subqueries:
-            node = _Unnesting(context, unnest, joined).node(node)
-        elif isinstance(node, Join) and node.is_dependent:
-            node = join_dependent(node.left, node.right, node.join_type, node.condition, node.mark, context)
-        return node
-
-    return unnest(plan)
+    return _Unnesting(context).plan(plan)
 
 
 class _Unnesting:
-    """Replaces the subqueries of one node by joins below it."""
+    """Replaces subqueries by joins below the nodes that they stand in."""
 
-    def __init__(
-        self, context: OptimizerContext, unnest: Callable[[LogicalPlan], LogicalPlan], joined: set[int]
-    ) -> None:
+    def __init__(self, context: OptimizerContext) -> None:
         self.context = context
-        self.unnest = unnest
-        self.joined = joined  # a column of each subquery that has become part of the plan
+        self.joined: set[int] = set()  # a column of each subquery that has become part of the plan
+
+    def plan(self, plan: LogicalPlan) -> LogicalPlan:
+        """The plan without any."""
+        if isinstance(plan, Limit) and plan.limit == 0:
+            return Values((), plan.schema)
+        # Inside first: what an outer subquery wraps is then an ordinary plan with free columns.
+        plan = self.context.rewrite_inputs(plan, self.plan)
+        if plan.subqueries:
+            return self.node(plan)
+        if isinstance(plan, Join) and plan.is_dependent:
+            mark = plan.mark
+            return join_dependent(plan.left, plan.right, plan.join_type, plan.condition, mark, self.context)
+        return plan
 
     def node(self, plan: LogicalPlan) -> LogicalPlan:
         match plan:
@@ -139,7 +134,7 @@ class _Unnesting:
         negated = isinstance(part, Call)
         subquery = _without_not(part)
         if isinstance(subquery, Exists):
-            inner = self.unnest(_without_limit(self.once(subquery.plan)))
+            inner = self.plan(_without_limit(self.once(subquery.plan)))
             return join_dependent(
                 plan, inner, JoinType.ANTI if negated else JoinType.SEMI, TRUE, None, self.context
             )
@@ -167,7 +162,7 @@ class _Unnesting:
             plan, operand = self.extract(plan, operand)
             operands.append(operand)
         inner = self.once(subquery.plan)
-        return plan, operands, restore_schema(self.unnest(inner), inner.schema)
+        return plan, operands, restore_schema(self.plan(inner), inner.schema)
 
     def once(self, plan: LogicalPlan) -> LogicalPlan:
         """A subquery's plan; under new ids if it has been joined elsewhere, as that of an alias used in two clauses."""
@@ -189,12 +184,12 @@ class _Unnesting:
                 field = expression.plan.schema[0]
                 if field.id in plan.output_ids:  # computed already: BETWEEN has its operand twice
                     return plan, reference(field)
-                inner = self.unnest(self.once(expression.plan))
+                inner = self.plan(self.once(expression.plan))
                 plan = join_dependent(plan, inner, JoinType.SINGLE, TRUE, None, self.context)
                 return plan, reference(inner.schema[0])
             case Exists():
                 mark = self.context.new_field("exists", BOOLEAN, nullable=False)
-                inner = self.unnest(_without_limit(self.once(expression.plan)))
+                inner = self.plan(_without_limit(self.once(expression.plan)))
                 plan = join_dependent(plan, inner, JoinType.MARK, TRUE, mark, self.context)
                 return plan, reference(mark)
             case QuantifiedComparison():
