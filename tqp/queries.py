@@ -49,20 +49,22 @@ class Queries:
 
     def run(self, query: Query, params: Parameters | None, variables: Variables | None = None) -> Result:
         """What the query answers."""
-        query = self.with_values_of_rows(query, params, variables)
-        with named_place(query, params), self.executor.memory.query():
-            program = self._program(query, params, variables, by_shape=True)
-            if not isinstance(program, TensorProgram):
-                return call_deep(partial(self.compiler.explained, program))
-            try:
-                table = program()
-            except (ExecutionError, UnsupportedError):
-                if not program.has_parameters:
-                    raise
-                program = self._program(query, params, variables)  # says in the query's own words what fails
-                assert isinstance(program, TensorProgram)
-                table = program()
-            return Result(program.names, program.types, table)
+        with named_place(query, params):
+            query = self.with_values_of_rows(query, params, variables)
+            with self.executor.memory.query():
+                program = self._program(query, params, variables, by_shape=True)
+                if not isinstance(program, TensorProgram):
+                    return call_deep(partial(self.compiler.explained, program))
+                try:
+                    table = program()
+                except (ExecutionError, UnsupportedError):
+                    if not program.has_parameters:
+                        raise
+                    # says in the query's own words what fails
+                    program = self._program(query, params, variables)
+                    assert isinstance(program, TensorProgram)
+                    table = program()
+                return Result(program.names, program.types, table)
 
     def run_on(
         self,
@@ -73,7 +75,6 @@ class Queries:
         arranged: Arrangement | None = None,
     ) -> Result:
         """What the query answers on a state of the catalog that need not be the one that others see; its program is not kept."""
-        query = self.with_values_of_rows(query, params, variables, state)
 
         def run() -> Result:
             snapshot = Snapshot(state, self.catalog.files, variables)
@@ -83,8 +84,10 @@ class Queries:
                 program = call_deep(lambda: self.compiler.program(statement))
             return Result(program.names, program.types, program())
 
-        with named_place(query, params), self.executor.memory.query():
-            return read_again_if_changed(run)
+        with named_place(query, params):
+            query = self.with_values_of_rows(query, params, variables, state)
+            with self.executor.memory.query():
+                return read_again_if_changed(run)
 
     def describe(
         self,
@@ -120,7 +123,10 @@ class Queries:
         variables: Variables | None,
         state: CatalogState | None = None,
     ) -> Query:
-        """The query with the values that PIVOTs find in their rows, which queries of their own tell; on a state, if one is given."""
+        """The query with the values that PIVOTs find in their rows, which queries of their own tell; on a state, if one is given.
+
+        To be called where errors are named, in `named_place`.
+        """
 
         def texts_of(values: ParsedStatement) -> list[str | None]:
             found = (
@@ -130,8 +136,7 @@ class Queries:
             )
             return [text for (text,) in found.fetchall()]
 
-        with named_place(query, params):
-            return with_values(query, texts_of)
+        return with_values(query, texts_of)
 
     def compile(
         self, query: str, params: Parameters | None, variables: Variables | None
@@ -159,8 +164,8 @@ class Queries:
         self, query: Query, analyze: bool, params: Parameters | None, variables: Variables | None
     ) -> str:
         """The query's plans as text."""
-        query = self.with_values_of_rows(query, params, variables)
         with named_place(query, params):
+            query = self.with_values_of_rows(query, params, variables)
             return call_deep(
                 lambda: self.compiler.explain(bind(query, self.catalog.snapshot(variables), params), analyze)
             )

@@ -44,7 +44,7 @@ class Result:
     def __init__(self, names: tuple[str, ...], types: tuple[DataType, ...], table: Table) -> None:
         self._names = names
         self._types = types
-        self._table = Table(names, table.columns, table.num_rows)
+        self._table = table if table.names == names else Table(names, table.columns, table.num_rows)
         self._fetched = 0
 
     @property
@@ -155,8 +155,10 @@ class Result:
     def _rows(self, start: int, stop: int) -> list[tuple[Any, ...]]:
         if not self._table.columns:
             return [()] * (stop - start)
-        columns = [python_values(column.cut(start, stop)) for column in self._table.columns]
-        return list(zip(*columns, strict=True))
+        columns = self._table.columns
+        if stop - start < len(self):
+            columns = tuple(column.cut(start, stop) for column in columns)
+        return list(zip(*map(python_values, columns), strict=True))
 
     def fetchmany(self, size: int = 1) -> list[tuple[Any, ...]]:
         """The next rows not yet fetched by fetchone or fetchmany, `size` at most."""

@@ -219,11 +219,13 @@ class Executor:
         partials = [partial for _, partial in states]
         del states
         workers.check()
-        begin = time.thread_time()
-        merged = breaker.merge(partials)
         if len(partials) > 1:
+            begin = time.thread_time()
+            merged = breaker.merge(partials)
             pipeline.cost.merge_seconds = time.thread_time() - begin
             workers.check()
+        else:
+            merged = breaker.merge(partials)
         del partials
         return breaker.finish(merged, state)
 

@@ -27,7 +27,7 @@ import torch
 
 from tqp.core.errors import ResourceError
 from tqp.core.forks import renew_after_fork
-from tqp.core.memory_budget import charged_to, was_freed
+from tqp.core.memory_budget import charged_to, current_budget, was_freed
 from tqp.operators.memory import allocation
 
 _CONTROL_GROUPS = Path("/sys/fs/cgroup")
@@ -65,7 +65,13 @@ class MemoryBudget:
 
     @contextlib.contextmanager
     def query(self) -> Iterator[None]:
-        """In the block a query runs: what the calling thread allocates counts. Blocks of several threads may overlap."""
+        """In the block a query runs: what the calling thread allocates counts. Blocks of several threads may overlap.
+
+        Within such a block of the thread there is nothing more to do.
+        """
+        if current_budget() is self:
+            yield
+            return
         query = _Query()
         with self._lock:
             if not self._running:

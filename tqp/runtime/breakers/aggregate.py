@@ -234,7 +234,11 @@ class FoldGroups(Breaker):
                 )
                 continue
             of_batches = torch.from_numpy(np.stack(values)) if self.takes_arrays else torch.stack(values)
-            merged.states[index] = OF_ALL_ROWS[reduction.kind](of_batches).unsqueeze(0)
+            # of one batch that is the value; but -0.0 is a sum of nothing else than batches of -0.0
+            is_merged = len(values) == 1 and reduction.kind != "sum_float"
+            merged.states[index] = (
+                of_batches if is_merged else OF_ALL_ROWS[reduction.kind](of_batches).unsqueeze(0)
+            )
         return merged
 
     def merge(self, states: list[Any]) -> Any:
