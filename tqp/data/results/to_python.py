@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import decimal
 import itertools
-from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
@@ -38,19 +37,19 @@ def python_values(column: Column) -> list[Any]:
         return [None] * column.num_rows
     if data_type.is_string:
         validity = None if column.validity is None else column.validity.cpu().numpy()
-        values: list[Any] = string_array(column, validity).to_pylist()
-        return values
+        strings: list[Any] = string_array(column, validity).to_pylist()
+        return strings
     if column.nested is not None:
         return where_valid(column, _nested_values(column))
-    assert column.values is not None
+    values = column.values
+    assert values is not None
     if data_type.is_enum:
-        positions = column.values if column.validity is None else column.values.where(column.validity, -1)
+        positions = values if column.validity is None else values.where(column.validity, -1)
         texts = (*data_type.categories, None)
         return [texts[position] for position in positions.tolist()]
-    if column.validity is not None and column.values.dim() == 1:  # what stands under NULL may be no date
-        column = replace(column, values=column.values.masked_fill(~column.validity, 0))
-    assert column.values is not None
-    items = storage_values(column.values)
+    if column.validity is not None and values.dim() == 1:  # what stands under NULL may be no date
+        values = values.masked_fill(~column.validity, 0)
+    items = storage_values(values)
     kind = data_type.kind
     if kind is TypeKind.DECIMAL:
         scale = -data_type.scale
@@ -62,9 +61,9 @@ def python_values(column: Column) -> list[Any]:
     elif kind in TICKS_PER_SECOND:
         items = [_timestamp(item, kind) for item in items]
     elif kind is TypeKind.INTERVAL:
-        items = [_interval(*item) for item in column.values.tolist()]
+        items = [_interval(*item) for item in items]
     elif kind is TypeKind.ARRAY:
-        items = [tuple(item) for item in column.values.tolist()]
+        items = [tuple(item) for item in items]
     return where_valid(column, items)
 
 

@@ -233,12 +233,11 @@ class FoldGroups(Breaker):
                     found if found.num_rows else string_layout.from_list([b""], self.device)
                 )
                 continue
+            if len(values) == 1 and reduction.kind != "sum_float":  # which makes 0.0 of -0.0
+                merged.states[index] = as_tensor(values[0]).unsqueeze(0)
+                continue
             of_batches = torch.from_numpy(np.stack(values)) if self.takes_arrays else torch.stack(values)
-            # of one batch that is the value; but -0.0 is a sum of nothing else than batches of -0.0
-            is_merged = len(values) == 1 and reduction.kind != "sum_float"
-            merged.states[index] = (
-                of_batches if is_merged else OF_ALL_ROWS[reduction.kind](of_batches).unsqueeze(0)
-            )
+            merged.states[index] = OF_ALL_ROWS[reduction.kind](of_batches).unsqueeze(0)
         return merged
 
     def merge(self, states: list[Any]) -> Any:
