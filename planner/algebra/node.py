@@ -148,9 +148,10 @@ class Node(Generic[Plan]):
 def grow(node: Node[Any], **values: object) -> None:
     """Give attributes of a node longer tuples: for the binder, which finds out only at the end what a query reads.
 
-    Nothing but its schema may have been derived from the node yet, and nobody else may hold it for finished.
+    Nothing but its schema and its inputs may have been derived from the node yet, and nobody else may hold it for finished.
     """
-    node.__dict__.pop("created_fields", None)
+    for name in ("created_fields", "inputs"):
+        node.__dict__.pop(name, None)
     assert len(node.__dict__) == len(_attributes(node)), "a node that something was derived from is finished"
     node.__dict__.update(values)
 

@@ -113,7 +113,9 @@ class GroupedRewriter:
             if key is not None:
                 return key
         if isinstance(expression, (ScalarSubquery, Exists, QuantifiedComparison)):
-            expression = replace(expression, plan=transform_plan(expression.plan, self._in_node))
+            plan = transform_plan(expression.plan, self._in_node)
+            if plan is not expression.plan:  # a CTE's plan, which may have to grow yet, has to stay the one it is
+                expression = replace(expression, plan=plan)
         inputs = expression.inputs
         changed = tuple(self.rewrite(part) for part in inputs)
         if any(new is not old for new, old in zip(changed, inputs)):
