@@ -114,7 +114,9 @@ class GroupedRewriter:
                 return key
         if isinstance(expression, (ScalarSubquery, Exists, QuantifiedComparison)):
             plan = transform_plan(expression.plan, self._in_node)
-            if plan is not expression.plan:  # a CTE's plan, which may have to grow yet, has to stay the one it is
+            if (
+                plan is not expression.plan
+            ):  # a CTE's plan, which may have to grow yet, has to stay the one it is
                 expression = replace(expression, plan=plan)
         inputs = expression.inputs
         changed = tuple(self.rewrite(part) for part in inputs)
