@@ -114,9 +114,7 @@ class GroupedRewriter:
                 return key
         if isinstance(expression, (ScalarSubquery, Exists, QuantifiedComparison)):
             plan = transform_plan(expression.plan, self._in_node)
-            if (
-                plan is not expression.plan
-            ):  # a CTE's plan, which may have to grow yet, has to stay the one it is
+            if plan is not expression.plan:  # else it stays the one it is: a CTE's may have to grow yet
                 expression = replace(expression, plan=plan)
         inputs = expression.inputs
         changed = tuple(self.rewrite(part) for part in inputs)
