@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.memory_budget import reserve
+from tqp.data.backend import is_host
 from tqp.operators.memory import allocation
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows.keys import high_bits
@@ -40,7 +41,7 @@ _FIRST_ROWS, _FIRST_ROWS_PER_KEY = 4096, 2
 
 
 class HashTable:
-    """Tells the numbers of int64 keys. On the CPU only if keys are inserted."""
+    """Tells the numbers of int64 keys."""
 
     __slots__ = ("_bits", "_keys", "_levels", "_next_rows", "count")
 
@@ -81,7 +82,7 @@ class HashTable:
 
     def insert(self, keys: Tensor) -> Tensor:
         """int64 [n]: the numbers of int64 keys [n]. New keys get the next ones, in any order."""
-        numbers = torch.empty(keys.shape[0], dtype=torch.int64)
+        numbers = torch.empty_like(keys)
         start = 0
         while start < keys.shape[0]:
             part = slice(start, start + self._next_rows)
@@ -105,9 +106,13 @@ class HashTable:
         return numbers
 
     def _insert_new(self, keys: Tensor) -> Tensor:
-        ids, first_rows, _ = group_by_hash(keys)
+        if is_host(keys):
+            ids, first_rows, _ = group_by_hash(keys)
+            distinct = take(keys, first_rows)
+        else:
+            distinct, ids = torch.unique(keys, return_inverse=True)
         ids += self.count
-        self._append(take(keys, first_rows))
+        self._append(distinct)
         return ids.to(torch.int32)
 
     def _append(self, keys: Tensor) -> None:
@@ -123,7 +128,7 @@ class HashTable:
 
     def _numbers_from(self, first: int) -> Tensor:
         """Entries for the slots of new keys. That of key 0 has the sign bit in any case, so that its slot does not look free."""
-        numbers = torch.arange(first, self.count, dtype=torch.int32)
+        numbers = torch.arange(first, self.count, dtype=torch.int32, device=self._keys.device)
         if not first:
             numbers[0] = torch.iinfo(torch.int32).min
         return numbers
@@ -168,10 +173,10 @@ class HashTable:
         return max(_LEAST_BITS, self._bits - 2 * level)
 
 
-def empty_table(expected_keys: float) -> HashTable:
-    """A table that grows, on the CPU."""
+def empty_table(expected_keys: float, device: torch.device) -> HashTable:
+    """A table that grows."""
     room = 1 << max(_LEAST_KEY_BITS, int(expected_keys).bit_length())
-    return HashTable(torch.empty(room, dtype=torch.int64), room)
+    return HashTable(torch.empty(room, dtype=torch.int64, device=device), room)
 
 
 def table_of_rows(keys: Tensor, rows: Tensor | None = None) -> HashTable | None:

@@ -139,11 +139,10 @@ class Series(Leaf):
 
 @dataclass(frozen=True)
 class WorkingRows(Leaf):
-    """The rows that the last iteration of the Recursive node with this identifier added, or (`all_rows`) all so far."""
+    """The rows that the last iteration of the Recursive node with this identifier added."""
 
     identifier: int
     fields: Schema
-    all_rows: bool = False
 
     EXPRESSIONS, FIELDS = (), ("fields",)
 
@@ -160,5 +159,4 @@ class WorkingRows(Leaf):
         return frozenset()
 
     def describe(self, names: Names) -> str:
-        which = "all rows so far" if self.all_rows else "the last rows"
-        return f"WorkingRows ${self.identifier} {which} {fields_text(self.fields, names)}"
+        return f"WorkingRows ${self.identifier} {fields_text(self.fields, names)}"

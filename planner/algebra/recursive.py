@@ -19,14 +19,15 @@ from tqp.planner.algebra.unique_sets import UniqueSets
 class Recursive(LogicalPlan):
     """The rows of `first`, then those of `step` until it gives none; `fields[i]` stands for the i-th output of both.
 
-    In `step`, `WorkingRows` with the identifier are the rows that came last, or all so far: of UNION, the step leaves out
-    the rows that there are.
+    In `step`, `WorkingRows` with the identifier are the rows that came last. With `distinct` (UNION) rows that equal earlier ones
+    are left out, of both.
     """
 
     first: LogicalPlan
     step: LogicalPlan
     fields: Schema
     identifier: int
+    distinct: bool
 
     INPUTS, EXPRESSIONS, FIELDS = ("first", "step"), (), ("fields",)
     BY_POSITION = True
@@ -37,11 +38,12 @@ class Recursive(LogicalPlan):
 
     @derived
     def row_bounds(self) -> Bounds:
-        return self.first.row_bounds[0], MOST_ROWS
+        least = self.first.row_bounds[0]
+        return min(1, least) if self.distinct else least, MOST_ROWS
 
     @derived
     def unique_sets(self) -> UniqueSets:
-        return frozenset()
+        return frozenset((self.output_ids,)) if self.distinct else frozenset()
 
     def needs(self, needed: Ids) -> tuple[Ids, ...]:
         return self.first.output_ids, self.step.output_ids
@@ -50,4 +52,5 @@ class Recursive(LogicalPlan):
         return is_seen
 
     def describe(self, names: Names) -> str:
-        return f"Recursive ${self.identifier} {fields_text(self.fields, names)}"
+        how = " distinct" if self.distinct else ""
+        return f"Recursive{how} ${self.identifier} {fields_text(self.fields, names)}"

@@ -410,13 +410,11 @@ class WorkingRows(PhysicalPlan):
     """As the logical node, with all of its columns."""
 
     identifier: int
-    all_rows: bool
 
     INPUTS, EXPRESSIONS = (), ()
 
     def describe(self, names: Names) -> str:
-        which = "all rows so far" if self.all_rows else "the last rows"
-        return f"WorkingRows ${self.identifier} {which} {fields_text(self.fields, names)}"
+        return f"WorkingRows ${self.identifier} {fields_text(self.fields, names)}"
 
 
 @dataclass(frozen=True)
@@ -426,11 +424,13 @@ class Recursive(PhysicalPlan):
     first: PhysicalPlan
     step: PhysicalPlan
     identifier: int
+    distinct: bool
 
     INPUTS, EXPRESSIONS = ("first", "step"), ()
 
     def describe(self, names: Names) -> str:
-        return f"Recursive ${self.identifier} {fields_text(self.fields, names)}"
+        how = " distinct" if self.distinct else ""
+        return f"Recursive{how} ${self.identifier} {fields_text(self.fields, names)}"
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,7 @@ class Planner:
                 return self._union(plan, required)
             case WorkingRows():
                 fields, rows = tuple(plan.field_facts.values()), self.estimator.rows(plan)
-                return physical.WorkingRows(fields, rows, plan.max_rows, plan.identifier, plan.all_rows)
+                return physical.WorkingRows(fields, rows, plan.max_rows, plan.identifier)
             case Recursive():
                 return self._recursive(plan)
             case Shared():
@@ -340,7 +340,7 @@ class Planner:
             self.with_schema(self.plan(each, _ids(each.schema), ()), each.schema) for each in plan.inputs
         )
         fields, rows = tuple(plan.field_facts.values()), self.estimator.rows(plan)
-        return physical.Recursive(fields, rows, plan.max_rows, first, step, plan.identifier)
+        return physical.Recursive(fields, rows, plan.max_rows, first, step, plan.identifier, plan.distinct)
 
     def _share(self, plan: Shared) -> PhysicalPlan:
         below = self._shared.get(plan.identifier)

@@ -41,7 +41,7 @@ def test_numbers(domain: list[int] | str, rows_at_once: int, monkeypatch: pytest
     if isinstance(domain, str):
         size = {"few": 50, "many": 700, "more": 5000}[domain]
         domain = [generator.randrange(-(2**63), 2**63) for _ in range(size)]
-    table, known = empty_table(100), {}
+    table, known = empty_table(100, torch.device("cpu")), {}
     for num_rows in (0, 1, 7, 3000, 0, 3000, 10_000):
         _check_insert(table, known, generator.choices(domain, k=num_rows))
 
@@ -50,7 +50,7 @@ def test_numbers(domain: list[int] | str, rows_at_once: int, monkeypatch: pytest
 def test_the_first_key_may_come_back_in_any_company(first: int) -> None:
     """Slots without a key name the first key: it must be found in its own, and those must not seem to hold it."""
     generator = random.Random(first)
-    table, known = empty_table(1), {}
+    table, known = empty_table(1, torch.device("cpu")), {}
     _check_insert(table, known, [first] * 3)
     for _ in range(20):
         _check_insert(table, known, [generator.randrange(-(2**63), 2**63) for _ in range(200)] + [first])
@@ -59,7 +59,7 @@ def test_the_first_key_may_come_back_in_any_company(first: int) -> None:
 @pytest.mark.parametrize("expected", [1, 100, 5000, 300_000])
 def test_slots_are_many_times_as_many_as_keys_where_the_cache_holds_them(expected: int) -> None:
     """A row whose key lies further down costs ten times as much; accumulators are as many as the keys that have room."""
-    table = empty_table(expected)
+    table = empty_table(expected, torch.device("cpu"))
     assert expected <= table.capacity <= max(512, 2 * expected)
     slots = 1 << table._bits
     assert slots >= min(16 * table.capacity, 1 << hash_table._CACHED_BITS)
@@ -77,7 +77,7 @@ def test_keys_that_meet_in_every_level(multipliers: int, monkeypatch: pytest.Mon
     generator = random.Random(7)
     for domain in (products, shared, products + shared):
         keys = _signed(domain)
-        table, known = empty_table(1), {}
+        table, known = empty_table(1, torch.device("cpu")), {}
         for num_rows in (5, 100, 4000, 4000):
             _check_insert(table, known, generator.choices(keys, k=num_rows))
 
@@ -92,12 +92,12 @@ def test_keys_that_meet_under_all_multipliers() -> None:
 
     difference = min((generator.randrange(2**64) for _ in range(200_000)), key=spread)
     keys = [number * difference % 2**64 for number in range(-200, 200)]
-    table, known = empty_table(1), {}
+    table, known = empty_table(1, torch.device("cpu")), {}
     _check_insert(table, known, _signed(keys) * 3)
 
 
 def test_a_table_that_was_expected_to_be_small_grows() -> None:
-    table, known = empty_table(10), {}
+    table, known = empty_table(10, torch.device("cpu")), {}
     before = table.capacity
     _check_insert(table, known, list(range(4 * before)))
     assert table.capacity >= 4 * before

@@ -1,7 +1,4 @@
-"""WITH RECURSIVE: the first part, and the step that is repeated on the rows that it gave before.
-
-UNION leaves out what there is: the step is an anti join with all rows so far.
-"""
+"""WITH RECURSIVE: the first part, and the step that is repeated on the rows that it gave before."""
 
 from __future__ import annotations
 
@@ -9,11 +6,10 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BOOLEAN, NULL
+from tqp.core.datatypes import NULL
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Schema
-from tqp.planner.algebra.expressions import Call, ColumnRef, conjunction
-from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Recursive, UnionAll, WorkingRows
+from tqp.planner.algebra.logical_plan import Recursive, UnionAll, WorkingRows
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.subqueries import cast_columns
 from tqp.planner.binder.scope import CteDefinition, Scope
@@ -80,17 +76,8 @@ def bind_recursive(context: BindContext, definition: CteDefinition) -> BoundQuer
     if not working_table.references:
         union = UnionAll((rows, step), _renewed(context, fields))
         return BoundQuery.exact(distinct(union) if tree.args.get("distinct") else union, first.names)
-    if tree.args.get("distinct"):
-        rows, step = distinct(rows), _new_rows(context, distinct(step), identifier, fields)
-    return BoundQuery.exact(Recursive(rows, step, fields, identifier), first.names)
-
-
-def _new_rows(context: BindContext, plan: LogicalPlan, identifier: int, fields: Schema) -> LogicalPlan:
-    """The rows that no iteration has given yet."""
-    known = WorkingRows(identifier, _renewed(context, fields), all_rows=True)
-    pairs = zip(map(ColumnRef.of, plan.schema), map(ColumnRef.of, known.fields), strict=True)
-    same = tuple(Call("is_not_distinct_from", pair, BOOLEAN) for pair in pairs)
-    return Join(plan, known, JoinType.ANTI, conjunction(same))
+    is_distinct = bool(tree.args.get("distinct"))
+    return BoundQuery.exact(Recursive(rows, step, fields, identifier, is_distinct), first.names)
 
 
 @dataclass(slots=True)

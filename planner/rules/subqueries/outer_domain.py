@@ -232,7 +232,7 @@ class Domain:
             self.recursions.add(plan.identifier)
         fields = {column.id: self.context.new_field(column.name, column.data_type) for column in self.columns}
         first, step = parts
-        return Recursive(first, step, (*plan.fields, *fields.values()), plan.identifier), fields
+        return replace(plan, first=first, step=step, fields=(*plan.fields, *fields.values())), fields
 
     def _union(self, plan: UnionAll) -> tuple[LogicalPlan, Binding]:
         branches = []

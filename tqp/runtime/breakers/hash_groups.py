@@ -69,7 +69,7 @@ class HashGroups(Breaker):
         frame = frame_of_outputs(outputs)
         keys, validity = frame.columns[0]
         assert isinstance(keys, Tensor)
-        groups = state or _Groups(empty_table(self.expected_groups), len(self.reductions))
+        groups = state or _Groups(empty_table(self.expected_groups, keys.device), len(self.reductions))
         groups.key_dtype, groups.nullable = keys.dtype, validity is not None
         numbers = self._numbers(groups, keys.to(torch.int64), validity)
         if groups.sums is not None:

@@ -6,24 +6,26 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tqp.runtime.frame import Frame, concatenate_frames
+from tqp.runtime.breakers.seen_rows import SeenRows
+from tqp.runtime.frame import Frame, concatenate_frames, take_frame
 from tqp.runtime.pipeline import Maker, Pipeline, State
 
 
 @dataclass(eq=False)
 class Iterate(Maker):
-    """The frame `first`, and those that `body` leaves in `step`, one after the other.
+    """The first `num_columns` columns of the frame `first`, and of those that `body` leaves in `step`, one after the other.
 
-    Before each iteration the last rows are in `working`, and all so far in `so_far` (None: nobody reads them). What depends on
-    neither is computed in the first iteration only: which slots do, shows then. Interrupts and memory are checked where
-    pipelines run.
+    Before each iteration the last rows are in `working`. What does not depend on them is computed in the first iteration only:
+    which slots do, shows then. With `keys`, columns of the frames, rows that equal earlier ones in all of them are left out.
+    Interrupts and memory are checked where pipelines run.
     """
 
     slot: str
     first: str
     step: str
     working: str
-    so_far: str | None
+    num_columns: int
+    keys: Sequence[int] | None
     body: Sequence[Pipeline]
 
     @property
@@ -32,20 +34,18 @@ class Iterate(Maker):
 
     def finish(self, state: Any, program_state: State) -> State:
         workers = program_state["workers"]
-        frames: list[Frame] = [program_state[self.first]]
+        seen = None if self.keys is None else SeenRows(program_state["device"])
+        frames = [self._new_rows(program_state[self.first], seen)]
         domains = {
             pipeline.source_slot: source
             for pipeline in self.body
             if not isinstance(source := program_state.get(pipeline.source_slot), Frame | None)
         }
-        changing: set[str] = {self.working} if self.so_far is None else {self.working, self.so_far}
+        changing = {self.working}
         pipelines: Sequence[Pipeline] = self.body
         is_first = True
         while True:
             program_state[self.working] = frames[-1]
-            if self.so_far is not None:
-                frames = [concatenate_frames(frames, workers.map)]
-                program_state[self.so_far] = frames[0]
             repeated: list[Pipeline] = []
             for pipeline in pipelines:
                 domain = domains.get(pipeline.source_slot)
@@ -58,11 +58,20 @@ class Iterate(Maker):
                     repeated.append(pipeline)
             pipelines = repeated if is_first else pipelines
             is_first = False
-            found: Frame = program_state[self.step]
-            if found.num_rows == 0 or self.step not in changing:
+            if self.step not in changing and seen is None:
+                break
+            found = self._new_rows(program_state[self.step], seen)
+            if found.num_rows == 0:
                 break
             frames.append(found)
         return {self.slot: concatenate_frames(frames, workers.map)}
+
+    def _new_rows(self, frame: Frame, seen: SeenRows | None) -> Frame:
+        columns = Frame(frame.num_rows, frame.columns[: self.num_columns])
+        if seen is None or self.keys is None or not frame.num_rows:
+            return columns
+        new = seen.add([frame.columns[key] for key in self.keys])
+        return columns if new.shape[0] == frame.num_rows else take_frame(columns, new)
 
     def _changes(self, pipeline: Pipeline, domain: Any, changing: Collection[str]) -> bool:
         pool = None if domain is None else domain.domain.pool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -49,8 +50,8 @@ class PlanLowering:
         self.needs: set[str] = set()  # of every stream that is lowered now, see Stream
         self._in_step = False  # of a recursion
         self._shared: dict[int, tuple[str, list[StoredColumn]]] = {}
-        #: By identifier of a recursion, the slots of its last rows and of all so far, and their layouts.
-        self._iterations: dict[int, tuple[tuple[str, str], Sequence[Layout]]] = {}
+        #: By identifier of a recursion, the slot of its last rows, and their layouts.
+        self._iterations: dict[int, tuple[str, Sequence[Layout]]] = {}
 
     def lower(self, node: physical.PhysicalPlan) -> Stream:
         """A stream that yields the node's rows, with at least the node's fields as columns."""
@@ -299,41 +300,46 @@ class PlanLowering:
         return self._stream_of_frame(slot, layouts, node)
 
     def _working_rows(self, node: physical.WorkingRows) -> Stream:
-        working, layouts = self._iterations[node.identifier]
-        return self._stream_of_frame(working[node.all_rows], layouts, node)
+        slot, layouts = self._iterations[node.identifier]
+        return self._stream_of_frame(slot, layouts, node)
 
     def _recursive(self, node: physical.Recursive) -> Stream:
         """The rows of each iteration, in layouts that hold all values of the columns' types."""
         layouts = [canonical_layout(field.data_type, True) for field in node.fields]
-        working = self.program.slot("working"), self.program.slot("so_far")
+        working = self.program.slot("working")
         self._iterations[node.identifier] = working, layouts
-        first = self._collected(node.first, node, layouts, "first rows")
+        first = self._iteration(node.first, node, layouts, "first rows")
         begin = len(self.program.pipelines)
         outer, self._in_step = self._in_step, True
         with self.needing(set()):
-            step = self._collected(node.step, node, layouts, "rows of an iteration")
+            step = self._iteration(node.step, node, layouts, "rows of an iteration")
         self._in_step = outer
         body = self.program.pipelines[begin:]
         del self.program.pipelines[begin:]
-        reads_all = any(working[1] in pipeline.reads for pipeline in body)
         slot, stream = self.program.slot("recursive"), Stream(self._unit())
         self.enter(stream, node)
-        iterate = Iterate(slot, first, step, working[0], working[1] if reads_all else None, body)
+        keys = None
+        if node.distinct:  # nested values have keys of their own, behind the columns
+            own = itertools.count(len(layouts))
+            keys = [next(own) if each.form is Form.NESTED else i for i, each in enumerate(layouts)]
+        iterate = Iterate(slot, first, step, working, len(layouts), keys, body)
         self.program.close(stream, [], iterate, "WITH RECURSIVE")
         return self._stream_of_frame(slot, layouts, node)
 
-    def _collected(
+    def _iteration(
         self,
         plan: physical.PhysicalPlan,
-        node: physical.PhysicalPlan,
+        node: physical.Recursive,
         layouts: Sequence[Layout],
         title: str,
     ) -> str:
-        """The slot of the plan's rows, in these layouts."""
+        """The slot of the plan's rows in these layouts; what tells nested values apart comes behind them."""
         lowering = self.enter(self.lower(plan), node)
         values = [lowering.materialise(lowering.stream.column(field.id)) for field in plan.fields]
         slot = self.program.slot("rows")
         stored = list(map(lowering.in_layout, values, layouts))
+        if node.distinct:
+            stored += [lowering.order_key(each) for each in stored if each.layout.form is Form.NESTED]
         self.program.close(lowering.stream, stored, Collect(slot), title)
         return slot
 
