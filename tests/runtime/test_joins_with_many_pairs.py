@@ -60,3 +60,32 @@ def test_left_rows_whose_own_condition_is_false_meet_no_right_row() -> None:
         with tqp.connect() as connection:
             connection.register("t", table)
             assert "left [hash join] on x#" in connection.explain(query)
+
+
+@pytest.mark.parametrize("backend", ["host", "torch"])
+def test_conditions_of_one_side_are_evaluated_once_for_each_row(backend: str) -> None:
+    table = pa.table({"x": pa.array(range(300), pa.int64()), "g": [n % 2 for n in range(300)]})
+    rows = []
+
+    def is_small(values: pa.Array) -> pa.Array:
+        rows.append(len(values))
+        return pa.compute.less(values, 7)
+
+    with tqp.connect(backend=backend) as connection:
+        connection.register("t", table)
+        connection.create_function("is_small", is_small, ["BIGINT"], "BOOLEAN")
+        query = "FROM t a LEFT JOIN t b ON a.g + b.g < 2 AND (a.x < b.x OR a.g = 0) AND is_small({0}.x)"
+        for side in "ab":
+            rows.clear()
+            count = connection.sql(f"SELECT count(*) {query.format(side)}").fetchone()
+            assert 0 < sum(rows) <= 300
+            assert count is not None
+            expected = sum(
+                max(1, sum(_is_pair(a, b) and (a if side == "a" else b) < 7 for b in range(300)))
+                for a in range(300)
+            )
+            assert count[0] == expected
+
+
+def _is_pair(a: int, b: int) -> bool:
+    return a % 2 + b % 2 < 2 and (a < b or a % 2 == 0)

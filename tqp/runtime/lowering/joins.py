@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -15,7 +16,7 @@ from tqp.operators.joins import pairs as join_pairs
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows import batches
 from tqp.operators.rows import selection as row_kernels
-from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, conjunction
+from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, column_ids, conjunction
 from tqp.planner.algebra.join_keys import THREE_VALUED
 from tqp.planner.algebra.logical_plan import JoinType
 from tqp.planner.algebra.node import walk_plan
@@ -322,14 +323,47 @@ class _Probe:
         second = next((part for part in residual if self._compares_rows(part)), None)
         if second is not None:
             residual = tuple(part for part in residual if part is not second)
-        probe_rows, build_rows = self._pairs(second)
-        if residual:
-            mask = self.lowering.condition(conjunction(residual))
+        sides = (self.probe_space, self.stream.num_rows()), (self.build_space, self._build_rows())
+        pairs = self._pairs(second)
+        for side, parts in itertools.groupby(residual, self._side_of):
+            condition = conjunction(tuple(parts))
+            if side is None:
+                mask = self.lowering.condition(condition)
+            else:
+                mask = self._mask_of_side(condition, *sides[side], pairs[side])
             kept = self.build.call(row_kernels.row_indices, mask, name="kept")
-            probe_rows = self.build.call(torch.index_select, probe_rows, 0, kept, name="probe_rows")
-            build_rows = self.build.call(torch.index_select, build_rows, 0, kept, name="build_rows")
-            self._link(probe_rows, build_rows)
-        return probe_rows, build_rows
+            probe_rows, build_rows = (
+                self.build.call(torch.index_select, rows, 0, kept, name=name)
+                for rows, name in zip(pairs, ("probe_rows", "build_rows"), strict=True)
+            )
+            pairs = probe_rows, build_rows
+            self._link(*pairs)
+        return pairs
+
+    def _side_of(self, part: Expression) -> int | None:
+        """Whether a conjunct is evaluated for rows of the probe side (0) or build side (1), or for pairs (None).
+
+        Most of those that read one side stand below the join. Those that may raise for rows without partners do not, and in a
+        nested loop a row has many.
+        """
+        ids = column_ids(part)
+        if self.node.algorithm is not JoinAlgorithm.NESTED_LOOP or not ids:
+            return None
+        if ids <= self.slot.columns.keys():
+            return 1
+        return 0 if ids.isdisjoint(self.slot.columns) else None
+
+    def _mask_of_side(self, condition: Expression, side: Space, num_rows: Node, rows: Node) -> Node:
+        """bool [number of pairs]: is the condition true? Evaluated once for each row of its side that is in a pair."""
+        build, stream, of_pairs = self.build, self.stream, self.stream.space
+        in_pairs = build.call(join_pairs.any_by_row, rows, num_rows, name="in_pairs")
+        asked = build.call(row_kernels.row_indices, in_pairs, name="asked")
+        stream.link(Link(side, asked))
+        mask = self.lowering.condition(condition)
+        stream.space = of_pairs
+        true = build.call(torch.index_select, asked, 0, build.call(row_kernels.row_indices, mask))
+        table = build.call(join_pairs.any_by_row, true, num_rows, name="holds")
+        return build.call(torch.index_select, table, 0, rows, name="mask")
 
     def _padded_pairs(self) -> None:
         num_probe = self.stream.num_rows()
