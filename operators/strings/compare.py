@@ -14,11 +14,13 @@ from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows.selection import row_indices
-from tqp.operators.strings.layout import cut, from_list, take, to_arrow_binary, to_list
+from tqp.operators.strings.layout import broadcast, cut, from_list, take, to_arrow_binary, to_list
 from tqp.operators.strings.words import BLOCK, WORD, leading, order_key, stands_at, step_width, word_of, words
 
 #: Up to this many values, IN compares with each in turn; beyond, Arrow looks them up by hash.
 _SHORT_LIST = 16
+#: Bytes of a value that rows are compared with word by word; longer ones as rows are, several words at a time.
+_LONGEST_WORD = 256
 #: Rows whose first words are compared at a time on the CPU: long operations, as short ones wait for other threads.
 _LONG_BLOCK = 4 * BLOCK
 
@@ -30,10 +32,11 @@ def equals_word(strings: Strings, word: bytes) -> Tensor:
 
 def equal(left: Strings, right: Strings) -> Tensor:
     """left = right: bool [n]. Either side may be one row."""
-    if right.num_rows == 1:
-        return equals_word(left, to_list(right)[0])
-    if left.num_rows == 1:
-        return equals_word(right, to_list(left)[0])
+    one, many = (right, left) if right.num_rows == 1 else (left, right)
+    if one.num_rows == 1:
+        if int(one.lengths) <= _LONGEST_WORD:
+            return equals_word(many, to_list(one)[0])
+        left, right = many, broadcast(one, many.num_rows)
     step = _LONG_BLOCK if is_host(left.starts) else max(1, left.num_rows)
     if left.num_rows <= step:
         return _equal_rows(left, right)

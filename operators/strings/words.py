@@ -50,7 +50,7 @@ def words(strings: Strings, offset: int, count: int = 1) -> Tensor:
     if count > 1:
         if is_host(strings.starts) and strings.data.shape[0] >= count * WORD:
             return _words_together(strings, offset, count)
-        return torch.stack([words(strings, offset + place * WORD) for place in range(count)], 1)
+        return _words_apart(strings, offset, count)
     if not is_host(strings.starts):  # all rows at once, not block by block
         reserve(_WORDS_AT_ONCE * WORD * strings.num_rows)
     data = (
@@ -83,14 +83,24 @@ def _words_together(strings: Strings, offset: int, count: int) -> Tensor:
     late = strings.num_rows > 0 and int(places.max()) > last
     inside = places.clamp(max=last) if late else places
     result = torch.index_select(windows, 0, inside).view(torch.int64)
-    for position in range(count):
-        remaining = (strings.lengths - (offset + position * WORD)).clamp_(0, WORD)
-        result[:, position] &= torch.index_select(_KEEP, 0, remaining)
+    whole = max(0, int(strings.lengths.min()) - offset) // WORD if strings.num_rows else count
+    if whole < count:
+        ends = torch.arange(offset + whole * WORD, offset + count * WORD, WORD, dtype=torch.int32)
+        remaining = (strings.lengths.unsqueeze(1) - ends).clamp_(0, WORD)
+        result[:, whole:] &= torch.index_select(_KEEP, 0, remaining.view(-1)).view(remaining.shape)
     if late:  # too near to the end of the bytes
         rows = torch.nonzero(places > last).squeeze(1)
         slices = Strings(strings.starts[rows], strings.lengths[rows], strings.data)
-        result[rows] = torch.stack([words(slices, offset + place * WORD) for place in range(count)], 1)
+        result[rows] = _words_apart(slices, offset, count)
     return result
+
+
+def _words_apart(strings: Strings, offset: int, count: int) -> Tensor:
+    """As `words`, each read by itself."""
+    places = torch.arange(offset, offset + count * WORD, WORD, device=strings.starts.device)
+    starts = (strings.starts.unsqueeze(1) + places).view(-1)
+    lengths = (strings.lengths.unsqueeze(1) - places).view(-1)
+    return words(Strings(starts, lengths, strings.data), 0).view(-1, count)
 
 
 def leading_words(strings: Strings, longest: int) -> list[Tensor]:

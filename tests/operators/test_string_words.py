@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import random
 import re
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from torch import Tensor
 
 from tqp.data.string_buffers import strings_of
 from tqp.data.strings import OrderedStrings, Strings
 from tqp.operators.strings import compare as string_compare
 from tqp.operators.strings import match as string_match
 from tqp.operators.strings import scan as string_scan
+from tqp.operators.strings import words as string_words
 from tqp.operators.strings.layout import cut, from_list, is_ordered, ordered, take, to_list
 from tqp.operators.strings.like import like
 from tqp.operators.strings.words import any_ends_in_nul, leading, leading_words, words
@@ -176,3 +179,26 @@ def test_columns_lie_in_order_and_words_do_not_leave_their_rows() -> None:
             assert like(take(part, shuffled), pattern).tolist() == [
                 expected[row] for row in shuffled.tolist()
             ]
+
+
+def test_long_strings_are_compared_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = 0
+
+    def counted(*arguments: Any) -> Tensor:
+        nonlocal calls
+        calls += 1
+        return words(*arguments)
+
+    monkeypatch.setattr(string_compare, "words", counted)
+    monkeypatch.setattr(string_words, "words", counted)
+    long = b"abc" * 300_000
+    texts = [long, long + b"a", long[:-1], long[:-1] + b"z", b"", long[:700_000] + b"!" + long[700_000:]]
+    for left in texts:
+        for rights in (texts, [texts[1]]):
+            lefts, compared = from_list([left] * len(rights)), from_list(rights)
+            assert string_compare.equal(lefts, compared).tolist() == [left == right for right in rights]
+            assert string_compare.less(lefts, compared).tolist() == [left < right for right in rights]
+            if len(left) > 100:
+                found = string_compare.equal(from_list([left]), from_list(texts))
+                assert found.tolist() == [left == text for text in texts]
+    assert calls < 2000
