@@ -14,7 +14,9 @@ def checked_arrays(lists: Lists, size: int, validity: Tensor | None = None) -> L
     """The lists themselves. Raises ExecutionError where one of a row that counts has another length."""
     wrong = ~have_length(lists, size)
     if any_true(wrong if validity is None else wrong & validity):
-        raise ExecutionError(f"a list that is cast to an array of {size} elements has another length")
+        raise ExecutionError(
+            f"a list or an array that is cast to an array of {size} elements has another length"
+        )
     return lists
 
 

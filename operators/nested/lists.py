@@ -12,11 +12,14 @@ from torch import Tensor
 from tqp.core.datatypes import DataType
 from tqp.core.errors import ExecutionError
 from tqp.data.nested import Lists, Structs, Values, Vector, count_of, cut_vector, element_dtype, take_vector
+from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel, NullRule, Overload
 from tqp.operators.nested import layout
 from tqp.operators.nested.order_keys import order_key
 from tqp.operators.numbers import wide
 from tqp.operators.numbers.logic import any_true
+from tqp.operators.strings.characters import slice_characters
+from tqp.operators.strings.layout import broadcast
 
 #: Values and their validity, as a kernel with NULLs of its own gets them.
 Pair = tuple[Values, Tensor | None]
@@ -86,17 +89,26 @@ def list_extract(lists: Lists, index: Tensor) -> tuple[Values, Tensor | None]:
 
 def list_slice(lists: Lists, first: Tensor, last: Tensor) -> Lists:
     """Elements `first` to `last` (both inclusive), counted from 1, or from -1 backwards."""
-    begin, end = _bounds(lists, first, last)
+    begin, end = slice_bounds(lists.lengths, first, last)
     lengths = (end - begin + 1).clamp(min=0)
     return Lists((lists.starts + begin - 1).expand_as(lengths), lengths, lists.elements)
 
 
-def _bounds(lists: Lists, first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
-    """Both ends, counted from 1, as far as there are elements; the second lies before the first where there are none.
+def text_slice(strings: Strings, first: Tensor, last: Tensor) -> Strings:
+    """As `list_slice`, of characters."""
+
+    def bounds(characters: Tensor) -> tuple[Tensor, Tensor]:
+        begin, end = slice_bounds(characters, first, last)
+        return begin - 1, end
+
+    return slice_characters(broadcast(strings, max(first.numel(), last.numel())), bounds)
+
+
+def slice_bounds(lengths: Tensor, first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
+    """Both ends of slices of so many elements, counted from 1, as far as there are elements; the second lies before the first where there are none.
 
     The first is at most the place behind the last element, so that an empty slice starts within the elements, too.
     """
-    lengths = lists.lengths
     begin = torch.where(first < 0, lengths + first + 1, first).clamp(min=1)
     begin = torch.minimum(begin, lengths + 1)
     end = torch.minimum(torch.where(last < 0, lengths + last + 1, last), lengths)
@@ -111,7 +123,9 @@ def list_slice_by_steps(
     if any_true(stands if validity is None else stands & validity):
         raise ExecutionError("the step of a slice is zero; give one that moves on")
     step = torch.where(stands, 1, step)
-    begin, end = _bounds(lists, torch.where(step > 0, first, last), torch.where(step > 0, last, first))
+    begin, end = slice_bounds(
+        lists.lengths, torch.where(step > 0, first, last), torch.where(step > 0, last, first)
+    )
     span = end - begin
     lengths = torch.where(span >= 0, span.div(step.abs(), rounding_mode="floor") + 1, 0)
     begin = torch.where(step > 0, begin, end)
@@ -134,7 +148,7 @@ def _with_types(function: Any) -> Overload:
 def _resolve_slice(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel:
     if len(argument_types) > 3:
         return Kernel(list_slice_by_steps, checks=True)
-    return Kernel(list_slice)
+    return Kernel(text_slice if argument_types[0].is_string else list_slice)
 
 
 def _resolve_order_key(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel:

@@ -122,6 +122,7 @@ NESTED = (
         "list_slice array_slice",
         "LIST BIGINT BIGINT -> same",
         "LIST BIGINT BIGINT BIGINT -> same",
+        "VARCHAR BIGINT BIGINT -> VARCHAR",
         raises=_may_stand_still,
     ),
     scalar("list_sort array_sort", *_SORTS, "LIST VARCHAR VARCHAR -> same", check=_check_order),

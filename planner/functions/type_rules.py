@@ -256,8 +256,8 @@ def _common_nested(
     `common` is the type of two elements or fields.
     """
     if left.kind is TypeKind.ARRAY:
-        element = common(left.element, right.element) if left.size == right.size else None
-        return None if element is None else array(left.size, element)
+        element = common(left.element, right.element)
+        return None if element is None else array(max(left.size, right.size), element)
     if left.has_elements:
         element = common(left.element, right.element)
         return None if element is None else replace(left, children=(element,))

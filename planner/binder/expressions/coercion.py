@@ -74,10 +74,10 @@ _OF_ARRAYS = ({TypeKind.ARRAY}, {TypeKind.ARRAY, TypeKind.LIST})
 
 
 def _cast_array(expression: Expression, target: DataType, span: Span | None, is_try: bool) -> Expression:
-    """Arrays to lists, lists to arrays, and arrays to others: elements are cast while they are in lists."""
-    source = expression.data_type
-    if source.kind is target.kind and source.size != target.size:
-        raise BindError(f"cannot cast {source} to {target}, which has another size", span)
+    """Arrays to lists, lists to arrays, and arrays to others: elements are cast while they are in lists.
+
+    Values of another size than the target's raise when they are cast, as lists do.
+    """
     lists = as_list(expression, span)
     if target.kind is TypeKind.LIST:
         return cast_to(lists, target, span, is_try)

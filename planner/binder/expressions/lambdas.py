@@ -164,7 +164,8 @@ def search(
     bends = function == "list_any" and wanted.data_type == VARCHAR and is_constant(wanted)
     sought = SourceLiteral(None, VARCHAR) if bends else wanted
     common = common_type(of_type(value.data_type.element), sought)
-    if common is None:
+    sizes = {each.size for each in (value.data_type.element, wanted.data_type) if each.kind is TypeKind.ARRAY}
+    if common is None or len(sizes) > 1:
         raise BindError(
             f"{shown} does not find {wanted.data_type} in {value.data_type}; cast one of them", span
         )

@@ -196,13 +196,19 @@ def _list_slice(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Ex
 
 def _between(value: Expression, ends: Sequence[Expression], span: Span | None, shown: str) -> Expression:
     """A slice whose two ends are cast to BIGINT, whatever they are; the step behind them is an integer."""
-    if value.data_type in (VARCHAR, BLOB) or value.data_type.is_enum:
-        raise UnsupportedError(f"a slice of {value.data_type} is not supported; use substring()", span)
+    is_text = value.data_type == VARCHAR
+    if value.data_type == BLOB:
+        raise UnsupportedError("a slice of BLOB is not supported", span)
+    if value.data_type.is_enum:
+        raise BindError("there is no slice of an ENUM; cast it to VARCHAR", span)
+    if is_text and len(ends) > 2:
+        raise BindError("a slice of VARCHAR has no step", span)
     nested = next((end for end in ends[:2] if end.data_type.is_nested), None)
     if nested is not None:
         raise BindError(f"the ends of a slice are numbers, not {nested.data_type}", span)
     numbers = (end if end.data_type == NULL else cast_to(end, BIGINT, span) for end in ends[:2])
-    return apply("list_slice", (as_list(value, span), *numbers, *ends[2:]), span, shown)
+    sliced = settle(value) if is_text else as_list(value, span)
+    return apply("list_slice", (sliced, *numbers, *ends[2:]), span, shown)
 
 
 def _slice(binder: ExpressionBinder, value: Expression, node: exp.Slice, span: Span | None) -> Expression:
