@@ -109,6 +109,8 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
             "typeof(array_value({any}))",
             "CAST(list_transform(list_distinct([{any}]), lambda k: MAP {k: k}) AS VARCHAR)",
             "CAST(CAST(MAP {'1': {any}, '02': {any}} AS MAP(INTEGER, VARCHAR)) AS VARCHAR)",
+            "({str})[{small}:{small}]",
+            "({str})[{small}:]",
         ),
     ),
     "blob": ("CAST({str} AS BLOB)", "TRY_CAST({str} AS BLOB)", "({blob} || {blob})"),
