@@ -223,6 +223,44 @@ class Expressions:
         return form.format(column.sql, low, high, random.choice(_HOLD_SMALL_NUMBERS))
 
 
+class PlainExpressions(Expressions):
+    """Mostly columns and comparisons, so that few queries are refused and most of what differs is of relations."""
+
+    def draw(self, family: str, scope: Scope, depth: int = 2) -> str:
+        """As in `Expressions`."""
+        if depth <= 0 or self.random.random() < 0.8:
+            return super().draw(family, scope, 0)
+        family = self.family(scope) if family == "any" else family
+        family = self.random.choice(NUMBERS) if family == "num" else family
+        return self.fill(self.random.choice(_PLAIN_VALUES), family, scope, depth - 1)
+
+    def predicate(self, scope: Scope, depth: int = 2) -> str:
+        """As in `Expressions`."""
+        return self.fill(self.random.choice(_PLAIN_CONDITIONS), "bool", scope, depth)
+
+    def aggregate(self, family: str, scope: Scope, keys: Sequence[str]) -> str:
+        """As in `Expressions`."""
+        calls = _PLAIN_COUNTS if family == "int" else ("min({same})", "max({same})", "any_value({literal})")
+        call = self.fill(self.random.choice(calls), family, scope, 0)
+        return f"{call} FILTER (WHERE {self.predicate(scope, 0)})" if self.random.random() < 0.1 else call
+
+
+_PLAIN_VALUES = (
+    *("coalesce({same}, {same})", "CASE WHEN {bool} THEN {same} ELSE {same} END", "nullif({same}, {same})"),
+    *("({subquery})", "CASE WHEN ({x} IS NULL) THEN {same} END", "{same}"),
+)
+_PLAIN_COUNTS = (
+    *("count(*)", "count({any})", "count(DISTINCT {any})", "sum({int} % 5)", "max({int})", "bit_and({int})"),
+    *("count_if({bool})", "count(*) + min({int} % 3)"),
+)
+_PLAIN_CONDITIONS = (
+    *("({x} {compare} {x})", "({x} {compare} {x})", "({x} {compare} {x_literal})", "({x} IS {not}NULL)"),
+    *("({bool} AND {bool})", "({bool} OR {bool})", "(NOT {bool})", "({bool} IS {not}TRUE)"),
+    *("({not}EXISTS ({exists}))", "({x} {not}IN ({x_rows}))", "({x} {compare} ({x_subquery}))"),
+    *("({x} {compare} {quantifier} ({x_rows}))", "({x} {not}IN ({x_literal}, {x_literal}))"),
+    *("coalesce({bool}, {truth})", "(({x}, {int}) {not}IN (({x}, {small}), ({x_literal}, {int})))"),
+)
+
 #: Types that hold whole numbers of two digits.
 _HOLD_SMALL_NUMBERS = (
     *INTEGERS,

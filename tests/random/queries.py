@@ -11,12 +11,14 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from random import Random
 
-from tests.random.expressions import Column, Expressions, Scope
+from tests.random.expressions import Column, Expressions, PlainExpressions, Scope
 from tests.random.relations import Relations
 from tests.random.tables import RandomTable
 from tests.random.templates import TAKES_ONE_VALUE
 from tests.random.tokens import text_of, tokens_of
 
+#: Of queries, how many have plain expressions.
+_PLAIN_SHARE = 0.25
 #: Of windows that order rows by all their columns.
 _MAX_KEYS = 16
 _DIRECTIONS = ("", "", " DESC", " NULLS FIRST", " DESC NULLS LAST", " ASC NULLS LAST", " DESC NULLS FIRST")
@@ -50,16 +52,22 @@ class RandomQuery:
 
 def random_query(random: Random, tables: Mapping[str, RandomTable]) -> RandomQuery:
     """One query over these tables; the same for the same state of `random`."""
-    sql = Queries(random, tables).query()
+    is_plain = random.random() < _PLAIN_SHARE
+    sql = Queries(random, tables, PlainExpressions if is_plain else Expressions).query()
     return _with_parameters(random, sql) if random.random() < 0.12 else RandomQuery(sql)
 
 
 class Queries:
     """Draws one query; its parts refer to each other through this object."""
 
-    def __init__(self, random: Random, tables: Mapping[str, RandomTable]) -> None:
+    def __init__(
+        self,
+        random: Random,
+        tables: Mapping[str, RandomTable],
+        expressions: type[Expressions] = Expressions,
+    ) -> None:
         self.random = random
-        self.expressions = Expressions(random, self.subquery)
+        self.expressions = expressions(random, self.subquery)
         self.relations = Relations(random, tables, self.expressions, self.select)
 
     def query(self) -> str:
