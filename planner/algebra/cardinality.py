@@ -44,7 +44,7 @@ from tqp.planner.algebra.logical_plan import (
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.conditions import MIRRORED, ORDERINGS, UPPER
 from tqp.planner.functions.ranges import Range
-from tqp.planner.functions.registry import AGGREGATES, SCALARS
+from tqp.planner.functions.registry import AGGREGATES, SCALARS, WINDOWS
 
 # Shares of rows where nothing better is known.
 _ELEMENTS = 5  # of a list of which nothing is known
@@ -57,6 +57,7 @@ _IS_NULL = 0.05
 _UNKNOWN_DISTINCT_SHARE = 0.5
 #: Of an iteration: so many that joins look its rows up in what is built of tables once, and build nothing of them in each.
 _MANY_ROWS = 1e8
+_LEAST_TRUSTED_SHARE = 1 / 64
 _LEAST_UNMATCHED = 0.1  # an anti join would not be written if it never kept a row
 
 
@@ -100,6 +101,19 @@ class Estimator:
             known = self._rows[id(plan)] = (plan, max(0.0, estimated))
         return known[1]
 
+    def cautious_rows(self, plan: LogicalPlan) -> float:
+        """As `rows`, if no filter below keeps less than a small share of what it reads: for what is bad where more is kept."""
+        rows = self.rows(plan)
+        match plan:
+            case Filter():
+                return max(rows, self.cautious_rows(plan.input) * _LEAST_TRUSTED_SHARE)
+            case Project() | Sort() | Shared() | Window():
+                return max(rows, self.cautious_rows(plan.input))
+            case Join():
+                for side in plan.inputs:
+                    rows *= self.cautious_rows(side) / max(1.0, self.rows(side))
+        return rows
+
     def distinct(self, plan: LogicalPlan, expressions: Collection[Expression]) -> float:
         """Estimated number of distinct combinations of the expressions in the plan's output; at least 1."""
         rows = max(1.0, self.rows(plan))
@@ -141,7 +155,10 @@ class Estimator:
                 return max(_MANY_ROWS, self.rows(plan.first))
             case _ if not plan.inputs:
                 return float(plan.max_rows)
-            case Project() | Sort() | Shared() | Window():
+            case Window():
+                self._aggregate_ids.update(field.id for field in plan.fields)
+                return self.rows(plan.input)
+            case Project() | Sort() | Shared():
                 return self.rows(plan.input)
             case Unnest():
                 return self.rows(plan.input) * _ELEMENTS
@@ -218,6 +235,10 @@ class Estimator:
             count = self._column_values(plan, expression.id)
         else:
             count = expression_distinct(expression, plan.field_facts)
+            columns = column_ids(expression)
+            if len(columns) == 1:
+                of_column = self._column_values(plan, next(iter(columns)))
+                count = of_column if count is None else count if of_column is None else min(count, of_column)
         if count is None:
             count = 2.0 if expression.data_type.kind is TypeKind.BOOLEAN else rows * _UNKNOWN_DISTINCT_SHARE
         return min(max(1.0, count), rows)
@@ -243,6 +264,8 @@ class Estimator:
                 old.id for old, new in zip(plan.input.schema, plan.fields, strict=True) if new.id == column
             )
             return self._column_values(plan.input, next(places))
+        if isinstance(plan, Window) and column not in plan.input.output_ids:
+            return self._values_of_call(plan, column)
         source = plan.source_of(frozenset((column,)))
         before = None if source is None else self._column_values(source, column)
         if source is None or before is None:
@@ -257,6 +280,14 @@ class Estimator:
                 share = self.found_share(plan.right, keys.right, plan.left, keys.left)
             return min(before, self.rows(source) * share)
         return before
+
+    def _values_of_call(self, plan: Window, column: int) -> float | None:
+        """What numbers the rows of a partition has as many values as a partition has rows."""
+        calls = {field.id: call for field, call in zip(plan.fields, plan.calls, strict=True)}
+        known = WINDOWS.get(calls[column].function)
+        if known is None or not known.numbers_rows:
+            return None
+        return self.rows(plan.input) / self.distinct(plan.input, plan.partition)
 
     def _share_in_order(self, plan: Filter, column: int) -> float:
         """Of the values of a column that the rows are sorted by, the share kept: that of rows, if by sorted columns, too.

@@ -174,7 +174,9 @@ class JoinCandidates:
             return keys
         if self._span(keys, probe, build) is not None:
             return keys
-        rows = self.estimator.rows(build)
+        rows = self.estimator.cautious_rows(
+            build
+        )  # of more rows than expected each probe row meets more of them
         singles = [single_key(keys, position) for position in range(len(keys.left))]
         candidates = [rows / self.estimator.distinct(build, single.right) for single in singles]
         spans = [self._span(single, probe, build) for single in singles]
