@@ -266,7 +266,7 @@ class Estimator:
             return self._column_values(plan.input, next(places))
         if isinstance(plan, Window) and column not in plan.input.output_ids:
             return self._values_of_call(plan, column)
-        source = plan.source_of(frozenset((column,)))
+        source = next((each for each in plan.inputs if column in each.output_ids), None)
         before = None if source is None else self._column_values(source, column)
         if source is None or before is None:
             return None
