@@ -114,6 +114,10 @@ from tests.test_random_queries import TABLE
         ),
         ("SELECT age(x) FROM (VALUES (TIMESTAMPTZ 'infinity')) v(x)", "intended"),
         (
+            "SELECT TRY_CAST(x AS TIME) IS DISTINCT FROM NULL FROM (SELECT CAST(chr(98 - k % 2) AS ENUM('a', 'b')) x FROM t0) ANTI JOIN (SELECT k o, - CAST(k % 9 AS UTINYINT) FROM t0) ON o < 0",
+            "intended",
+        ),
+        (
             "SELECT quantile_disc(DISTINCT age(x), 0.5) FROM (VALUES (TIMESTAMPTZ 'infinity')) v(x)",
             "intended",
         ),
