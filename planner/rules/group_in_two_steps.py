@@ -1,11 +1,14 @@
-"""Group by the key of the table that strings come from, and the few groups of that by the strings."""
+"""Group by the key of the table that the columns come from, and the few groups of that by the columns."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from math import prod
 
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression
+from tqp.planner.algebra.field_facts import key_codes
+from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan, Project
 from tqp.planner.rules.columns import reference
 from tqp.planner.rules.context import OptimizerContext
@@ -14,6 +17,8 @@ from tqp.planner.rules.merged_aggregates import is_mergeable, merged, parts_of, 
 
 #: Most groups that the first step may leave, as a share of the rows.
 _LARGEST_SHARE = 0.8
+#: And where the rows would be sorted by keys that have numbers.
+_LARGEST_SHARE_IN_TABLE = 0.125
 #: Fewest strings of rows that need not be grouped: what a step of its own costs, estimates being what they are.
 _FEWEST_SAVED = 100_000.0
 
@@ -21,30 +26,38 @@ _FEWEST_SAVED = 100_000.0
 def group_in_two_steps(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
     """GROUP BY c_name, where c_custkey determines it: by c_custkey with any_value(c_name), then by c_name.
 
-    Strings without a dictionary are hashed and compared once for each customer then, not for each order. Two customers of one
-    name are one group still, so what is aggregated has to be in two steps, too.
+    Strings without a dictionary are hashed and compared once for each customer then, not for each order. Where all keys have
+    small numbers, but too many combinations for a table, rows are not sorted by them if there is a table of the customers. Two
+    customers of one name are one group still, so what is aggregated has to be in two steps, too.
     """
 
     return context.rewrite_each(plan, Aggregate, lambda node: _split(node, context))
 
 
 def _split(plan: Aggregate, context: OptimizerContext) -> LogicalPlan:
-    strings = {key.id for key in plan.keys if isinstance(key, ColumnRef) and key.data_type.is_string}
-    if not strings or context.estimator.rows(plan.input) * len(strings) < _FEWEST_SAVED:
+    below = plan.input
+    while isinstance(below, Project) and below.passed_ids == below.output_ids:
+        below = below.input
+    rows, fields = context.estimator.rows(below), below.field_facts
+    if rows * len(plan.keys) < _FEWEST_SAVED:
         return plan
-    fields, max_rows = plan.input.field_facts, plan.input.max_rows
-    wide = {id for id in strings if fields[id].facts.dictionary_size is None}
-    if not wide or context.estimator.rows(plan.input) * len(wide) < _FEWEST_SAVED:
+    columns = {key.id for key in plan.keys if isinstance(key, ColumnRef)}
+    wide = {
+        id for id in columns if fields[id].data_type.is_string and fields[id].facts.dictionary_size is None
+    }
+    is_sparse = not wide and not _fits_table(plan.keys, fields, rows)
+    costly = columns if is_sparse else wide
+    if rows * len(costly) < _FEWEST_SAVED:
         return plan
-    if not all(is_mergeable(call, fields, max_rows) for call in plan.aggregates):
+    if not all(is_mergeable(call, fields, below.max_rows) for call in plan.aggregates):
         return plan
-    dependencies = Dependencies.of(plan.input)
-    determinant = _determinant(wide, dependencies, plan.input)
+    dependencies = Dependencies.of(below)
+    determinant = _determinant(costly, dependencies, below)
     if determinant is None:
         return plan
     determined = dependencies.closure(determinant)
     taken = [isinstance(key, ColumnRef) and key.id in determined - determinant for key in plan.keys]
-    key_fields = [field for field in plan.input.schema if field.id in determinant]
+    key_fields = [field for field in below.schema if field.id in determinant]
     keys: list[Expression] = [*map(reference, key_fields)]
     picked: list[Field] = []
     for key, field, is_taken in zip(plan.keys, plan.key_fields, taken, strict=True):
@@ -53,14 +66,15 @@ def _split(plan: Aggregate, context: OptimizerContext) -> LogicalPlan:
         elif field.id not in determinant:
             key_fields.append(field)
             keys.append(key)
-    estimator = context.estimator
-    rows, groups = estimator.rows(plan.input), estimator.distinct(plan.input, keys)
-    if groups > _LARGEST_SHARE * rows or (rows - groups) * len(wide) < _FEWEST_SAVED:
+    groups = context.estimator.distinct(below, keys)
+    if is_sparse and (groups > _LARGEST_SHARE_IN_TABLE * rows or not _fits_table(keys, fields, rows)):
+        return plan
+    if groups > _LARGEST_SHARE * rows or (rows - groups) * len(costly) < _FEWEST_SAVED:
         return plan
     parts = tuple(dict.fromkeys(part for call in plan.aggregates for part in parts_of(call)))
     partial = [context.new_field(part.function, part.data_type) for part in parts]
     picks = [AggregateCall("any_value", (reference(each),), each.data_type) for each in picked]
-    first = Aggregate(plan.input, tuple(key_fields), tuple(keys), (*partial, *picked), (*parts, *picks))
+    first = Aggregate(below, tuple(key_fields), tuple(keys), (*partial, *picked), (*parts, *picks))
     made = tuple(context.renewed(field) for field in partial)
     calls = tuple(map(merged, parts, map(reference, partial)))
     grouped = Aggregate(first, plan.key_fields, tuple(map(reference, plan.key_fields)), made, calls)
@@ -70,6 +84,12 @@ def _split(plan: Aggregate, context: OptimizerContext) -> LogicalPlan:
         for call in plan.aggregates
     ]
     return Project(grouped, plan.schema, (*map(reference, plan.key_fields), *results))
+
+
+def _fits_table(keys: Sequence[Expression], fields: FieldsById, rows: float) -> bool:
+    """Is there a number for each combination of the keys' values, and no more of these than of rows?"""
+    codes = [key_codes(key, fields) for key in keys]
+    return all(each is not None for each in codes) and prod(each[1] for each in codes if each) <= rows
 
 
 def _determinant(wide: set[int], dependencies: Dependencies, plan: LogicalPlan) -> frozenset[int] | None:

@@ -77,3 +77,37 @@ def test_only_where_it_leaves_fewer_strings() -> None:
         connection.register("orders", pa.concat_tables([TABLES["orders"]] * 4))
         assert _aggregates(connection, few) == 2
         assert _aggregates(connection, QUERIES[1].format("orders")) == 2
+
+
+@pytest.mark.parametrize("backend", ["host", "torch"])
+def test_keys_with_too_many_combinations_for_a_table(monkeypatch: pytest.MonkeyPatch, backend: str) -> None:
+    monkeypatch.setattr(rule, "_FEWEST_SAVED", 1000.0)
+    chance = random.Random(1)
+    keys = list(range(2000))
+    items = pa.table(
+        {
+            "id": keys,
+            "brand": pa.array([None if key % 9 == 0 else key % 300 * 7919 for key in keys], pa.int64()),
+            "class": pa.array([chance.randrange(-(10**6), 10**6) // 10**4 * 10**4 for _ in keys]),
+        }
+    )
+    sold = pa.table(
+        {
+            "item": pa.array([chance.choice([None, *keys]) for _ in range(_ORDERS)], pa.int32()),
+            "quantity": pa.array([chance.choice([None, *range(9)]) for _ in range(_ORDERS)], pa.int32()),
+        }
+    )
+    with tqp.connect(threads=2, backend=backend) as connection, duckdb.connect() as oracle:
+        for name, data in {"items": items, "sold": sold}.items():
+            connection.register(name, data)
+            oracle.register(name, data)
+        joined = "FROM sold JOIN items ON item = id GROUP BY"
+        for query, aggregates in (
+            (f"SELECT brand, class, sum(quantity), count(*), avg(quantity) {joined} brand, class", 2),
+            (f"SELECT brand, class, max(quantity) {joined} ROLLUP (brand, class)", 4),
+            (f"SELECT brand, class, median(quantity) {joined} brand, class", 1),
+            (f"SELECT brand % 4 AS b, class % 3 AS c, count(*) {joined} b, c", 1),
+        ):
+            text = f"{query} ORDER BY ALL"
+            assert connection.sql(text).fetchall() == oracle.sql(text).fetchall(), text
+            assert _aggregates(connection, text) == aggregates, text
