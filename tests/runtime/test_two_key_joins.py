@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pyarrow as pa
 import pytest
@@ -59,3 +60,30 @@ def test_a_column_that_is_a_constant_is_compared_after_the_join() -> None:
             " ON o <> ANY ([k, CASE WHEN s IS NOT NULL THEN o END])) ON 1"
         )
         assert [row[-1] for row in answer.fetchall()] == [2, 2]
+
+
+def test_ranks_that_many_partitions_have_are_no_key_alone() -> None:
+    sparse = [n % 3000 * _FAR for n in range(30_000)]
+    rows = pa.table({"a": sparse, "b": sparse})
+    ranked = "SELECT a, b, sum(x) OVER (PARTITION BY a) AS t, rank() OVER (PARTITION BY a, b ORDER BY x) AS r"
+    query = (
+        f"WITH v AS ({ranked} FROM (SELECT *, row_number() OVER () AS x FROM t)) "
+        "SELECT count(*) AS n FROM v JOIN v w ON v.a = w.a AND v.b = w.b AND v.r = w.r + 1 "
+        "WHERE v.t > 0 AND v.t - v.t + v.r > 0 AND v.r % 2 < 3 AND v.r * 2 > 1"
+    )
+    assert_same_rows({"t": rows}, query)
+    with tqp.connect() as connection:
+        connection.register("t", rows)
+        _, _, physical = connection.explain(query).partition("Physical plan")
+    join = next(line for line in physical.splitlines() if "w.r" in line or "+ 1" in line)
+    assert " where " not in join, join
+
+
+def test_a_scalar_subquery_is_a_side_of_a_join() -> None:
+    rows = pa.table({"k": list(range(20_000)), "d": [n // 100 for n in range(20_000)]})
+    query = "SELECT count(*) AS n, sum(a.k) AS s FROM t a JOIN t b ON a.k = b.k WHERE a.d = (SELECT d FROM t WHERE k = 777)"
+    assert_same_rows({"t": rows}, query)
+    with tqp.connect() as connection:
+        connection.register("t", rows)
+        _, _, physical = connection.explain(query).partition("Physical plan")
+    assert re.search(r"Join \d+ inner [^\n]* on d(#\d+)? = d(#\d+)?  ", physical), physical

@@ -57,6 +57,9 @@ def join_dependent(
     """
     outer = left.output_ids
     if not right.free_ids & outer:
+        if join_type is JoinType.SINGLE and condition == TRUE and right.max_rows > 1:
+            # Whether it has one row is asked once: with that row, left rows meet it like any other join's
+            right = Join(Values(((),), ()), right, JoinType.SINGLE, TRUE)
         return Join(left, right, _plain_type(join_type, right, condition), condition, mark)
     unnested = _beside_lists(left, right) if join_type is JoinType.INNER else None
     if unnested is not None:
