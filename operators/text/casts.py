@@ -12,8 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.datatypes import VARCHAR, DataType, TypeKind
 from tqp.core.errors import ExecutionError, UnsupportedError
+from tqp.core.json_values import parse_json
 from tqp.core.text_numbers import ParseFailure, format_bytes, parse_bytes
 from tqp.core.text_values import Parser, parser_of
 from tqp.data.strings import Strings
@@ -37,17 +38,19 @@ def resolve_string_cast(source: DataType, target: DataType, is_try: bool) -> Ker
     """
     if not source.is_string:
         write = formatter(source)
-        if write is None or target.kind is not TypeKind.VARCHAR:
+        if write is None or target != VARCHAR:
             raise UnsupportedError(f"Unimplemented type for cast ({source} -> {target})")
         return _total_kernel(write, is_try)
     if target.is_string:
+        if target.is_json:
+            return _partial_kernel(_checked_json, is_try)
         if source.kind is target.kind:
             return _total_kernel(lambda strings: strings, is_try)
         if source.kind is TypeKind.BLOB:
             return _total_kernel(_blob_to_text, is_try)
         return _partial_kernel(_text_to_blob, is_try)
     parser = parser_of(target)
-    if parser is None or source.kind is TypeKind.BLOB:
+    if parser is None or source != VARCHAR:
         raise UnsupportedError(f"Unimplemented type for cast ({source} -> {target})")
     kernel = _partial_kernel(lambda strings, validity: _parse(strings, validity, target, parser), is_try)
     return fix_form(kernel, target)
@@ -163,6 +166,17 @@ def _storage(values: list[Any], target: DataType, device: torch.device) -> Tenso
     if any(not -(2**63) <= value < 2**63 for value in values):
         return wide.from_ints(values, device)
     return torch.tensor(values, dtype=torch.int64, device=device)
+
+
+# JSON -----------------------------------------------------------------------------------------------------------------
+
+
+def _checked_json(strings: Strings, validity: Tensor | None) -> Attempt:
+    """The texts themselves, those that are JSON."""
+    rows = None if validity is None else row_indices(validity.expand(strings.num_rows))
+    some = strings if rows is None else take(strings, rows)
+    _, _, failed, reasons = _each_distinct(some, lambda content: parse_json(content.decode()), None)
+    return strings, failed if failed is None or rows is None else rows[failed], reasons
 
 
 # Blobs ----------------------------------------------------------------------------------------------------------------

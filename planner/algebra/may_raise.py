@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tqp.core.datatypes import TypeKind
+from tqp.core.datatypes import VARCHAR, TypeKind
 from tqp.core.models import ModelInput, ModelSignature
 from tqp.planner.algebra.element_expressions import ElementRef, OverElements
 from tqp.planner.algebra.expressions import (
@@ -168,7 +168,7 @@ def _call_may_raise(call: Call, fields: FieldsById) -> bool:
 
 def _cast_may_raise(cast: Cast, fields: FieldsById) -> bool:
     source, target = cast.input.data_type, cast.data_type
-    if source == target or source.kind is TypeKind.NULL or target.kind is TypeKind.VARCHAR:
+    if source == target or source.kind is TypeKind.NULL or target == VARCHAR:
         return False
     if _is_null(cast.input, fields):  # NULL is NULL in every type
         return False

@@ -11,7 +11,16 @@ import math
 from typing import Any
 
 from tqp.core import time_limits
-from tqp.core.datatypes import DOUBLE, FLOAT, HUGEINT, TICKS_PER_SECOND, TIMESTAMP, DataType, TypeKind
+from tqp.core.datatypes import (
+    DOUBLE,
+    FLOAT,
+    HUGEINT,
+    TICKS_PER_SECOND,
+    TIMESTAMP,
+    VARCHAR,
+    DataType,
+    TypeKind,
+)
 from tqp.core.errors import ExecutionError
 from tqp.core.text_numbers import ParseFailure, round_half_away
 from tqp.core.text_values import parser_of
@@ -43,6 +52,8 @@ def cast_value(value: Value, source: DataType, target: DataType) -> Any:
     """
     if value is None or source == target:
         return value
+    if source.is_json:
+        return value if target == VARCHAR else NotImplemented
     if source.kind is TypeKind.VARCHAR and isinstance(value, str):
         return _parse(value, target)
     if target.is_integer or target.is_decimal:
@@ -53,7 +64,7 @@ def cast_value(value: Value, source: DataType, target: DataType) -> Any:
         return bool(value)
     if target.is_temporal and source.is_temporal and isinstance(value, int):
         return _convert_temporal(value, source, target)
-    if target.kind is TypeKind.VARCHAR:
+    if target == VARCHAR:
         return _to_text(value, source)
     return NotImplemented
 

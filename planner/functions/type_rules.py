@@ -15,6 +15,7 @@ from tqp.core.datatypes import (
     DOUBLE,
     HUGEINT,
     INTEGER,
+    JSON,
     MAX_DECIMAL_PRECISION,
     SMALLINT,
     VARCHAR,
@@ -109,7 +110,7 @@ def implicit_cast_cost(argument: Expression, target: DataType) -> int | None:
         if source.kind is TypeKind.VARCHAR:
             if target == ANY_DECIMAL:
                 return None  # text says nothing of precision and scale
-            return 1 if target.kind is TypeKind.VARCHAR else 20
+            return 1 if target == VARCHAR else 20
         if source == target:
             return 1
         if target.is_numeric and _fits(argument, target):
@@ -126,7 +127,7 @@ def implicit_cast_cost(argument: Expression, target: DataType) -> int | None:
     if source.kind is target.kind is TypeKind.LIST:
         cost = implicit_cast_cost(Literal(None, source.element), target.element)
         return None if cost is None else max(0, cost - 1)
-    if source.is_enum and target.kind is TypeKind.VARCHAR:
+    if (source.is_enum or source.is_json) and target == VARCHAR:
         return 1  # nearer than any element of a list
     if source.kind is TypeKind.NULL:
         is_any_list = target == ANY_LIST  # further than a type that is known
@@ -232,6 +233,8 @@ def common_settled_type(left: DataType, right: DataType) -> DataType | None:
         return left
     if left.kind is TypeKind.NULL:
         return right
+    if left.is_json or right.is_json:
+        return JSON
     if left.is_enum or right.is_enum:
         return common_settled_type(_as_text(left), _as_text(right))
     if left.kind is TypeKind.BOOLEAN and right.is_integer:
@@ -324,9 +327,15 @@ def _common_temporal(left: DataType, right: DataType) -> DataType | None:
 
 
 def ordering_type(left: Expression, right: Expression) -> DataType | None:
-    """The type both sides of <, <=, >, >= and BETWEEN are cast to: decimals lose no digit after the point."""
-    found = common_type(left, right)
+    """The type both sides of <, <=, >, >= and BETWEEN are cast to: decimals lose no digit after the point.
+
+    JSON takes the type of what it is compared with, unless that is text.
+    """
     left_type, right_type = left.data_type, right.data_type
+    if left_type.is_json != right_type.is_json:
+        other = right_type if left_type.is_json else left_type
+        return JSON if other.is_string or other.kind is TypeKind.NULL else other
+    found = common_type(left, right)
     if found is not None and found.is_decimal and left_type.is_numeric and right_type.is_numeric:
         return exact_decimal((left_type, right_type))
     return found
@@ -402,6 +411,8 @@ def integer_literal_type(value: int) -> DataType:
 def can_cast(source: DataType, target: DataType) -> bool:
     """Whether any value of `source` but NULL can be one of `target`: where none can, CAST raises for the first."""
     if source == target or source.kind is TypeKind.NULL or VARCHAR in (_as_text(source), target):
+        return True
+    if source.is_json or target.is_json:
         return True
     if source.kind is TypeKind.BOOLEAN or target.kind is TypeKind.BOOLEAN:
         other = target if source.kind is TypeKind.BOOLEAN else source

@@ -172,6 +172,7 @@ class Parser(PivotParser):
     TYPE_TOKENS: ClassVar[set[TokenType]] = {*DuckDBParser.TYPE_TOKENS} - {
         TokenType.NULL
     }  # NULL['a'] is a field of NULL
+    TYPE_LITERAL_PARSERS: ClassVar[dict[exp.DType, Any]] = {}
     QUOTED_TYPES_TO_PRESERVE: ClassVar[set[str]] = _NoTypes()
     TYPE_CONVERTERS: ClassVar[dict[exp.DType, Any]] = {
         kind: convert for kind, convert in DuckDBParser.TYPE_CONVERTERS.items() if kind != exp.DType.TEXT

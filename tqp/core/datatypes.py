@@ -90,7 +90,8 @@ class DataType:
 
     `children`: the type of the elements of a LIST, those of the fields of a STRUCT, whose names are `names` ("" of all
     fields of one that has none); of a MAP, which is a list of its entries, a STRUCT of `key` and `value`; those of an
-    ARRAY, but of FLOAT, which is a vector without NULLs and has no children.
+    ARRAY, but of FLOAT, which is a vector without NULLs and has no children. `alias`: JSON, a VARCHAR that is a type of
+    its own.
 
     >>> str(DataType(TypeKind.DECIMAL, precision=15, scale=2))
     'DECIMAL(15,2)'
@@ -105,6 +106,7 @@ class DataType:
     categories: Categories = _NO_CATEGORIES
     children: tuple[DataType, ...] = ()
     names: tuple[str, ...] = ()
+    alias: str = ""
 
     def __eq__(self, other: object) -> bool:
         """The same type; of a text, whether it is the type's name. (A set or dict tells them apart.)"""
@@ -119,12 +121,15 @@ class DataType:
                 and self.categories == other.categories
                 and self.children == other.children
                 and self.names == other.names
+                and self.alias == other.alias
             )
         if isinstance(other, str):
             return _squeezed(str(self)) == _squeezed(other)
         return NotImplemented
 
     def __str__(self) -> str:
+        if self.alias:
+            return self.alias
         if self.kind is TypeKind.DECIMAL:
             return f"DECIMAL({self.precision},{self.scale})"
         if self.kind is TypeKind.ARRAY:
@@ -161,8 +166,13 @@ class DataType:
 
     @property
     def is_string(self) -> bool:
-        """True for VARCHAR and BLOB: values of varying length, stored as bytes."""
+        """True for VARCHAR, JSON and BLOB: values of varying length, stored as bytes."""
         return self.kind in (TypeKind.VARCHAR, TypeKind.BLOB)
+
+    @property
+    def is_json(self) -> bool:
+        """True for JSON: text of its form, stored, compared and returned as VARCHAR."""
+        return self.alias == "JSON"
 
     @property
     def is_enum(self) -> bool:
@@ -277,6 +287,7 @@ UBIGINT = DataType(TypeKind.UBIGINT)
 FLOAT = DataType(TypeKind.FLOAT)
 DOUBLE = DataType(TypeKind.DOUBLE)
 VARCHAR = DataType(TypeKind.VARCHAR)
+JSON = DataType(TypeKind.VARCHAR, alias="JSON")
 BLOB = DataType(TypeKind.BLOB)
 DATE = DataType(TypeKind.DATE)
 TIME = DataType(TypeKind.TIME)
@@ -286,6 +297,11 @@ TIMESTAMP = DataType(TypeKind.TIMESTAMP)
 TIMESTAMP_NS = DataType(TypeKind.TIMESTAMP_NS)
 TIMESTAMP_TZ = DataType(TypeKind.TIMESTAMP_TZ)
 INTERVAL = DataType(TypeKind.INTERVAL)
+
+
+def holds_json(data_type: DataType) -> bool:
+    """Is it JSON, or are there values of JSON inside of it?"""
+    return data_type.is_json or any(map(holds_json, data_type.children))
 
 
 def decimal(precision: int, scale: int) -> DataType:

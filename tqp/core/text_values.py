@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.json_values import parse_json
 from tqp.core.text_numbers import ParseFailure, parse_boolean, parse_bytes, parse_float, parse_number
 from tqp.core.text_times import parse_date, parse_interval, parse_time, parse_timestamp
 
@@ -26,6 +27,12 @@ def parse_blob(text: str, target: DataType) -> bytes:
     return parse_bytes(text.encode())
 
 
+def parse_json_text(text: str, target: DataType) -> str:
+    """The text itself, if it is JSON."""
+    parse_json(text)
+    return text
+
+
 _BY_KIND: dict[TypeKind, Parser] = {
     TypeKind.BLOB: parse_blob,
     TypeKind.BOOLEAN: parse_boolean,
@@ -42,6 +49,8 @@ def parser_of(target: DataType) -> Parser | None:
         return parse_number
     if target.is_float:
         return parse_float
+    if target.is_json:
+        return parse_json_text
     if target.is_timestamp:
         return parse_timestamp
     return _BY_KIND.get(target.kind)

@@ -8,7 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tqp.core.datatypes import DOUBLE, TypeKind
+from tqp.core.datatypes import DOUBLE, TypeKind, holds_json
+from tqp.core.errors import UnsupportedError
+from tqp.core.json_values import parse_json
+from tqp.core.json_values import write_json as as_json
 from tqp.data.column import Column, Table
 from tqp.data.results.to_python import python_values
 from tqp.writing.csv_writer import BLOCK_ROWS
@@ -55,6 +58,11 @@ def _values(column: Column) -> pa.LargeStringArray:
     if data_type.kind is TypeKind.FLOAT:  # JSON's numbers have 64 bits
         assert column.values is not None
         column = Column(DOUBLE, column.num_rows, column.values.double(), column.validity)
+    if data_type.is_json:
+        texts = (None if text is None else as_json(parse_json(text)) for text in python_values(column))
+        return pc.fill_null(pa.array(texts, pa.large_string()), "null")
+    if holds_json(data_type):
+        raise UnsupportedError(f"{data_type} in a JSON file is not supported; cast it to VARCHAR")
     if data_type.is_nested:
         values = map(_nested, python_values(column))
         return pa.array(["null" if value is None else value for value in values], pa.large_string())

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tqp.core.datatypes import BIGINT, BOOLEAN, VARCHAR, DataType, TypeKind, list_of
-from tqp.core.errors import BindError, ExecutionError
+from tqp.core.datatypes import BIGINT, BOOLEAN, JSON, NULL, VARCHAR, DataType, TypeKind, list_of
+from tqp.core.errors import BindError, ExecutionError, UnsupportedError
 from tqp.planner.algebra.expressions import (
     Call,
     Case,
@@ -59,6 +59,8 @@ def cast_to(expression: Expression, target: DataType, span: Span | None, is_try:
         return expression
     if expression.data_type.is_enum and target != VARCHAR:
         return cast_to(cast_to(expression, VARCHAR, span), target, span, is_try)
+    if expression.data_type.is_json or target.is_json:
+        return _cast_json(expression, target, span, is_try)
     if {expression.data_type.kind, target.kind} in _OF_ARRAYS:
         return _cast_array(expression, target, span, is_try)
     if expression.data_type.kind is TypeKind.STRUCT and target.kind is TypeKind.MAP:
@@ -66,6 +68,15 @@ def cast_to(expression: Expression, target: DataType, span: Span | None, is_try:
     if is_try and not can_cast(expression.data_type, target):
         return _null_after(expression, target)
     check_fields(expression.data_type, target)
+    return folded(Cast(expression, target, is_try, span))
+
+
+def _cast_json(expression: Expression, target: DataType, span: Span | None, is_try: bool) -> Expression:
+    """JSON to text, and text, which is checked, to JSON."""
+    if not {expression.data_type, target} <= {JSON, VARCHAR, NULL}:
+        raise UnsupportedError(
+            f"a cast from {expression.data_type} to {target} is not supported; cast by way of VARCHAR", span
+        )
     return folded(Cast(expression, target, is_try, span))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import VARCHAR, TypeKind
+from tqp.core.datatypes import JSON, VARCHAR, TypeKind
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.parse import head_span, span_of
 
@@ -45,7 +45,7 @@ def collated(binder: ExpressionBinder, nodes: Sequence[exp.Expr]) -> Sequence[ex
     plain = [each.this if isinstance(each, exp.Collate) else each for each in inner]
     types = [binder.bind(each).data_type for each in plain]
     for each, data_type in zip(inner, types, strict=True):
-        if isinstance(each, exp.Collate) and data_type != VARCHAR:
+        if isinstance(each, exp.Collate) and data_type not in (VARCHAR, JSON):
             raise BindError(f"a collation is for VARCHAR, not for {data_type}", span_of(each))
     if all(data_type.kind in _TEXTS for data_type in types):
         return [_applied(functions, each) for each in plain]

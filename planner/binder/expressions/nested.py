@@ -13,6 +13,7 @@ from tqp.core.datatypes import (
     BIGINT,
     BLOB,
     BOOLEAN,
+    JSON,
     NULL,
     VARCHAR,
     DataType,
@@ -136,6 +137,10 @@ def bind_subscript(binder: ExpressionBinder, node: exp.Bracket) -> Expression:
     place = binder.bind_flexible(place)
     if value.data_type.kind is TypeKind.MAP:
         return extract_value(binder, value, place, span)
+    if value.data_type.is_json:
+        raise UnsupportedError(
+            "a part of JSON by [...] is not supported; cast to VARCHAR for a character", span
+        )
     return extract(value, place, span, "[...]")
 
 
@@ -163,7 +168,7 @@ def extract(value: Expression, place: Expression, span: Span | None, shown: str)
 
 def _element(value: Expression, place: Expression, span: Span | None, shown: str) -> Expression:
     """An element of a list, or a character of a text."""
-    if value.data_type == VARCHAR or value.data_type.is_enum:
+    if value.data_type in (VARCHAR, JSON) or value.data_type.is_enum:
         one = () if place.data_type == NULL else (Literal(1, BIGINT),)
         return apply("substring", (value, place, *one), span, shown)
     return apply("list_extract", (value, place), span, shown)
@@ -310,6 +315,8 @@ def named_part(binder: ExpressionBinder, value: Expression, name: str, span: Spa
 def field_of(value: Expression, name: str, span: Span | None) -> Expression:
     """value.name"""
     data_type = value.data_type
+    if data_type.is_json:
+        raise UnsupportedError("a part of JSON by its name is not supported", span)
     if data_type.kind in (TypeKind.NULL, TypeKind.STRUCT) and _is_null(value):
         return Literal(None, NULL)
     if data_type.kind is not TypeKind.STRUCT or data_type.is_tuple:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import DATE, DOUBLE, NULL, VARCHAR, TypeKind
+from tqp.core.datatypes import DATE, DOUBLE, JSON, NULL, VARCHAR, TypeKind
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.units import PART_NAMES
 from tqp.planner.algebra.expressions import Call, Expression, Literal
@@ -100,7 +100,7 @@ def _concat(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expres
 
 def _concat_ws(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     bound = [binder.bind_flexible(node) for node in nodes]
-    if bound[0].data_type not in (VARCHAR, NULL) and not bound[0].data_type.is_enum:
+    if bound[0].data_type not in (VARCHAR, JSON, NULL) and not bound[0].data_type.is_enum:
         raise BindError(f"the separator of concat_ws() must be VARCHAR, not {bound[0].data_type}", span)
     if any(each.data_type.is_nested for each in bound):
         raise UnsupportedError("concat_ws() of nested values is not supported", span)

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import (
     INTERVAL,
+    JSON,
     MAX_DECIMAL_PRECISION,
     DataType,
     TypeKind,
@@ -76,6 +77,9 @@ def bind_type(node: exp.Expr, span: Span | None, user_types: UserTypes = lambda 
         return _struct(node, span, user_types)
     if kind is exp.DType.DECIMAL:
         return _decimal(_parameters(node, 2, span), span)
+    if kind is exp.DType.JSON:
+        _parameters(node, 0, span)
+        return JSON
     if kind is exp.DType.ENUM:
         return _enum(node, span)
     if kind is exp.DType.USERDEFINED:

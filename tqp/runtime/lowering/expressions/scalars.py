@@ -369,6 +369,8 @@ class ExpressionLowering(Answers):
             return value
         if source.kind is TypeKind.NULL:
             return _literal_value(None, target)
+        if source.is_json and target == VARCHAR:
+            return replace(value, layout=replace(value.layout, data_type=target))
         if not can_cast(source, target):
             return self._lower_refused_cast(cast, value)
         if {source.kind, target.kind} == {TypeKind.ARRAY, TypeKind.LIST}:

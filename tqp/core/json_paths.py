@@ -1,0 +1,141 @@
+"""Paths into JSON: `$.a[0].b`, `$.*`, `$.a[#-1]`, the pointer `/a/0`, the key `a`, the index 0."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from tqp.core.errors import UnsupportedError
+from tqp.core.text_numbers import ParseFailure
+
+
+@dataclass(frozen=True, slots=True)
+class Wildcard:
+    """All values of an object, or all elements of an array."""
+
+    of_objects: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pointed:
+    """A part of a pointer: a key, or an index if it is one."""
+
+    name: str
+
+
+#: A key, an index from the beginning or (below zero) from the end, or one of the above.
+Step = str | int | Pointed | Wildcard
+
+#: What stands for nothing in a document, as `null` is a value.
+MISSING = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The steps from the root. A path that is `impossible` leads nowhere."""
+
+    steps: tuple[Step, ...]
+    impossible: bool = False
+
+    @property
+    def has_wildcards(self) -> bool:
+        return any(isinstance(step, Wildcard) for step in self.steps)
+
+    def value(self, document: Any) -> Any:
+        """What it leads to, or MISSING; of a path without wildcards."""
+        return next(self.values(document), MISSING)
+
+    def values(self, document: Any) -> Iterator[Any]:
+        """All that it leads to, in the document's order."""
+        found: Iterator[Any] = iter(()) if self.impossible else iter((document,))
+        for step in self.steps:
+            found = _steps(found, step)
+        return found
+
+
+def _steps(values: Iterator[Any], step: Step) -> Iterator[Any]:
+    return (each for value in values for each in _step(value, step))
+
+
+def _step(value: Any, step: Step) -> Sequence[Any]:
+    if isinstance(step, Wildcard):
+        if step.of_objects:
+            return [each for _, each in value] if isinstance(value, tuple) else ()
+        return value if isinstance(value, list) else ()
+    if isinstance(step, Pointed):
+        is_index = isinstance(value, list) and re.fullmatch("0|[1-9][0-9]{0,18}", step.name)
+        step = int(step.name) if is_index else step.name
+    if isinstance(step, str):
+        if isinstance(value, tuple):
+            return next(([each] for key, each in value if key == step), ())
+    elif isinstance(value, list) and -len(value) <= step < len(value):
+        return [value[step]]
+    return ()
+
+
+_PART = re.compile(
+    r"""
+    \.(?:(?P<deep>\*\*|\.(?=.))
+       |(?P<star>\*(?![^.\[])|"\*")
+       |"(?P<quoted>(?:[^"\\]|\\.)+)"
+       |(?P<key>[^"*.\[][^.\[]*))
+    |\[(?:(?P<every>\*)
+       |\#-(?P<back>[0-9]{1,19})
+       |-(?P<minus>[0-9]{1,19})
+       |(?P<index>[0-9]{1,19})
+       |(?P<end>\#))\]
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPE = re.compile(r'\\(["\\])')
+#: An index that no array has.
+_BEHIND_THE_END = 2**64
+
+
+@lru_cache(maxsize=1024)
+def parse_path(text: str) -> Path:
+    """The path that a text says. Raises ParseFailure."""
+    if not text:
+        return Path(())
+    if text[0] == "/":
+        return _pointer(text)
+    if text[0] != "$":
+        return _pointer("/" + text) if '"' in text else parse_path(f'$."{text}"')
+    steps: list[Step] = []
+    place = 1
+    while place < len(text):
+        found = _PART.match(text, place)
+        if found is None:
+            raise ParseFailure(f"JSON path error near '{text[place:]}' in '{text}'")
+        if found["deep"]:
+            raise UnsupportedError(f"** and .. in the JSON path '{text}' are not supported; name each level")
+        steps.append(_step_of(found))
+        place = found.end()
+    return Path(tuple(steps))
+
+
+def index_path(index: int) -> Path:
+    """The path to an element of an array."""
+    return Path((index,))
+
+
+def _step_of(part: re.Match[str]) -> Step:
+    if part["star"] or part["every"]:
+        return Wildcard(of_objects=bool(part["star"]))
+    if part["quoted"] is not None:
+        return _ESCAPE.sub(r"\1", part["quoted"])
+    if part["key"] is not None:
+        return part["key"]
+    if part["end"]:
+        return _BEHIND_THE_END
+    return int(part["index"]) if part["index"] else -int(part["back"] or part["minus"])
+
+
+def _pointer(text: str) -> Path:
+    """`~1` stands for `/` and `~0` for `~`."""
+    parts = text.split("/")[1:]
+    impossible = re.search("~(?![01])", text) is not None
+    return Path(tuple(Pointed(part.replace("~1", "/").replace("~0", "~")) for part in parts), impossible)
