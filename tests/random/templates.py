@@ -104,6 +104,8 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         *(
             "CAST(MAP {'a': {any}, 'b': NULL} AS VARCHAR)",
             "typeof(MAP {1: [{any}]})",
+            "CAST(struct_update(struct_insert({'a': {any}}, b := {any}), a := {any}) AS VARCHAR)",
+            "CAST(struct_values(struct_concat({'a': {any}}, {'b': {any}})) AS VARCHAR)",
             "CAST(array_value({any}, NULL) AS VARCHAR)",
             "CAST(TRY_CAST(CAST([{any}] AS VARCHAR[]) AS VARCHAR[1]) AS VARCHAR)",
             "typeof(array_value({any}))",
@@ -236,6 +238,8 @@ PREDICATES = (
     *("([{x}, {x}] {compare} [{x}, {x}])", "({'a': {x}, 'b': {int}} {compare} {'a': {x}, 'b': {int}})"),
     *(
         "list_contains([{x}, {x}], {x})",
+        "struct_contains(row({x}, {any}), {x})",
+        "(struct_position(row({any}, {x}), {x}) = {small})",
         "([{x}] IS {not}DISTINCT FROM [{x}])",
         "({x} {order} {quantifier} ([{x}, {x}]))",
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 
 #: Names only after a dot or AS.
 RESERVED = frozenset(
@@ -77,6 +78,15 @@ COLUMN_AND_FUNCTION_WORDS = frozenset(
 KEYWORDS = RESERVED | UNRESERVED | COLUMN_WORDS | FUNCTION_WORDS | COLUMN_AND_FUNCTION_WORDS
 
 
+def lower_ascii(name: str) -> str:
+    """A name as it is compared with others: of letters, DuckDB minds the case of those that are not ASCII.
+
+    >>> lower_ascii("ÄB")
+    'Äb'
+    """
+    return name.translate(_LOWER)
+
+
 def quoted(identifier: str) -> str:
     """The identifier, in double quotes where SQL needs them.
 
@@ -88,4 +98,5 @@ def quoted(identifier: str) -> str:
     return '"' + identifier.replace('"', '""') + '"'
 
 
+_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -23,6 +23,7 @@ from tqp.core.datatypes import (
     struct,
 )
 from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.element_expressions import OverElements
 from tqp.planner.algebra.expressions import TRUE, Call, Expression, Literal
 from tqp.planner.algebra.may_raise import may_raise
@@ -96,17 +97,24 @@ def struct_pack(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Ex
     """struct_pack(a := 1)"""
     if not nodes:
         raise UnsupportedError("a struct without fields is not supported", span)
+    return struct_of_values(named_values(binder, nodes, "struct_pack", span), span)
+
+
+def named_values(
+    binder: ExpressionBinder, nodes: Nodes, function: str, span: Span | None
+) -> dict[str, Expression]:
+    """a := 1, b := 2"""
     fields: dict[str, Expression] = {}
     for node in nodes:
         if not isinstance(node, exp.PropertyEQ):
-            raise BindError("a field of a struct has a name: struct_pack(a := 1)", span_of(node) or span)
+            raise BindError(f"a field of {function}() has a name: a := 1", span_of(node) or span)
         name = node.this.name
-        if any(name.lower() == known.lower() for known in fields):
+        if any(lower_ascii(name) == lower_ascii(known) for known in fields):
             raise BindError(f'the field "{name}" stands twice in the struct', head_span(node.this) or span)
         if not name:
             raise UnsupportedError("a field without a name is not supported", span)
         fields[name] = binder.bind(node.expression)
-    return struct_of_values(fields, span)
+    return fields
 
 
 def struct_of_values(fields: dict[str, Expression], span: Span | None) -> Expression:
@@ -124,8 +132,12 @@ def row(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression
     """row(a, b): a struct whose fields have no names."""
     if not nodes:
         raise UnsupportedError("rows without fields are not supported", span)
-    values = tuple(binder.bind(each) for each in nodes)
-    return folded(Call("struct_pack", values, row_of(each.data_type for each in values), span))
+    return row_of_values([binder.bind(each) for each in nodes], span)
+
+
+def row_of_values(values: Sequence[Expression], span: Span | None) -> Expression:
+    """A row of values that are bound."""
+    return folded(Call("struct_pack", tuple(values), row_of(each.data_type for each in values), span))
 
 
 def bind_subscript(binder: ExpressionBinder, node: exp.Bracket) -> Expression:
@@ -330,8 +342,8 @@ def field_of(value: Expression, name: str, span: Span | None) -> Expression:
 
 
 def _position(data_type: DataType, name: str) -> int | None:
-    lowered = [each.lower() for each in data_type.names]
-    return lowered.index(name.lower()) + 1 if name.lower() in lowered else None
+    lowered = [lower_ascii(each) for each in data_type.names]
+    return lowered.index(lower_ascii(name)) + 1 if lower_ascii(name) in lowered else None
 
 
 def field_at(value: Expression, position: int, span: Span | None) -> Expression:

@@ -33,6 +33,7 @@ from tqp.planner.binder.expressions.nested import NESTED_FORMS, joined
 from tqp.planner.binder.expressions.operators import apply, bind_operator, negation
 from tqp.planner.binder.expressions.randomness import RANDOM_FORMS
 from tqp.planner.binder.expressions.short_forms import SHORT_FORMS
+from tqp.planner.binder.expressions.structs import STRUCT_FORMS
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.constants import is_constant, no_constant
 from tqp.planner.functions.type_rules import SourceLiteral, implicit_cast_cost, settle
@@ -235,6 +236,7 @@ def bind_trim(binder: ExpressionBinder, node: exp.Trim) -> Expression:
 #: By name, what is bound otherwise than by its overloads, and how many arguments it takes: at least, at most.
 _SPECIAL_FORMS: Forms = {
     **NESTED_FORMS,
+    **STRUCT_FORMS,
     **LIST_CALLS,
     **ARRAY_FORMS,
     **MAP_FORMS,
