@@ -246,6 +246,8 @@ class _Values:
         numbers = np.arange(len(self.values))
         chance = np.random.default_rng(0)
         for self._mix in _MIXES:
+            if len(np.unique(self._mix(self._word0, self._word1))) < len(numbers):
+                continue  # no multiplier tells them apart
             bits = max(2 * len(numbers).bit_length() - 2, 6)  # a collision or two are expected
             for attempt in range(12):
                 self._multiplier = np.uint64(chance.integers(1, 1 << 63)) * np.uint64(2) + np.uint64(1)
