@@ -98,11 +98,12 @@ def concatenate_vectors(parts: Sequence[Vector]) -> Vector:
     """As `concatenate`, of vectors."""
     validity = None
     if any(part.validity is not None for part in parts):
-        validity = torch.cat([_validity(part) for part in parts])
+        validity = torch.cat([validity_of(part) for part in parts])
     return Vector(concatenate([part.values for part in parts]), validity)
 
 
-def _validity(vector: Vector) -> Tensor:
+def validity_of(vector: Vector) -> Tensor:
+    """bool [n]: which of the values are there."""
     if vector.validity is not None:
         return vector.validity
     return torch.ones(count_of(vector.values), dtype=torch.bool, device=device_of(vector.values))
@@ -178,7 +179,7 @@ def _choose(conditions: Sequence[Tensor], values: Sequence[Any]) -> Any:
 def _choose_vector(conditions: Sequence[Tensor], vectors: Sequence[Vector]) -> Vector:
     validity = None
     if any(each.validity is not None for each in vectors):
-        validity = _choose(conditions, [_validity(each) for each in vectors])
+        validity = _choose(conditions, [validity_of(each) for each in vectors])
     return Vector(_choose(conditions, [each.values for each in vectors]), validity)
 
 

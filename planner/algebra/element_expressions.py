@@ -41,3 +41,37 @@ class OverElements(Expression):
 
     def with_inputs(self, inputs: tuple[Expression, ...]) -> Expression:
         return replace(self, input=inputs[0], body=inputs[1])
+
+
+@dataclass(frozen=True, slots=True)
+class ReduceElements(Expression):
+    """What the elements of a list come to, each combined with what those before it have come to, which is `reduced`.
+
+    `initial`: what they start from, which is `from_first` the first element, so that a list without elements is an error. NULL
+    where the list is. `index`: the place of the element, if `body` reads it.
+    """
+
+    input: Expression
+    initial: Expression
+    body: Expression
+    reduced: ElementRef
+    element: ElementRef
+    index: ElementRef | None
+    from_first: bool
+    span: tuple[int, int] | None = field(default=None, compare=False)
+
+    @property
+    def data_type(self) -> DataType:
+        return self.reduced.data_type
+
+    @property
+    def parameters(self) -> tuple[ElementRef, ...]:
+        """What `body` calls its own, in this order."""
+        return (self.reduced, self.element, *([self.index] if self.index else []))
+
+    @property
+    def inputs(self) -> tuple[Expression, ...]:
+        return (self.input, self.initial, self.body)
+
+    def with_inputs(self, inputs: tuple[Expression, ...]) -> Expression:
+        return replace(self, input=inputs[0], initial=inputs[1], body=inputs[2])

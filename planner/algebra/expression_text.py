@@ -8,7 +8,7 @@ from typing import Any
 
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind, list_of
 from tqp.core.keywords import quoted
-from tqp.planner.algebra.element_expressions import ElementRef, OverElements
+from tqp.planner.algebra.element_expressions import ElementRef, OverElements, ReduceElements
 from tqp.planner.algebra.expressions import (
     AggregateCall,
     Call,
@@ -75,6 +75,11 @@ def format_operand(expression: Expression, names: Names, binding: int) -> str:
             names_of = ", ".join(each.name for each in (expression.element, expression.index) if each)
             operand, body = (format_operand(each, names, 0) for each in expression.inputs)
             return f"{expression.function}({operand}, lambda {names_of}: {body})"
+        case ReduceElements():
+            names_of = ", ".join(each.name for each in expression.parameters)
+            operand, initial, body = (format_operand(each, names, 0) for each in expression.inputs)
+            start = "" if expression.from_first else f", {initial}"
+            return f"list_reduce({operand}, lambda {names_of}: {body}{start})"
         case Predict():
             return _format_predict(expression, names)
         case PythonCall():

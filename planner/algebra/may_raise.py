@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from tqp.core.datatypes import VARCHAR, TypeKind
 from tqp.core.models import ModelInput, ModelSignature
-from tqp.planner.algebra.element_expressions import ElementRef, OverElements
+from tqp.planner.algebra.element_expressions import ElementRef, OverElements, ReduceElements
 from tqp.planner.algebra.expressions import (
     AggregateCall,
     Call,
@@ -146,6 +146,8 @@ def _node_may_raise(node: Expression, fields: FieldsById) -> bool:
         case OverElements():
             aggregate = AGGREGATES.get(node.function)
             return aggregate is not None and aggregate.raises is not None
+        case ReduceElements():
+            return node.from_first
         case Predict():
             return any(
                 _input_may_raise(item, argument, fields)

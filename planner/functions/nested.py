@@ -174,6 +174,7 @@ LIST_AGGREGATES = """
 ELEMENT_FUNCTIONS: Mapping[str, str] = {
     "list_transform": "list_transform array_transform list_apply array_apply apply",
     "list_filter": "list_filter array_filter filter",
+    "list_reduce": "list_reduce array_reduce reduce",
     "list_any": "list_contains list_has array_contains array_has",
     "list_first_place": "list_position list_indexof array_position array_indexof",
     "list_aggregate": "list_aggregate list_aggr array_aggregate array_aggr aggregate",

@@ -21,7 +21,7 @@ from tests.reference_plan import Interpreter, Row, all_of, any_of
 from tqp.core.datatypes import BOOLEAN, VARCHAR, DataType, TypeKind
 from tqp.core.errors import Error, ExecutionError
 from tqp.planner.algebra.asof import AsofJoin
-from tqp.planner.algebra.element_expressions import ElementRef, OverElements
+from tqp.planner.algebra.element_expressions import ElementRef, OverElements, ReduceElements
 from tqp.planner.algebra.expressions import (
     AggregateCall,
     Call,
@@ -275,7 +275,7 @@ class PossibleAnswers(Interpreter):
         self._steps += 1
         if self._steps > _MAX_STEPS:
             raise TooLongError("too many steps")
-        if isinstance(expression, OverElements | ElementRef):
+        if isinstance(expression, OverElements | ReduceElements | ElementRef):
             raise TooLongError("the elements of lists are not computed one by one")
         if isinstance(expression, ColumnRef) and expression.id not in row:
             raise UnknownError

@@ -104,6 +104,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         *(
             "CAST(MAP {'a': {any}, 'b': NULL} AS VARCHAR)",
             "typeof(MAP {1: [{any}]})",
+            "list_reduce(list_filter([{str}, {str}], lambda e: e > {str}), lambda e, f: e || f || {any}, {str})",
             "CAST(struct_update(struct_insert({'a': {any}}, b := {any}), a := {any}) AS VARCHAR)",
             "CAST(struct_values(struct_concat({'a': {any}}, {'b': {any}})) AS VARCHAR)",
             "CAST(array_value({any}, NULL) AS VARCHAR)",
@@ -161,6 +162,8 @@ GENERAL = (
     *("list_sort([{same}, {same}, {same}])[2]", "list_reverse_sort([{same}, {same}], 'NULLS FIRST')[1]"),
     *(
         "list_filter([{same}, {same}], lambda e: e IS NOT NULL)[1]",
+        "list_reduce([{same}, {same}, {same}], lambda e, f, place: CASE WHEN place = {small} THEN {same} ELSE f END)",
+        "list_reduce([{same}, {same}], lambda e, f: coalesce(e, f), {same})",
         "[[{same}], [{same}, {same}]][2][{small}]",
     ),
     "list_transform([{same}, {same}], lambda e, place: {'e': e, 'p': place})[{small}].e",

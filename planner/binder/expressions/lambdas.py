@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BIGINT, BOOLEAN, INTEGER, NULL, VARCHAR, TypeKind, list_of
+from tqp.core.datatypes import BIGINT, BOOLEAN, INTEGER, NULL, VARCHAR, DataType, TypeKind, list_of
 from tqp.core.errors import BindError, UnsupportedError
-from tqp.planner.algebra.element_expressions import ElementRef, OverElements
+from tqp.planner.algebra.element_expressions import ElementRef, OverElements, ReduceElements
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal, has_prediction
 from tqp.planner.algebra.subquery_expressions import has_subquery
 from tqp.planner.binder.expressions.aggregates import check_constants
@@ -53,9 +54,13 @@ def _as_list_operand(value: Expression, shown: str, span: Span | None) -> Expres
     return value
 
 
+#: As many parameters as a lambda may have.
+_PARAMETERS = 3
+
+
 def element_of(binder: ExpressionBinder, value: Expression, name: str) -> ElementRef:
     """What stands for an element of a list, as deep within lambdas as the binder is."""
-    return ElementRef(2 * len(binder.lambdas), value.data_type.element, name)
+    return ElementRef(_PARAMETERS * len(binder.lambdas), value.data_type.element, name)
 
 
 def parameters_of(written: exp.Lambda, span: Span | None) -> list[str]:
@@ -84,15 +89,28 @@ def _over(
     """`written` for each element of `value`. Of NULL it is NULL, but is bound as of a list of NULLs."""
     if len(names) > 2:
         raise BindError(f"the lambda of {function}() has one or two parameters, not {len(names)}", span)
-    if len({name.lower() for name in names}) < len(names):
-        raise BindError(f'two parameters of a lambda are called "{names[0]}"', span)
     is_null = value.data_type == NULL
     if is_null:
         value = Literal(None, list_of(NULL))
     element = element_of(binder, value, names[0])
     index = ElementRef(element.id + 1, BIGINT, names[1]) if names[1:] else None
-    parameters = {name.lower(): each for name, each in zip(names, (element, index)) if each is not None}
-    binder.lambdas.append(parameters)
+    body = _body(binder, [element] if index is None else [element, index], written, span)
+    if is_null:
+        return Literal(None, NULL)
+    data_type = list_of(body.data_type)
+    if function == "list_filter":
+        body, data_type = condition_of(body, span_of(written)), value.data_type
+    return OverElements(function, value, body, element, index, data_type, span=span)
+
+
+def _body(
+    binder: ExpressionBinder, parameters: Sequence[ElementRef], written: exp.Expr, span: Span | None
+) -> Expression:
+    """What a lambda computes, in which its parameters may stand."""
+    named = {each.name.lower(): each for each in parameters}
+    if len(named) < len(parameters):
+        raise BindError(f'two parameters of a lambda are called "{parameters[0].name}"', span)
+    binder.lambdas.append(named)
     try:
         body = binder.bind(written)
     finally:
@@ -101,12 +119,57 @@ def _over(
         raise BindError("a subquery may not stand in a lambda", span_of(written) or span)
     if has_prediction(body):
         raise UnsupportedError("a model's call in a lambda is not supported", span_of(written) or span)
+    return body
+
+
+def _reduce(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """list_reduce(l, lambda x, y, i: ..., initial): x is what the elements before y have come to."""
+    value, written = list_operand(binder, nodes[0], "list_reduce()"), nodes[1]
+    if not isinstance(written, exp.Lambda):
+        raise BindError("list_reduce() takes a lambda: lambda x, y: x + y", span_of(written) or span)
+    names = parameters_of(written, span)
+    if len(names) not in (2, 3):
+        raise BindError(f"the lambda of list_reduce() has two or three parameters, not {len(names)}", span)
+    initial = binder.bind(nodes[2]) if nodes[2:] else None
+    is_null = value.data_type == NULL
+    if is_null:
+        value = Literal(None, list_of(NULL))
+    element = element_of(binder, value, names[1])
+    reduced = ElementRef(
+        element.id + 2, element.data_type if initial is None else initial.data_type, names[0]
+    )
+    index = ElementRef(element.id + 1, BIGINT, names[2]) if names[2:] else None
+    others = (element,) if index is None else (element, index)
+    body = _body(binder, (reduced, *others), written.this, span)
+    common = _type_of_reduced(reduced, body, span)
+    if common != reduced.data_type:  # of that type is then what the lambda is given, too
+        reduced = replace(reduced, data_type=common)
+        body = _body(binder, (reduced, *others), written.this, span)
+        if _is_untyped(common) and _type_of_reduced(reduced, body, span) != common:
+            raise UnsupportedError(f"list_reduce() whose type grows beyond {common} is not supported", span)
     if is_null:
         return Literal(None, NULL)
-    data_type = list_of(body.data_type)
-    if function == "list_filter":
-        body, data_type = condition_of(body, span_of(written)), value.data_type
-    return OverElements(function, value, body, element, index, data_type, span=span)
+    from_first = initial is None
+    if initial is None:
+        initial = apply("list_extract", (value, Literal(1, BIGINT)), span, "list_reduce()")
+    initial, body = cast_to(initial, common, span), cast_to(body, common, span)
+    return ReduceElements(value, initial, body, reduced, element, index, from_first, span)
+
+
+def _type_of_reduced(reduced: ElementRef, body: Expression, span: Span | None) -> DataType:
+    """What both, what the lambda gets and what it gives, may become."""
+    common = common_type(reduced, of_type(body.data_type))
+    if common is None:
+        raise BindError(
+            f"the lambda of list_reduce() gives {body.data_type}, and gets {reduced.data_type}; cast one",
+            span,
+        )
+    return common
+
+
+def _is_untyped(data_type: DataType) -> bool:
+    """Is it NULL, or of such values?"""
+    return data_type == NULL or any(map(_is_untyped, data_type.children))
 
 
 def bind_comprehension(binder: ExpressionBinder, node: exp.Comprehension, span: Span | None) -> Expression:
@@ -269,6 +332,7 @@ def _to_string(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Exp
 _BINDERS: Forms = {
     "list_transform": (partial(_with_lambda, "list_transform"), 2, 2),
     "list_filter": (partial(_with_lambda, "list_filter"), 2, 2),
+    "list_reduce": (_reduce, 2, 3),
     "list_any": (partial(_search, "list_any"), 2, 2),
     "list_first_place": (partial(_search, "list_first_place"), 2, 2),
     "list_aggregate": (_aggregate, 2, 9),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BOOLEAN, INTEGER, NULL, VARCHAR, DataType, TypeKind, list_of
+from tqp.core.datatypes import BOOLEAN, INTEGER, NULL, VARCHAR, TypeKind, list_of
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.expressions import FALSE, TRUE, Call, Expression, Literal
@@ -156,7 +156,7 @@ def _matches(
         raise BindError(f"{function}() takes a row whose fields have no names, not {value.data_type}", span)
     common, candidates = wanted.data_type, []
     for place, field in enumerate(_values_of(value, span), 1):
-        both = _type_of_both(common, field.data_type)
+        both = common_type(of_type(common), of_type(field.data_type))
         if both is not None:
             common = both
             candidates.append((place, field))
@@ -165,17 +165,6 @@ def _matches(
         (place, compare("is_not_distinct_from", cast_to(field, common, span), wanted, span))
         for place, field in candidates
     ]
-
-
-def _type_of_both(one: DataType, other: DataType) -> DataType | None:
-    """Their common type, but texts go together with texts only."""
-    if NULL not in (one, other) and _is_text(one) != _is_text(other):
-        return None
-    return common_type(of_type(one), of_type(other))
-
-
-def _is_text(data_type: DataType) -> bool:
-    return data_type == VARCHAR or data_type.is_enum
 
 
 STRUCT_FORMS: Forms = {

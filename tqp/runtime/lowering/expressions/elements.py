@@ -304,7 +304,7 @@ def _named_elements(
     named = {expression.element.id: elements.values}
     if expression.index is not None:
         places = stream.builder.call(element_kernels.places_in_lists, elements.lengths, name="place")
-        named[expression.index.id] = Value(_PLACE, places)
+        named[expression.index.id] = Value(PLACE_LAYOUT, places)
     lowering.element_columns = dict(outer)
     for id, value in named.items():
         column = lowering.element_columns[id] = lowering.program.hidden_id()
@@ -314,4 +314,4 @@ def _named_elements(
 
 
 #: Of the place of an element in its list, counted from 1.
-_PLACE = Layout(BIGINT, Form.NUMBER, torch.int64, False)
+PLACE_LAYOUT = Layout(BIGINT, Form.NUMBER, torch.int64, False)

@@ -23,7 +23,7 @@ from tqp.operators.rows.domain_tables import look_up
 from tqp.operators.scalar_kernels import resolve
 from tqp.operators.strings import layout as string_layout
 from tqp.operators.vectors import SIMILARITIES
-from tqp.planner.algebra.element_expressions import ElementRef, OverElements
+from tqp.planner.algebra.element_expressions import ElementRef, OverElements, ReduceElements
 from tqp.planner.algebra.explain import format_expression
 from tqp.planner.algebra.expressions import (
     Call,
@@ -65,6 +65,7 @@ from tqp.runtime.lowering.expressions.numbers import lower_arithmetic, lower_num
 from tqp.runtime.lowering.expressions.parameters import lower_parameter_codes, lower_with_parameter
 from tqp.runtime.lowering.expressions.predictions import lower_over_combinations, lower_predict
 from tqp.runtime.lowering.expressions.python_calls import lower_python_call
+from tqp.runtime.lowering.expressions.reductions import lower_reduce_elements
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout
 from tqp.runtime.lowering.stream import Stream, Value
@@ -122,6 +123,8 @@ class ExpressionLowering(Answers):
                 return self.stream.column(self.element_columns[id])
             case OverElements():
                 return lower_over_elements(self, expression)
+            case ReduceElements():
+                return lower_reduce_elements(self, expression)
             case InList():
                 return lower_with_parameter(self, expression) or lower_in_list(self, expression)
             case Call():
