@@ -28,6 +28,7 @@ from tqp.operators.temporal.functions import FORMAT_KERNELS
 from tqp.operators.temporal.intervals import INTERVAL_KERNELS
 from tqp.operators.temporal.time_buckets import BUCKET_KERNELS
 from tqp.operators.temporal.zones import ZONE_KERNELS
+from tqp.operators.text.json_functions import JSON_KERNELS
 from tqp.operators.text.printed import PRINTED_KERNELS
 from tqp.operators.text.sizes import SIZE_KERNELS
 from tqp.operators.vectors import VECTOR_KERNELS
@@ -58,6 +59,7 @@ _KERNELS: dict[str, Overload] = {
     **REGEXP_LIST_KERNELS,
     **MAP_KERNELS,
     **SEVERAL_KERNELS,
+    **JSON_KERNELS,
 }
 
 #: Every function that `resolve` knows.

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tqp.core.datatypes import (
     BIGINT,
     BLOB,
+    BOOLEAN,
     DOUBLE,
     FLOAT,
     HUGEINT,
     INTEGER,
+    JSON,
     MAX_DECIMAL_PRECISION,
     NULL,
     UBIGINT,
@@ -28,6 +31,7 @@ from tqp.core.datatypes import (
     map_of,
 )
 from tqp.core.errors import UnsupportedError
+from tqp.core.json_paths import parse_path
 from tqp.planner.algebra.expressions import Expression, Literal
 from tqp.planner.functions.type_rules import (
     ANY_ARRAY,
@@ -309,6 +313,13 @@ def _element(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
     return types, types[0].element
 
 
+def _by_path(result: DataType, types: _Types, arguments: Sequence[Expression]) -> tuple[_Types, DataType]:
+    """What a JSON path leads to: a list where the path has wildcards."""
+    path = arguments[1].value if isinstance(arguments[1], Literal) else None
+    has_many = isinstance(path, str) and parse_path(path).has_wildcards
+    return types, list_of(result) if has_many else result
+
+
 _RESULT_RULES: dict[str, _Rule] = {
     "element": _element,
     "flat": _flat,
@@ -329,10 +340,17 @@ _RESULT_RULES: dict[str, _Rule] = {
 }
 #: The type of the result where no rule has seen the actual types.
 _RESULTS_WITHOUT_TYPES: dict[str, DataType] = {"similarity": FLOAT, "part": DOUBLE}
+#: What functions of JSON read at a path.
+_READ_BY_PATH = (BOOLEAN, UBIGINT, VARCHAR, JSON, list_of(VARCHAR))
+for _data_type in _READ_BY_PATH:
+    _RESULT_RULES[f"{_data_type} by path"] = partial(_by_path, _data_type)
+    _RESULTS_WITHOUT_TYPES[f"{_data_type} by path"] = _data_type
 
 _TYPES: dict[str, DataType] = {kind.value: DataType(kind) for kind in TypeKind}
 _TYPES["TIMESTAMP_TZ"] = DataType(TypeKind.TIMESTAMP_TZ)
-_TYPES |= {f"{name}[]": list_of(_TYPES[name]) for name in ("BIGINT", "VARCHAR", "BOOLEAN", "FLOAT", "DOUBLE")}
+_TYPES["JSON"] = JSON
+for _name in "BIGINT VARCHAR BOOLEAN FLOAT DOUBLE UBIGINT JSON VARCHAR[]".split():
+    _TYPES[f"{_name}[]"] = list_of(_TYPES[_name])
 _INTEGERS = [name for name, data_type in _TYPES.items() if data_type.is_integer]
 
 

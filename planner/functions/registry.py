@@ -10,6 +10,7 @@ from tqp.planner.functions.arrays import ARRAYS
 from tqp.planner.functions.conditions import CONDITIONS
 from tqp.planner.functions.declaration import AggregateFunction, ScalarFunction
 from tqp.planner.functions.intervals import INTERVALS
+from tqp.planner.functions.json import JSON_FUNCTIONS
 from tqp.planner.functions.mathematics import MATHEMATICS
 from tqp.planner.functions.nested import ELEMENT_FUNCTIONS, LIST_FORMS, NESTED
 from tqp.planner.functions.overloads import Overload, overloads_of
@@ -20,7 +21,17 @@ from tqp.planner.functions.windows import WINDOW_FUNCTIONS, WindowFunction
 #: By the canonical name, which is what plans and kernels call them.
 SCALARS: Mapping[str, ScalarFunction] = {
     function.name: function
-    for family in (CONDITIONS, ARITHMETIC, MATHEMATICS, TEMPORAL, INTERVALS, TEXT, ARRAYS, NESTED)
+    for family in (
+        CONDITIONS,
+        ARITHMETIC,
+        MATHEMATICS,
+        TEMPORAL,
+        INTERVALS,
+        TEXT,
+        ARRAYS,
+        NESTED,
+        JSON_FUNCTIONS,
+    )
     for function in family
 }
 AGGREGATES: Mapping[str, AggregateFunction] = {function.name: function for function in AGGREGATE_FUNCTIONS}

@@ -99,7 +99,10 @@ _TARGET_COST: dict[TypeKind, int] = {
     TypeKind.TIMESTAMP_MS: 122,
     TypeKind.TIMESTAMP_S: 123,
     TypeKind.VARCHAR: 149,
+    TypeKind.LIST: 160,
 }
+#: Anything but text may become JSON, where nothing else will do.
+_TARGET_COST_OF_JSON = 200
 _DEFAULT_TARGET_COST = 110
 
 
@@ -117,6 +120,8 @@ def implicit_cast_cost(argument: Expression, target: DataType) -> int | None:
             return _TARGET_COST.get(target.kind, _DEFAULT_TARGET_COST) - 90
     if source.kind is target.kind and (source == target or target in (ANY_DECIMAL, ANY_ARRAY, ANY_LIST)):
         return 0
+    if target.is_json and not bends(argument) and source != VARCHAR:
+        return _TARGET_COST_OF_JSON
     if source.is_decimal and target.is_decimal:  # of other sizes; a value that does not fit raises
         return 0
     if source.kind is TypeKind.ARRAY and target.kind is TypeKind.LIST:

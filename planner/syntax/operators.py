@@ -1,9 +1,9 @@
 """sqlglot's parser with DuckDB's precedence of the operators that bind closer than comparisons.
 
-From loose to close, each level left to right:
+`->` binds less than all others, OR and AND among them. From loose to close, each level left to right:
 
     @x                             of all that follows on the levels below
-    || <-> && @> <@ ^@ ->> ->      every operator that has no level of its own, and = ANY, < ALL, ...
+    || <-> && @> <@ ^@ ->>         every operator that has no level of its own, and = ANY, < ALL, ...
     & | << >>
     ~ x
     + -
@@ -78,11 +78,6 @@ class OperatorParser(DuckDBParser):
         **{kind: parse for kind, parse in DuckDBParser.RANGE_PARSERS.items() if kind not in _OTHERS},
         TokenType.NOTNULL: lambda self, this: self._build_predicate(exp.Is, this, exp.Null(), negate=True),
     }
-    #: Paths stay as they were written: reading them, sqlglot may print warnings.
-    JSON_OPERATORS: ClassVar[dict[TokenType, Any]] = {
-        TokenType.ARROW: lambda self, this, path: exp.JSONExtract(this=this, expression=path),
-        TokenType.DARROW: lambda self, this, path: exp.JSONExtractScalar(this=this, expression=path),
-    }
     COLUMN_POSTFIX_TOKENS: ClassVar[frozenset[TokenType]] = DuckDBParser.COLUMN_POSTFIX_TOKENS | {
         TokenType.EXCLAMATION
     }
@@ -92,6 +87,13 @@ class OperatorParser(DuckDBParser):
         TokenType.TILDE: lambda self: self._parse_complement(tilde_read=True),
         TokenType.DAT: lambda self: self._parse_magnitude(),
     }
+
+    def _parse_disjunction(self) -> exp.Expr | None:
+        """`->` binds less than all others: `j -> 'a' = 1` is `j -> ('a' = 1)`."""
+        this = super()._parse_disjunction()
+        while self._match(TokenType.ARROW):
+            this = exp.JSONExtract(this=this, expression=super()._parse_disjunction())
+        return this
 
     def _parse_bitwise(self) -> exp.Expr | None:
         """The loosest of these levels, where sqlglot begins."""
@@ -104,9 +106,9 @@ class OperatorParser(DuckDBParser):
                 if isinstance(other, exp.DPipe):
                     other.set("safe", True)
                 this = self.expression(other)
-            elif kind in self.JSON_OPERATORS:
+            elif kind is TokenType.DARROW:  # paths stay as they were written, which sqlglot would read
                 self._advance()
-                this = self.JSON_OPERATORS[kind](self, this, self._parse_bits())
+                this = exp.JSONExtractScalar(this=this, expression=self._parse_bits())
             elif self._next.token_type in _QUANTIFIERS and kind in _COMPARISONS:
                 quantifier = _QUANTIFIERS[self._next.token_type]
                 self._advance(2)

@@ -98,8 +98,6 @@ TYPE_START = "type_start"
 #: Key in the meta of an Array: it is written `ARRAY[1]`, not `[1]`.
 ARRAY_WORD = "array_word"
 
-#: Key in the meta of a Lambda: it is written `x -> x + 1`.
-ARROW = "arrow"
 #: Key in the meta of a Null: it is the `-` of `l[1:-]`.
 OPEN_END = "open_end"
 #: Key in the meta of a key of ORDER BY: the words behind it, such as `DESC NULLS FIRST`.
@@ -172,6 +170,8 @@ class Parser(PivotParser):
     TYPE_TOKENS: ClassVar[set[TokenType]] = {*DuckDBParser.TYPE_TOKENS} - {
         TokenType.NULL
     }  # NULL['a'] is a field of NULL
+    #: An arrow makes no lambda any more.
+    LAMBDAS: ClassVar[dict[TokenType, Any]] = {TokenType.FARROW: DuckDBParser.LAMBDAS[TokenType.FARROW]}
     TYPE_LITERAL_PARSERS: ClassVar[dict[exp.DType, Any]] = {}
     QUOTED_TYPES_TO_PRESERVE: ClassVar[set[str]] = _NoTypes()
     TYPE_CONVERTERS: ClassVar[dict[exp.DType, Any]] = {
@@ -221,14 +221,6 @@ class Parser(PivotParser):
         if self._curr.token_type is not TokenType.L_BRACKET:
             return super()._parse_in(this, alias)
         return self.expression(exp.In(this=this, field=self._parse_bitwise()))
-
-    def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
-        """Marks what is written with an arrow, which makes no lambda any more."""
-        has_word = self._curr.text.upper() == "LAMBDA"
-        found = super()._parse_lambda(alias)
-        if isinstance(found, exp.Lambda) and not has_word:
-            found.meta[ARROW] = True
-        return found
 
     def _parse_subscript(self) -> exp.Expr | None:
         """`1`, `1:2`, `:`, `1:-:2`; a `-` that stands for the end of the list is a Null that says so."""

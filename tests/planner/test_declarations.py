@@ -62,6 +62,8 @@ _CONSTANTS = {
     ("time_bucket", 0): "INTERVAL '1 month'",
     ("bar", 3): "2.0::DOUBLE",
     **{(name, 1): "'system'" for name in ("parse_filename", "parse_dirname", "parse_dirpath")},
+    **{(name, 0): """'{"day": {"day": 1}}'""" for name in SCALARS if name.startswith("json")},
+    ("json_contains", 1): "'1'",
     ("timezone", 0): "'Asia/Tokyo'",
     ("list_sort", 1): "'DESC'",
     ("list_sort", 2): "'NULLS FIRST'",

@@ -185,7 +185,7 @@ def test_parentheses_cost_a_few_frames() -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        "SELECT a -> '$.[' FROM (SELECT 1 AS a)",
+        "SELECT a -> '$..b' FROM (SELECT '{}' AS a)",
         "WITH w AS (SELECT 1) SHOW TABLES",
         "CREATE NONSENSE",
         "CALL f()",

@@ -34,7 +34,6 @@ from tqp.planner.functions.overloads import NoOverloadError, resolve
 from tqp.planner.functions.type_rules import SourceLiteral, common_type
 from tqp.planner.functions.unsupported import refuse_missing_form, refuse_missing_type
 from tqp.planner.parse import Span, span_of
-from tqp.planner.syntax.parser import ARROW
 
 if TYPE_CHECKING:
     from tqp.planner.binder.expressions.scalars import ExpressionBinder
@@ -63,19 +62,19 @@ def element_of(binder: ExpressionBinder, value: Expression, name: str) -> Elemen
     return ElementRef(_PARAMETERS * len(binder.lambdas), value.data_type.element, name)
 
 
-def parameters_of(written: exp.Lambda, span: Span | None) -> list[str]:
-    """The names of a lambda's parameters; raises BindError where it is written with an arrow. `span`: where it has none."""
-    if ARROW in written.meta:
+def refuse_arrow(written: exp.Expr, span: Span | None) -> None:
+    """Raises BindError for an arrow where a lambda may stand. `span`: where it has none."""
+    if isinstance(written, exp.JSONExtract):
         raise BindError("the arrow (->) makes no lambda; write lambda x: x + 1", span_of(written) or span)
-    return [each.name for each in written.expressions]
 
 
 def _with_lambda(function: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """list_transform(l, lambda x: ...), list_filter(l, lambda x, i: ...)"""
     value, written = list_operand(binder, nodes[0], f"{function}()"), nodes[1]
+    refuse_arrow(written, span)
     if not isinstance(written, exp.Lambda):
         raise BindError(f"{function}() takes a lambda: lambda x: x + 1", span_of(written) or span)
-    return _over(function, binder, value, parameters_of(written, span), written.this, span)
+    return _over(function, binder, value, [each.name for each in written.expressions], written.this, span)
 
 
 def _over(
@@ -125,9 +124,10 @@ def _body(
 def _reduce(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """list_reduce(l, lambda x, y, i: ..., initial): x is what the elements before y have come to."""
     value, written = list_operand(binder, nodes[0], "list_reduce()"), nodes[1]
+    refuse_arrow(written, span)
     if not isinstance(written, exp.Lambda):
         raise BindError("list_reduce() takes a lambda: lambda x, y: x + y", span_of(written) or span)
-    names = parameters_of(written, span)
+    names = [each.name for each in written.expressions]
     if len(names) not in (2, 3):
         raise BindError(f"the lambda of list_reduce() has two or three parameters, not {len(names)}", span)
     initial = binder.bind(nodes[2]) if nodes[2:] else None

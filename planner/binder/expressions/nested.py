@@ -150,9 +150,7 @@ def bind_subscript(binder: ExpressionBinder, node: exp.Bracket) -> Expression:
     if value.data_type.kind is TypeKind.MAP:
         return extract_value(binder, value, place, span)
     if value.data_type.is_json:
-        raise UnsupportedError(
-            "a part of JSON by [...] is not supported; cast to VARCHAR for a character", span
-        )
+        return _part_of_json(value, place, span)
     return extract(value, place, span, "[...]")
 
 
@@ -324,11 +322,21 @@ def named_part(binder: ExpressionBinder, value: Expression, name: str, span: Spa
     return field_of(value, name, span)
 
 
+def _part_of_json(value: Expression, place: Expression, span: Span | None) -> Expression:
+    """json[0], json['key'], json.key: a text is a key, whatever path it looks like."""
+    place = as_text(place, span) if place.data_type.is_enum else place
+    if place.data_type == VARCHAR:
+        if not isinstance(place, Literal):
+            raise no_constant(place, "a part of JSON is named by a constant; see json_extract()", span)
+        place = Literal(None if place.value is None else f'$."{place.value!s}"', VARCHAR)
+    return apply("json_extract", (value, place), span, "[...]")
+
+
 def field_of(value: Expression, name: str, span: Span | None) -> Expression:
     """value.name"""
     data_type = value.data_type
     if data_type.is_json:
-        raise UnsupportedError("a part of JSON by its name is not supported", span)
+        return _part_of_json(value, Literal(name, VARCHAR), span)
     if data_type.kind in (TypeKind.NULL, TypeKind.STRUCT) and _is_null(value):
         return Literal(None, NULL)
     if data_type.kind is not TypeKind.STRUCT or data_type.is_tuple:

@@ -24,6 +24,7 @@ from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import (
     calls,
     comparisons,
+    json_forms,
     lambdas,
     list_calls,
     nested,
@@ -346,8 +347,6 @@ _FEATURES: dict[type, str] = {
     exp.Star: "* in this place is not supported",
     exp.Kwarg: "named arguments are not supported",
     exp.PropertyEQ: "named arguments are not supported",
-    exp.JSONExtract: "JSON operators are not supported",
-    exp.JSONExtractScalar: "JSON operators are not supported",
     exp.IgnoreNulls: "IGNORE NULLS is not supported",
     exp.Concat: "texts in a row are not supported; join them with ||",
 }
@@ -377,6 +376,8 @@ _HANDLERS: dict[type, Handler] = {
     exp.AtTimeZone: lambda binder, node: operators.bind_operator(
         binder, "timezone", (node.args["zone"], node.this), span_of(node), "AT TIME ZONE"
     ),
+    exp.JSONExtract: json_forms.bind_arrow,
+    exp.JSONExtractScalar: json_forms.bind_text_arrow,
     exp.Abs: lambda binder, node: operators.bind_operator(binder, "abs", (node.this,), span_of(node), "@"),
     exp.DPipe: written_operators.bind_concatenation,
     exp.And: written_operators.bind_connective,

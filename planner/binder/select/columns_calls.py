@@ -13,7 +13,7 @@ from tqp.core.errors import BindError, ExecutionError, UnsupportedError
 from tqp.core.patterns import fills_pattern, groups_of_match, like_expression, like_of_glob
 from tqp.planner.algebra.expressions import Literal
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.expressions.lambdas import parameters_of
+from tqp.planner.binder.expressions.lambdas import refuse_arrow
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
 from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.select.output import Item
@@ -157,6 +157,7 @@ def _chosen(context: BindContext, scope: Scope, call: exp.Anonymous) -> list[_Ch
     argument = call.expressions[0]
     span = span_of(argument) or head_span(call)
     star = star_of(argument)
+    refuse_arrow(argument, span)
     meant: Callable[
         [str], Sequence[str] | None
     ]  # by the name: what the groups of an alias are, None if not meant
@@ -228,7 +229,7 @@ def _listed(
 
 
 def _by_lambda(context: BindContext, node: exp.Lambda) -> Callable[[str], Sequence[str] | None]:
-    names = parameters_of(node, span_of(node))
+    names = [each.name for each in node.expressions]
     if len(names) != 1:
         raise BindError("the lambda in COLUMNS takes one name", span_of(node))
     parameter = names[0].lower()

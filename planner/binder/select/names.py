@@ -68,6 +68,8 @@ _INFIX: dict[type, str] = {
     exp.Mod: "%",
     exp.Pow: "**",
     exp.DPipe: "||",
+    exp.JSONExtract: "->",
+    exp.JSONExtractScalar: "->>",
     exp.EQ: "=",
     exp.NEQ: "!=",
     exp.LT: "<",
@@ -233,7 +235,8 @@ class Names(NestedNames, QueryNames):
             return str(bind_type(node, None))
         known = "DOUBLE" if precision else _TYPE_NAMES.get(name)
         if known is None:
-            return written.strip('"')
+            plain = written.strip('"')
+            return f'"{plain}"' if name.strip('"') == "json" else plain
         return known + ", ".join(re.sub(r"\s", "", size).split(","))
 
     def _interval(self, node: exp.Interval) -> str:

@@ -1,0 +1,330 @@
+"""Parts of JSON by paths, and what documents hold. Each distinct text is parsed once, in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.errors import ExecutionError
+from tqp.core.json_paths import MISSING, Path, index_path, parse_path
+from tqp.core.json_values import LongNumber, parse_json, type_name, write_json, write_string
+from tqp.core.text_numbers import ParseFailure
+from tqp.data.nested import Values, element_dtype, take
+from tqp.data.strings import Strings
+from tqp.operators.kernel import Kernel, Overload
+from tqp.operators.nested.layout import from_python
+from tqp.operators.numbers import wide
+from tqp.operators.rows.selection import row_indices
+from tqp.operators.string_keys.codes import distinct_values
+from tqp.operators.strings import layout
+
+#: What a function makes of a value: a Python storage value, None for NULL.
+Reading = Callable[[Any], Any]
+
+
+# ---- what is read of a value -----------------------------------------------------------------------------------------
+
+
+def _text(value: Any) -> str | None:
+    """A text without its quotes, anything else as JSON; null is NULL."""
+    return value if value is None or isinstance(value, str) else write_json(value)
+
+
+def _scalar(value: Any) -> str | None:
+    """What is neither null nor holds other values, as JSON."""
+    return None if value is None or isinstance(value, list | tuple) else write_json(value)
+
+
+def _keys(value: Any) -> tuple[str, ...]:
+    return tuple(key for key, _ in value) if isinstance(value, tuple) else ()
+
+
+def _length(value: Any) -> int:
+    return len(value) if isinstance(value, list) else 0
+
+
+# ---- whole documents -------------------------------------------------------------------------------------------------
+
+
+def _contains(haystack: Any, needle: Any) -> bool:
+    """Whether something like the needle stands anywhere in the haystack."""
+    if _is_like(haystack, needle):
+        return True
+    return any(_contains(part, needle) for part in _parts(haystack))
+
+
+def _parts(value: Any) -> Sequence[Any]:
+    if isinstance(value, tuple):
+        return [part for _, part in value]
+    return value if isinstance(value, list) else ()
+
+
+def _is_like(value: Any, needle: Any) -> bool:
+    """Equal, but that arrays may have further elements, in any order, and objects further keys."""
+    if isinstance(value, list) and isinstance(needle, list):
+        return all(any(_is_like(part, each) for part in value) for each in needle)
+    if isinstance(value, tuple) and isinstance(needle, tuple):
+        fields = dict(reversed(value))
+        if write_json(value) == write_json(needle):  # a key may stand in both several times
+            return True
+        return all(key in fields and _is_like(fields[key], each) for key, each in needle)
+    return write_json(value) == write_json(needle)
+
+
+def _structure(value: Any) -> Any:
+    """The types of the parts of a document, as JSON: those of all elements of an array as one."""
+    if isinstance(value, list):
+        return [_merged([_structure(part) for part in value])]
+    if isinstance(value, tuple):
+        return tuple(
+            {
+                key: _merged([_structure(each) for other, each in value if other == key]) for key, _ in value
+            }.items()
+        )
+    return type_name(value)
+
+
+def _merged(structures: Sequence[Any]) -> Any:
+    merged: Any = "NULL"
+    for each in structures:
+        merged = _common(merged, each)
+    return merged
+
+
+_WHOLE = {"UBIGINT", "BIGINT", "HUGEINT"}
+
+
+def _common(left: Any, right: Any) -> Any:
+    if left == right or right == "NULL":
+        return left
+    if left == "NULL":
+        return right
+    if isinstance(left, list) and isinstance(right, list):
+        return [_common(left[0], right[0])]
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        fields = dict(left)
+        for key, each in right:
+            fields[key] = _common(fields.get(key, "NULL"), each)
+        return tuple(fields.items())
+    if isinstance(left, str) and isinstance(right, str) and {left, right} <= _WHOLE | {"DOUBLE"}:
+        return "DOUBLE" if "DOUBLE" in (left, right) else "HUGEINT"
+    return "JSON"
+
+
+def _json_structure(value: Any) -> str:
+    return write_json(_named(_structure(value)))
+
+
+def _named(structure: Any) -> Any:
+    """Objects without keys may be anything."""
+    if isinstance(structure, list):
+        return [_named(structure[0])]
+    if isinstance(structure, tuple):
+        return tuple((key, _named(each)) for key, each in structure) or "JSON"
+    return structure
+
+
+def _pretty(value: Any, indent: str = "\n") -> str:
+    """Each part on a line of its own, and inside of arrays long numbers at its beginning, as in DuckDB."""
+    inner = indent + "    "
+    if isinstance(value, list) and value:
+        lines = (("\n" if isinstance(each, LongNumber) else inner) + _pretty(each, inner) for each in value)
+        return "[" + ",".join(lines) + indent + "]"
+    if isinstance(value, tuple) and value:
+        pairs = (f"{inner}{write_string(key)}: {_pretty(each, inner)}" for key, each in value)
+        return "{" + ",".join(pairs) + indent + "}"
+    return write_json(value)
+
+
+# ---- columns ---------------------------------------------------------------------------------------------------------
+
+
+def _column(items: Sequence[Any], codes: Tensor, data_type: DataType) -> tuple[Values, Tensor]:
+    """Each row's item, and whether it is not NULL."""
+    device = codes.device
+
+    def leaf(values: Sequence[Any], leaf_type: DataType) -> Values:
+        if leaf_type.is_string:
+            return layout.from_list([(value or "").encode() for value in values], device)
+        if leaf_type.kind is TypeKind.BOOLEAN:
+            return torch.tensor([bool(value) for value in values], dtype=torch.bool, device=device)
+        numbers = [value or 0 for value in values]
+        if data_type.is_nested and element_dtype(leaf_type) is None:
+            return wide.from_ints(numbers, device)
+        return torch.tensor(numbers, dtype=torch.int64, device=device)
+
+    validity = torch.tensor([item is not None for item in items], dtype=torch.bool, device=device)
+    return take(from_python(items, data_type, leaf), codes), torch.index_select(validity, 0, codes)
+
+
+def _counting(columns: Sequence[Any], validity: Tensor | None) -> tuple[int, Tensor | None, Sequence[Any]]:
+    """The number of rows, the rows that count (None: all), and the columns of these rows."""
+    num_rows = max(_size(column) for column in columns)
+    rows = None if validity is None else row_indices(validity.expand(num_rows))
+    taken: list[Any] = []
+    for column in columns:
+        if isinstance(column, Strings):
+            column = layout.broadcast(column, num_rows) if column.num_rows != num_rows else column
+            taken.append(column if rows is None else layout.take(column, rows))
+        else:
+            column = column.expand(num_rows)
+            taken.append(column if rows is None else torch.index_select(column, 0, rows))
+    return num_rows, rows, taken
+
+
+def _size(column: Any) -> int:
+    return column.num_rows if isinstance(column, Strings) else column.numel()
+
+
+def _spread(items: list[Any], codes: Tensor, rows: Tensor | None, num_rows: int) -> tuple[list[Any], Tensor]:
+    """The items of all rows, of those of the rows that count."""
+    if rows is None:
+        return items, codes
+    spread = torch.full((num_rows,), len(items), dtype=torch.int64, device=codes.device)
+    return [*items, None], spread.index_copy(0, rows, codes)
+
+
+def _distinct(column: Any) -> tuple[Tensor, list[Any]]:
+    """A number for each value, and the texts or whole numbers by number."""
+    if isinstance(column, Strings):
+        codes, distinct = distinct_values(column)
+        return codes, [content.decode() for content in layout.to_list(distinct)]
+    numbers, codes = torch.unique(column, return_inverse=True)
+    return codes, numbers.tolist()
+
+
+def _of_pairs(
+    function: Callable[[Any, Any], Any], columns: Sequence[Any], readers: Sequence[Callable[[Any], Any]]
+) -> tuple[Tensor, list[Any]]:
+    """A function of two columns, called once for each pair of values, each of which is read once."""
+    (left, lefts), (right, rights) = map(_distinct, columns)
+    values = [
+        [_read(reader, each) for each in texts]
+        for reader, texts in zip(readers, (lefts, rights), strict=True)
+    ]
+    pairs, codes = torch.unique(left * max(len(rights), 1) + right, return_inverse=True)
+    return codes, [
+        function(values[0][pair // len(rights)], values[1][pair % len(rights)]) for pair in pairs.tolist()
+    ]
+
+
+def _read(reader: Callable[[Any], Any], text: Any) -> Any:
+    try:
+        return reader(text)
+    except ParseFailure as failure:
+        raise ExecutionError(str(failure)) from None
+
+
+def _document(text: str) -> Any:
+    """A text of type JSON, which was checked: one that is malformed is in rows that do not count."""
+    try:
+        return parse_json(text)
+    except ParseFailure:
+        return None
+
+
+def _parser(data_type: DataType) -> Reading:
+    return _document if data_type.is_json else parse_json
+
+
+def _path(given: str | int) -> Path:
+    """The path of a row."""
+    path = index_path(given) if isinstance(given, int) else parse_path(given)
+    if path.has_wildcards:
+        raise ExecutionError(f"a JSON path that is no constant must not have wildcards, as '{given}' has")
+    return path
+
+
+# ---- kernels ---------------------------------------------------------------------------------------------------------
+
+
+def _by_path(reading: Reading, missing: Any = None, returns_validity: bool = True) -> Overload:
+    """A function of a document, or of its parts by a path: a constant, several of them, or one for each row."""
+
+    def at(document: Any, path: Path) -> Any:
+        value = path.value(document)
+        return missing if value is MISSING else reading(value)
+
+    def reader(path: Any) -> Reading:
+        """Of a constant: NULL of none."""
+        if isinstance(path, tuple):
+            several = [parse_path(each) for each in path]
+            return lambda document: tuple(at(document, each) for each in several)
+        one = index_path(path) if isinstance(path, int) else parse_path(path)
+        if one.has_wildcards:
+            return lambda document: tuple(map(reading, one.values(document)))
+        return lambda document: at(document, one)
+
+    def resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel:
+        parse = _parser(argument_types[0])
+
+        def call(strings: Strings, path: Any = "", *, validity: Tensor | None = None) -> Any:
+            varies = isinstance(path, Strings | Tensor)
+            num_rows, rows, columns = _counting([strings, path] if varies else [strings], validity)
+            if varies:
+                codes, items = _of_pairs(at, columns, (parse, _path))
+            else:
+                codes, texts = _distinct(columns[0])
+                read = reader(path)
+                items = [read(_read(parse, text)) for text in texts]
+            values, valid = _column(*_spread(items, codes, rows, num_rows), result_type)
+            return (values, valid) if returns_validity else values
+
+        paths = argument_types[1:]
+        return Kernel(
+            call,
+            constant_arguments=frozenset(range(1, len(argument_types))),
+            constants_may_vary=True,
+            returns_validity=returns_validity,
+            checks=not (argument_types[0].is_json and all(each.is_integer for each in paths)),
+        )
+
+    return resolve
+
+
+def _json_valid(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel:
+    def call(strings: Strings) -> Tensor:
+        codes, texts = _distinct(strings)
+        valid = torch.tensor([_is_json(text) for text in texts], dtype=torch.bool, device=codes.device)
+        return torch.index_select(valid, 0, codes)
+
+    return Kernel(call)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        parse_json(text)
+    except ParseFailure:
+        return False
+    return True
+
+
+def _json_contains(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel:
+    parsers = [_parser(each) for each in argument_types]
+
+    def call(*documents: Strings, validity: Tensor | None = None) -> Values:
+        num_rows, rows, columns = _counting(documents, validity)
+        codes, items = _of_pairs(_contains, columns, parsers)
+        return _column(*_spread(items, codes, rows, num_rows), result_type)[0]
+
+    return Kernel(call, checks=parse_json in parsers)
+
+
+JSON_KERNELS: dict[str, Overload] = {
+    "json_extract": _by_path(write_json),
+    "json_extract_string": _by_path(_text),
+    "json_value": _by_path(_scalar),
+    "json_exists": _by_path(lambda value: True, missing=False, returns_validity=False),
+    "json_type": _by_path(type_name),
+    "json_keys": _by_path(_keys),
+    "json_array_length": _by_path(_length),
+    "json_structure": _by_path(_json_structure, returns_validity=False),
+    "json": _by_path(write_json, returns_validity=False),
+    "json_pretty": _by_path(_pretty, returns_validity=False),
+    "json_valid": _json_valid,
+    "json_contains": _json_contains,
+}

@@ -1,0 +1,104 @@
+"""Functions of JSON: parts of documents by paths, and what documents hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.json_paths import Path, parse_path
+from tqp.core.text_numbers import ParseFailure
+from tqp.planner.algebra.expressions import Call, Expression, Literal
+from tqp.planner.functions.constants import no_constant
+from tqp.planner.functions.declaration import NullRule, ScalarFunction, scalar
+from tqp.planner.functions.ranges import Range, Ranges
+
+
+def _may_be_malformed(call: Call, ranges: Ranges, result: Range | None) -> bool:
+    """Where text is no JSON, and where a path that is no constant is none."""
+    document, *path = call.arguments
+    return not document.data_type.is_json or not all(
+        isinstance(each, Literal) or each.data_type.is_integer for each in path
+    )
+
+
+def _may_one_be_malformed(call: Call, ranges: Ranges, result: Range | None) -> bool:
+    return not all(argument.data_type.is_json for argument in call.arguments)
+
+
+def constant_path(text: str) -> Path:
+    """The path that a constant says; raises BindError."""
+    try:
+        return parse_path(text)
+    except ParseFailure as failure:
+        raise BindError(str(failure)) from None
+
+
+def _check_path(arguments: Sequence[Expression]) -> None:
+    """Paths that are constants are part of the query: it is refused where one is wrong."""
+    if len(arguments) < 2:
+        return
+    path = arguments[1]
+    if path.data_type.has_elements:
+        _check_paths(path)
+    elif isinstance(path, Literal) and isinstance(path.value, str):
+        constant_path(path.value)
+
+
+def _check_paths(paths: Expression) -> None:
+    if not isinstance(paths, Literal):
+        raise no_constant(paths, "a list of JSON paths must be a constant")
+    if paths.value is None:
+        return
+    if not paths.value:
+        raise UnsupportedError("an empty list of JSON paths is not supported")
+    assert isinstance(paths.value, tuple)
+    for text in paths.value:
+        if text is None:
+            raise BindError("a JSON path in a list must not be NULL")
+        if constant_path(str(text)).has_wildcards:
+            raise BindError(f"a JSON path in a list must not have wildcards, as '{text}' has")
+
+
+def _length(call: Call, ranges: Ranges) -> Range:
+    return 0, 2**40
+
+
+def _of_both(*lines: str) -> tuple[str, ...]:
+    """Of text, which is parsed, and of JSON, which everything else is cast to."""
+    return tuple(line.format(document) for line in lines for document in ("VARCHAR", "JSON"))
+
+
+def _by_path(result: str) -> tuple[str, ...]:
+    """Of one path, which may have wildcards, and of a list of paths."""
+    return _of_both(f"{{}} VARCHAR -> {result} by path", f"{{}} VARCHAR[] -> {result}[]")
+
+
+def _reader(names: str, *lines: str, **facts: Any) -> ScalarFunction:
+    """What is NULL where there is nothing at the path."""
+    return scalar(
+        names, *lines, null=NullRule.PROPAGATES, raises=_may_be_malformed, check=_check_path, **facts
+    )
+
+
+JSON_FUNCTIONS = (
+    _reader("json_extract json_extract_path ->", *_of_both("{} BIGINT -> JSON"), *_by_path("JSON")),
+    _reader(
+        "json_extract_string json_extract_path_text ->>",
+        *(*_of_both("{} BIGINT -> VARCHAR"), *_by_path("VARCHAR")),
+    ),
+    _reader("json_value", *_of_both("{} BIGINT -> VARCHAR"), *_by_path("VARCHAR")),
+    scalar("json_exists", *_by_path("BOOLEAN"), raises=_may_be_malformed, check=_check_path),
+    _reader("json_type", *_of_both("{} -> VARCHAR"), *_by_path("VARCHAR")),
+    _reader("json_keys", *_of_both("{} -> VARCHAR[]"), *_by_path("VARCHAR[]")),
+    _reader("json_array_length", *_of_both("{} -> UBIGINT"), *_by_path("UBIGINT"), range=_length),
+    scalar("json_valid", *_of_both("{} -> BOOLEAN")),
+    scalar(
+        "json_contains",
+        *_of_both("{} VARCHAR -> BOOLEAN", "{} JSON -> BOOLEAN"),
+        raises=_may_one_be_malformed,
+    ),
+    scalar("json_structure", *_of_both("{} -> JSON"), raises=_may_be_malformed),
+    scalar("json", *_of_both("{} -> JSON"), raises=_may_be_malformed),
+    scalar("json_pretty", *_of_both("{} -> VARCHAR"), raises=_may_be_malformed),
+)
