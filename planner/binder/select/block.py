@@ -286,7 +286,7 @@ class SelectBlock:
         passed.update(made.id for made in (*calls.values(), *groupings.values()))
         others = {key: ColumnRef.of(made) for key, made in fields.items() if made.id not in passed}
         rewriter = GroupedRewriter(self.scope, frozenset(passed), others)
-        if not keys and not calls:
+        if not keys and not calls and self.select.args.get("having") is None:
             sets = sets[:1]  # DuckDB has one row of constants, however many sets without a key there are
         if len(sets) != 1:
             return aggregate_sets(self.context, plan, sets, fields, calls, groupings), rewriter

@@ -74,6 +74,7 @@ class JoinGraph:
                 self.neighbours[relation] |= equality.mask & ~(1 << relation)
 
         self._add_null_equalities()
+        self._add_single_rows()
         self._add_ranges()
         #: Tables with an index on a member of an equality, by relation.
         self._indexes: dict[int, list[tuple[_Equality, IndexedTable]]] = {}
@@ -89,6 +90,14 @@ class JoinGraph:
             if mask.bit_count() == 2 and all(side.bit_count() == 1 for side in sides):
                 for side in sides:
                     self.neighbours[side.bit_length() - 1] |= mask ^ side
+
+    def _add_single_rows(self) -> None:
+        """Tie relations of one row, such as a scalar subquery, to those that are compared with them: then they are filters of these."""
+        for mask, _, _ in self._rest:
+            sides = (mask & -mask).bit_length() - 1, mask.bit_length() - 1
+            if mask.bit_count() == 2 and any(self.relations[side].max_rows <= 1 for side in sides):
+                for side, other in zip(sides, sides[::-1], strict=True):
+                    self.neighbours[side] |= 1 << other
 
     def _add_ranges(self) -> None:
         """Tie relations with bounds on each other from both sides that no equalities tie; about one row each matches."""
