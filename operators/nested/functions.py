@@ -220,9 +220,9 @@ def quoted_texts(strings: Strings) -> Strings:
     return string_layout.replace_rows(strings, rows, join([quote, chosen, quote]))
 
 
-def list_texts(elements: Strings, rows: Tensor, lengths: Tensor, around: str) -> Strings:
+def list_texts(elements: Strings, rows: Tensor, lengths: Tensor, around: str, between: str = ", ") -> Strings:
     """Lists as text, of the texts of their elements; `rows`: the list of each; `around`: the brackets."""
-    inside = join_groups(elements, rows, lengths.shape[0], None, ", ")
+    inside = join_groups(elements, rows, lengths.shape[0], None, between)
     opened, closed = (from_list([bracket.encode()], rows.device) for bracket in around)
     return join([opened, inside, closed])
 

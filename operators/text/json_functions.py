@@ -11,7 +11,7 @@ from torch import Tensor
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError
 from tqp.core.json_paths import MISSING, Path, index_path, parse_path
-from tqp.core.json_values import LongNumber, parse_json, type_name, write_json, write_string
+from tqp.core.json_values import LongNumber, parse_json, type_name, write_float, write_json, write_string
 from tqp.core.text_numbers import ParseFailure
 from tqp.data.nested import Values, element_dtype, take
 from tqp.data.strings import Strings
@@ -21,6 +21,7 @@ from tqp.operators.numbers import wide
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.string_keys.codes import distinct_values
 from tqp.operators.strings import layout
+from tqp.operators.strings.build import join
 
 #: What a function makes of a value: a Python storage value, None for NULL.
 Reading = Callable[[Any], Any]
@@ -239,6 +240,49 @@ def _path(given: str | int) -> Path:
     return path
 
 
+# ---- values as JSON --------------------------------------------------------------------------------------------------
+
+
+def quoted_strings(strings: Strings) -> Strings:
+    """Texts as JSON."""
+    codes, texts = _distinct(strings)
+    return _taken([write_string(text) for text in texts], codes)
+
+
+def float_texts(values: Tensor) -> Strings:
+    """Floats as JSON."""
+    bits, codes = torch.unique(values.to(torch.float64).view(torch.int64), return_inverse=True)
+    return _taken([write_float(value) for value in bits.view(torch.float64).tolist()], codes)
+
+
+def _taken(texts: Sequence[str], codes: Tensor) -> Strings:
+    return layout.take(layout.from_list([text.encode() for text in texts], codes.device), codes)
+
+
+def text_or_null(strings: Strings, validity: Tensor | None) -> Strings:
+    """Values as they stand inside of arrays and objects, where null is a word."""
+    if validity is None:
+        return strings
+    null = layout.from_list([b"null"], strings.starts.device)
+    return layout.choose([validity], [strings], layout.broadcast(null, strings.num_rows))
+
+
+def struct_texts(names: Sequence[str], *fields: Strings) -> Strings:
+    """Objects, of their fields as JSON; arrays where these have no names."""
+    device = fields[0].starts.device
+    before = [f"{write_string(name)}:" if name else "" for name in names]
+    opened, closed = "{}" if names[0] else "[]"
+    parts: list[Strings] = []
+    for place, (name, field) in enumerate(zip(before, fields, strict=True)):
+        parts += [layout.from_list([f"{',' if place else opened}{name}".encode()], device), field]
+    return join([*parts, layout.from_list([closed.encode()], device)])
+
+
+def entry_texts(keys: Strings, values: Strings) -> Strings:
+    """Fields of objects, of their keys and values as JSON."""
+    return join([keys, layout.from_list([b":"], keys.starts.device), values])
+
+
 # ---- kernels ---------------------------------------------------------------------------------------------------------
 
 
@@ -325,6 +369,7 @@ JSON_KERNELS: dict[str, Overload] = {
     "json_structure": _by_path(_json_structure, returns_validity=False),
     "json": _by_path(write_json, returns_validity=False),
     "json_pretty": _by_path(_pretty, returns_validity=False),
+    "json_quote": lambda argument_types, result_type: Kernel(quoted_strings),
     "json_valid": _json_valid,
     "json_contains": _json_contains,
 }

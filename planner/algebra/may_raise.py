@@ -172,6 +172,8 @@ def _cast_may_raise(cast: Cast, fields: FieldsById) -> bool:
     source, target = cast.input.data_type, cast.data_type
     if source == target or source.kind is TypeKind.NULL or target == VARCHAR:
         return False
+    if target.is_json and source != VARCHAR:
+        return False
     if _is_null(cast.input, fields):  # NULL is NULL in every type
         return False
     if source.is_string or not can_cast(source, target):

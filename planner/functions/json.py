@@ -92,6 +92,7 @@ JSON_FUNCTIONS = (
     _reader("json_type", *_of_both("{} -> VARCHAR"), *_by_path("VARCHAR")),
     _reader("json_keys", *_of_both("{} -> VARCHAR[]"), *_by_path("VARCHAR[]")),
     _reader("json_array_length", *_of_both("{} -> UBIGINT"), *_by_path("UBIGINT"), range=_length),
+    scalar("json_quote to_json", is_call=True),
     scalar("json_valid", *_of_both("{} -> BOOLEAN")),
     scalar(
         "json_contains",

@@ -26,9 +26,9 @@ is_histogram_other_bin left_grapheme lttb make_type md5_number md5_number_lower 
 nextval normalized_interval obj_description parse_duckdb_log_message
 parse_formatted_bytes parse_path path_join
 regexp_split_to_table remap_struct replace_type reservoir_quantile right_grapheme round_even
-roundbankers row_to_json set_bit setval shobj_description sleep_ms stats
+roundbankers set_bit setval shobj_description sleep_ms stats
 substring_grapheme switch timetz_byte_comparable
-to_aggregate_state to_json txid_current unpivot_list uuid_extract_timestamp
+to_aggregate_state txid_current unpivot_list uuid_extract_timestamp
 uuid_extract_version uuidv4 uuidv7 vector_type version vertex_extract write_log
 """.split()
 )

@@ -12,10 +12,10 @@ _ARGUMENTS = (
     *("NULL", "NULL, NULL", "NULL, 'a'", "NULL, 1", "'a', NULL", "NULL, 1, 2"),
     *(f"NULL::{each}" for each in ("VARCHAR", "BLOB", "BIGINT", "DATE", "TIMESTAMP", "DOUBLE")),
 )
-#: Whose text for the order, or the bounds, is wrong: tqp asks before it knows of the NULL, or the other way round. And cardinality(),
-#: which DuckDB gives any number of arguments if one is NULL.
+#: Whose text for the order, or the bounds, is wrong: tqp asks before it knows of the NULL, or the other way round. And cardinality()
+#: and to_json(), which DuckDB gives any number of arguments if one is NULL.
 _OTHERWISE = frozenset(
-    "list_sort list_reverse_sort array_sort array_reverse_sort list_slice array_length list_resize array_resize cardinality".split()
+    "list_sort list_reverse_sort array_sort array_reverse_sort list_slice array_length list_resize array_resize cardinality to_json json_quote".split()
 )
 
 

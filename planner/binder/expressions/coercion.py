@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tqp.core.datatypes import BIGINT, BOOLEAN, JSON, NULL, VARCHAR, DataType, TypeKind, list_of
+from tqp.core.datatypes import BIGINT, BOOLEAN, JSON, VARCHAR, DataType, TypeKind, holds_json, list_of
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError
 from tqp.planner.algebra.expressions import (
     Call,
@@ -57,10 +57,10 @@ def cast_to(expression: Expression, target: DataType, span: Span | None, is_try:
     expression = settle(expression)
     if expression.data_type == target:
         return expression
-    if expression.data_type.is_enum and target != VARCHAR:
-        return cast_to(cast_to(expression, VARCHAR, span), target, span, is_try)
     if expression.data_type.is_json or target.is_json:
         return _cast_json(expression, target, span, is_try)
+    if expression.data_type.is_enum and target != VARCHAR:
+        return cast_to(cast_to(expression, VARCHAR, span), target, span, is_try)
     if {expression.data_type.kind, target.kind} in _OF_ARRAYS:
         return _cast_array(expression, target, span, is_try)
     if expression.data_type.kind is TypeKind.STRUCT and target.kind is TypeKind.MAP:
@@ -72,12 +72,18 @@ def cast_to(expression: Expression, target: DataType, span: Span | None, is_try:
 
 
 def _cast_json(expression: Expression, target: DataType, span: Span | None, is_try: bool) -> Expression:
-    """JSON to text, and text, which is checked, to JSON."""
-    if not {expression.data_type, target} <= {JSON, VARCHAR, NULL}:
+    """JSON to text, and anything to JSON: text is parsed, other values are written as it."""
+    if target not in (JSON, VARCHAR):
         raise UnsupportedError(
             f"a cast from {expression.data_type} to {target} is not supported; cast by way of VARCHAR", span
         )
-    return folded(Cast(expression, target, is_try, span))
+    source = expression.data_type
+    made = folded(Cast(expression, target, is_try, span))
+    if source.is_json or not holds_json(source):
+        return made
+    if source.kind is TypeKind.LIST and source.element.is_json:
+        raise UnsupportedError(f"a cast from {source} to {target} is not supported; see to_json()", span)
+    return folded(Call("json", (made,), JSON, span))  # what is inside is written without white space
 
 
 #: Kinds of which one is cast to the other by way of a list.

@@ -1,14 +1,20 @@
-"""Forms of JSON that are more than calls of a function: the arrows."""
+"""Forms of JSON that are more than calls of a function: the arrows, and what makes arrays and objects of values."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.planner.algebra.expressions import Expression
+from tqp.core.datatypes import JSON, NULL, VARCHAR, DataType, TypeKind, holds_json
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.planner.algebra.expressions import Call, Cast, Expression, Literal
+from tqp.planner.binder.expressions.coercion import cast_to, folded
+from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.operators import bind_operator
-from tqp.planner.parse import span_of
+from tqp.planner.functions.constants import no_constant
+from tqp.planner.parse import Span, span_of
 
 if TYPE_CHECKING:
     from tqp.planner.binder.expressions.scalars import ExpressionBinder
@@ -26,3 +32,85 @@ def bind_arrow(binder: ExpressionBinder, node: exp.JSONExtract) -> Expression:
 def bind_text_arrow(binder: ExpressionBinder, node: exp.JSONExtractScalar) -> Expression:
     """`j ->> path`"""
     return bind_operator(binder, "->>", (node.this, node.expression), span_of(node), "->>")
+
+
+def _written(value: Expression, span: Span | None) -> Expression:
+    """The value as JSON: a text as a string of it, and JSON without white space."""
+    if value.data_type == NULL:
+        return Literal(None, JSON)
+    if value.data_type == VARCHAR:
+        return folded(Call("json_quote", (value,), JSON, span))
+    if not holds_json(value.data_type):
+        return cast_to(value, JSON, span)
+    made = value if value.data_type.is_json else Cast(value, JSON, span=span)
+    return folded(Call("json", (made,), JSON, span))
+
+
+def _to_json(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    return _written(binder.bind(nodes[0]), span)
+
+
+def _of_kinds(
+    name: str, kinds: tuple[TypeKind, ...], binder: ExpressionBinder, nodes: Nodes, span: Span | None
+) -> Expression:
+    """to_json() of lists, or of structs."""
+    value = binder.bind(nodes[0])
+    kind = value.data_type.kind
+    if kind not in (*kinds, TypeKind.NULL) or (kind is TypeKind.STRUCT and value.data_type.is_tuple):
+        wanted = " or ".join(kind.value for kind in kinds)
+        raise BindError(f"{name}() takes a {wanted}, not {value.data_type}", span)
+    return _written(value, span)
+
+
+def _json_array(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """json_array(x, y): a row as JSON is an array."""
+    if not nodes:
+        return Literal("[]", JSON)
+    return _written(_struct([""] * len(nodes), [binder.bind(node) for node in nodes], span), span)
+
+
+def _json_object(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """json_object('a', x, 'b', y): a struct as JSON is an object."""
+    if len(nodes) % 2:
+        raise BindError("json_object() takes a key and a value in turn, an even number of arguments", span)
+    if not nodes:
+        return Literal("{}", JSON)
+    names = [_key(binder.bind(node), span) for node in nodes[::2]]
+    return _written(_struct(names, [binder.bind(node) for node in nodes[1::2]], span), span)
+
+
+def _key(key: Expression, span: Span | None) -> str:
+    if key.data_type != VARCHAR:
+        raise BindError(f"a key of json_object() is VARCHAR, not {key.data_type}; cast it", span)
+    if not isinstance(key, Literal):
+        raise UnsupportedError("a key of json_object() that is no constant is not supported", span)
+    if not key.value:
+        raise no_constant(key, "a key of json_object() must not be NULL or empty", span)
+    return str(key.value)
+
+
+def _struct(names: list[str], values: list[Expression], span: Span | None) -> Expression:
+    """A struct, the names of whose fields may be equal."""
+    types = tuple(value.data_type for value in values)
+    data_type = DataType(TypeKind.STRUCT, children=types, names=tuple(names))
+    return folded(Call("struct_pack", tuple(values), data_type, span))
+
+
+def _json_group_array(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """json_group_array(x): the list of a group as JSON."""
+    if isinstance(nodes[0], exp.Distinct | exp.Order):
+        raise BindError(
+            "json_group_array() takes neither DISTINCT nor ORDER BY; see to_json(list(...))", span
+        )
+    listed = exp.Anonymous(this="list", expressions=list(nodes))
+    return binder.bind(exp.Anonymous(this="to_json", expressions=[listed]))
+
+
+JSON_FORMS: Forms = {
+    "json_quote": (_to_json, 1, 1),
+    "array_to_json": (partial(_of_kinds, "array_to_json", (TypeKind.LIST, TypeKind.ARRAY)), 1, 1),
+    "row_to_json": (partial(_of_kinds, "row_to_json", (TypeKind.STRUCT,)), 1, 1),
+    "json_array": (_json_array, 0, None),
+    "json_object": (_json_object, 0, None),
+    "json_group_array": (_json_group_array, 1, 1),
+}

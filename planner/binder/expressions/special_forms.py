@@ -25,6 +25,7 @@ from tqp.planner.binder.expressions.coercion import (
     folded,
 )
 from tqp.planner.binder.expressions.forms import Forms, Nodes
+from tqp.planner.binder.expressions.json_forms import JSON_FORMS
 from tqp.planner.binder.expressions.lambdas import ELEMENT_FORMS
 from tqp.planner.binder.expressions.list_calls import LIST_CALLS
 from tqp.planner.binder.expressions.listed_forms import LISTED_FORMS, struct_of_parts, texts_of
@@ -244,6 +245,7 @@ _SPECIAL_FORMS: Forms = {
     **CLOCK_FORMS,
     **SHORT_FORMS,
     **LISTED_FORMS,
+    **JSON_FORMS,
     **RANDOM_FORMS,
     "coalesce": (_coalesce, 1, None),
     "ifnull": (_coalesce, 1, None),

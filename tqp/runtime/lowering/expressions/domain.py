@@ -24,7 +24,7 @@ import operator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tqp.core.datatypes import TypeKind
+from tqp.core.datatypes import VARCHAR, TypeKind
 from tqp.core.schema import ColumnFacts, Field
 from tqp.operators import scalar_kernels
 from tqp.operators.kernel import Kernel, NullRule
@@ -204,6 +204,8 @@ def _kernel(node: Call | Cast) -> Kernel | None:
         if exact and (target.is_integer or target.is_decimal or target.is_float) or source == target:
             return None
         if source.kind in (TypeKind.BOOLEAN, TypeKind.NULL) or not can_cast(source, target):
+            return None
+        if target.is_json and source != VARCHAR:
             return None
         return resolve_cast(source, target, node.is_try)
     if node.function not in scalar_kernels.SCALAR_FUNCTIONS:

@@ -168,7 +168,7 @@ def _inner_text(lowering: ExpressionLowering, value: Value) -> Node:
     if data_type.is_nested:
         text = lower_nested_text(lowering, value)
     else:
-        text = lowering.materialise(_cast_to(lowering, value, VARCHAR))
+        text = lowering.materialise(cast_rows(lowering, value, VARCHAR))
     is_plain = (
         data_type.is_nested
         or data_type.is_vector
@@ -197,16 +197,17 @@ def field_of(lowering: ExpressionLowering, struct: Value, place: int) -> Value:
 
 
 def _cast(lowering: ExpressionLowering, cast: Cast, value: Value, target: DataType) -> Value:
-    return _cast_to(lowering, value, target, cast.is_try, cast.span)
+    return cast_rows(lowering, value, target, cast.is_try, cast.span)
 
 
-def _cast_to(
+def cast_rows(
     lowering: ExpressionLowering,
     value: Value,
     target: DataType,
     is_try: bool = False,
     span: tuple[int, int] | None = None,
 ) -> Value:
+    """A value as another type; elements and fields are rows of columns for that."""
     column = lowering.program.hidden_id()
     lowering.stream.add_computed_column(column, "element", value)
     reference = ColumnRef(column, value.layout.data_type)

@@ -60,6 +60,7 @@ from tqp.runtime.lowering.expressions.elements import (
     lower_over_elements,
 )
 from tqp.runtime.lowering.expressions.in_lists import lower_in_list
+from tqp.runtime.lowering.expressions.json_texts import lower_json
 from tqp.runtime.lowering.expressions.kernel_calls import call_kernel, lower_similarity
 from tqp.runtime.lowering.expressions.numbers import lower_arithmetic, lower_numeric_cast, range_of
 from tqp.runtime.lowering.expressions.parameters import lower_parameter_codes, lower_with_parameter
@@ -374,6 +375,8 @@ class ExpressionLowering(Answers):
             return _literal_value(None, target)
         if source.is_json and target == VARCHAR:
             return replace(value, layout=replace(value.layout, data_type=target))
+        if target.is_json and source != VARCHAR and not (value.is_constant and value.layout.nullable):
+            return lower_json(self, value)
         if not can_cast(source, target):
             return self._lower_refused_cast(cast, value)
         if {source.kind, target.kind} == {TypeKind.ARRAY, TypeKind.LIST}:
