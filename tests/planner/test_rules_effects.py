@@ -474,3 +474,20 @@ def test_pairs_are_not_made_where_nothing_minds_them(query: str, expected: list[
     assert join_types(plan) == expected
     for rule in ("match_once", "exists_not_equal_to_min_max"):
         assert sorted_rows(optimized(query, PAIRS, rule)) == sorted_rows(plan)
+
+
+@pytest.mark.parametrize(
+    ("query", "has_limit"),
+    [
+        ("SELECT DISTINCT a FROM left_rows, right_rows", True),
+        ("SELECT max(a), count(DISTINCT l.k) FROM left_rows l, right_rows r WHERE r.b IS NOT NULL", True),
+        ("SELECT k FROM few WHERE k IN (SELECT l.k FROM left_rows l, right_rows)", True),
+        ("SELECT DISTINCT a, b FROM left_rows, right_rows", False),
+        ("SELECT a, count(*) FROM left_rows, right_rows GROUP BY a", False),
+        ("SELECT DISTINCT a FROM left_rows, right_rows WHERE CAST(b AS UTINYINT) - 1 > 0", False),
+    ],
+)
+def test_a_product_is_made_with_one_row_where_nothing_minds_how_many(query: str, has_limit: bool) -> None:
+    plan = optimized(query, PAIRS)
+    assert any(isinstance(node, Limit) for node in walk_plan(plan)) == has_limit
+    assert sorted_rows(optimized(query, PAIRS, "match_once")) == sorted_rows(plan)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from tqp.planner.algebra.expressions import TRUE
 from tqp.planner.algebra.logical_node import Ids
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
     Join,
     JoinType,
+    Limit,
     LogicalPlan,
     Project,
+    Scan,
+    Series,
     Sort,
+    Values,
 )
+from tqp.planner.algebra.may_raise import raising_in
 from tqp.planner.functions.registry import AGGREGATES
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.joins.region import condition_may_raise
@@ -22,7 +28,10 @@ _FEWEST_PAIRS = 2.0
 
 
 def match_once(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
-    """An inner join that repeats rows becomes a SEMI join below DISTINCT or IN, if only one side's columns are read."""
+    """An inner join that repeats rows becomes a SEMI join below DISTINCT or IN, if only one side's columns are read.
+
+    A cross product becomes one with a single row of the other side.
+    """
     return _matched(plan, {field.id for field in plan.schema}, True, context)
 
 
@@ -61,12 +70,28 @@ def _inputs_count(plan: LogicalPlan, counts: bool) -> tuple[bool, ...]:
 
 
 def _semi_join(join: Join, needed: Ids, context: OptimizerContext) -> Join:
-    if join.join_type is not JoinType.INNER or not join.keys.left or condition_may_raise(join):
+    is_product = join.condition == TRUE
+    if (
+        join.join_type is not JoinType.INNER
+        or not (join.keys.left or is_product)
+        or condition_may_raise(join)
+    ):
         return join
     rows = context.estimator.rows
     if rows(join) < _FEWEST_PAIRS * max(rows(join.left), rows(join.right)):
         return join
     for kept, other in ((join.left, join.right), (join.right, join.left)):
         if needed.isdisjoint(other.output_ids):
-            return Join(kept, other, JoinType.SEMI, join.condition)
+            if is_product and _may_be_cut(other):
+                return Join(kept, Limit(other, 1), JoinType.INNER, TRUE)
+            return join if is_product else Join(kept, other, JoinType.SEMI, join.condition)
     return join
+
+
+def _may_be_cut(plan: LogicalPlan) -> bool:
+    """Are these rows of a table, none of which raises anything?"""
+    while isinstance(plan, Filter | Project | Sort):
+        if raising_in(plan.expressions, plan.input):
+            return False
+        plan = plan.input
+    return isinstance(plan, Scan | Values | Series)
