@@ -491,3 +491,28 @@ def test_a_product_is_made_with_one_row_where_nothing_minds_how_many(query: str,
     plan = optimized(query, PAIRS)
     assert any(isinstance(node, Limit) for node in walk_plan(plan)) == has_limit
     assert sorted_rows(optimized(query, PAIRS, "match_once")) == sorted_rows(plan)
+
+
+REPEATED = [
+    MemoryTable(
+        "many", {"k": [i % 3 for i in range(120)], "c": [i % 2 if i % 6 else None for i in range(120)]}
+    ),
+    MemoryTable("others", {"k": [i % 4 for i in range(80)], "d": [i % 2 for i in range(80)]}),
+]
+
+
+@pytest.mark.parametrize(
+    ("query", "aggregates"),
+    [
+        ("SELECT DISTINCT c, d FROM many, others", 2),
+        ("SELECT DISTINCT c, d FROM many m JOIN others o ON m.k = o.k", 3),
+        ("SELECT c, max(d) FROM many m JOIN others o ON m.k < o.k GROUP BY c", 3),
+        ("SELECT c, count(d) FROM many m JOIN others o ON m.k = o.k GROUP BY c", 1),
+        ("SELECT DISTINCT c, d FROM many m LEFT JOIN others o ON m.k = o.k", 1),
+        ("SELECT c, d FROM many m JOIN others o ON m.k = o.k", 0),
+    ],
+)
+def test_sides_of_repeated_rows_are_joined_once_for_each(query: str, aggregates: int) -> None:
+    plan = optimized(query, REPEATED)
+    assert kinds(plan)[Aggregate] == aggregates
+    assert sorted_rows(optimized(query, REPEATED, "match_once")) == sorted_rows(plan)

@@ -18,19 +18,23 @@ from tqp.planner.algebra.logical_plan import (
     Values,
 )
 from tqp.planner.algebra.may_raise import raising_in
+from tqp.planner.algebra.subquery_expressions import read_ids
 from tqp.planner.functions.registry import AGGREGATES
+from tqp.planner.rules.columns import reference
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.joins.region import condition_may_raise
 
 #: An inner join is left to the search for an order, which may build the smaller side, if it makes fewer pairs for each row of
 #: the larger one than this.
 _FEWEST_PAIRS = 2.0
+#: A side's rows are grouped before the join where each comes so many times or more.
+_FEWEST_REPEATED = 8.0
 
 
 def match_once(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
     """An inner join that repeats rows becomes a SEMI join below DISTINCT or IN, if only one side's columns are read.
 
-    A cross product becomes one with a single row of the other side.
+    A cross product becomes one with a single row of the other side. Else sides of which most rows come again join each once.
     """
     return _matched(plan, {field.id for field in plan.schema}, True, context)
 
@@ -40,7 +44,7 @@ def _matched(plan: LogicalPlan, needed: Ids, counts: bool, context: OptimizerCon
     match plan:
         case Join():
             if not counts:
-                plan = _semi_join(plan, needed, context)
+                plan = _with_distinct_sides(_semi_join(plan, needed, context), needed, context)
         case Project():
             plan = plan.without_unread(needed)
         case _ if plan.BY_POSITION:
@@ -86,6 +90,25 @@ def _semi_join(join: Join, needed: Ids, context: OptimizerContext) -> Join:
                 return Join(kept, Limit(other, 1), JoinType.INNER, TRUE)
             return join if is_product else Join(kept, other, JoinType.SEMI, join.condition)
     return join
+
+
+def _with_distinct_sides(join: Join, needed: Ids, context: OptimizerContext) -> Join:
+    """An inner join that repeats rows, each side without rows that come again, where these are most."""
+    if join.join_type is not JoinType.INNER:
+        return join
+    rows = context.estimator.rows
+    if rows(join) < _FEWEST_PAIRS * max(rows(join.left), rows(join.right)):
+        return join
+    read = needed | read_ids(join.condition)
+    sides = []
+    for side in join.inputs:
+        columns = tuple(field for field in side.schema if field.id in read)
+        keys = tuple(map(reference, columns))
+        few = bool(keys) and not any(field.data_type.is_nested for field in columns)
+        if few and context.estimator.distinct(side, keys) * _FEWEST_REPEATED <= rows(side):
+            side = Aggregate(side, columns, keys, (), ())
+        sides.append(side)
+    return join.with_inputs(sides)
 
 
 def _may_be_cut(plan: LogicalPlan) -> bool:
