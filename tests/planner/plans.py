@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from tests.planner.binding import NoTables
 from tests.reference_plan import MemoryTable
-from tqp.planner.algebra.logical_plan import LogicalPlan
+from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.bind import bind
 from tqp.planner.optimizer import optimize
@@ -48,6 +48,11 @@ def bound(query: str, catalog: Catalog) -> LogicalPlan:
 def optimized(query: str, tables: Sequence[MemoryTable], *disabled: str) -> LogicalPlan:
     """The logical plan of a query after optimization, without the rules named."""
     return optimize(bound(query, Catalog(tables)), OptimizerContext(disabled_rules=frozenset(disabled)))
+
+
+def join_types(plan: LogicalPlan) -> list[JoinType]:
+    """The types of all joins, those above first."""
+    return [node.join_type for node in walk_plan(plan) if isinstance(node, Join)]
 
 
 def kinds(plan: LogicalPlan) -> Counter[type[LogicalPlan]]:
