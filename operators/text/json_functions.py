@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -74,6 +75,23 @@ def _is_like(value: Any, needle: Any) -> bool:
             return True
         return all(key in fields and _is_like(fields[key], each) for key, each in needle)
     return write_json(value) == write_json(needle)
+
+
+def _patched(document: Any, patch: Any) -> str:
+    """The document as the patch changes it; what is no object gives way to the patch as it is."""
+    are_objects = isinstance(document, tuple) and isinstance(patch, tuple)
+    return write_json(_merged_patch(document, patch) if are_objects else patch)
+
+
+def _merged_patch(document: Any, patch: Any) -> Any:
+    """Fields that the patch has not, then those that it has: null takes one away, an object changes one that is an object."""
+    if not isinstance(patch, tuple):
+        return patch
+    fields = document if isinstance(document, tuple) else ()
+    known, changed = dict(reversed(fields)), dict(patch)
+    kept = [(key, value) for key, value in fields if key not in changed]
+    made = [(key, _merged_patch(known.get(key), value)) for key, value in patch if value is not None]
+    return (*kept, *made)
 
 
 def _structure(value: Any) -> Any:
@@ -240,6 +258,71 @@ def _path(given: str | int) -> Path:
     return path
 
 
+# ---- JSON as values of other types -----------------------------------------------------------------------------------
+
+
+def _refused(value: Any) -> str:
+    """A text that no cast from text takes, to name what is refused."""
+    return write_json(value if isinstance(value, str | list | tuple) else write_json(value))
+
+
+def _for_integer(value: Any) -> str:
+    """A fraction is rounded to the nearest even number."""
+    if isinstance(value, float):
+        return str(round(value))
+    if isinstance(value, str):
+        return value if re.fullmatch(r"\s*-?[0-9]+\s*", value) else _refused(value)
+    return _for_decimal(value)
+
+
+def _for_decimal(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, float):
+        return repr(value)
+    return value if isinstance(value, str) else write_json(value)
+
+
+def _for_float(value: Any) -> str:
+    """A text has no white space at its ends, and no plus sign."""
+    is_other = isinstance(value, str) and (value.strip() != value or value.startswith("+"))
+    return _refused(value) if is_other else _for_decimal(value)
+
+
+def _for_boolean(value: Any) -> str:
+    """Numbers but zero are true."""
+    if isinstance(value, int | float):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _refused(value) if value in ("0", "1") else value
+    return write_json(value)
+
+
+def _for_time(value: Any) -> str:
+    return value if isinstance(value, str) else _refused(value)
+
+
+_SCALARS: dict[str, Callable[[Any], str]] = {
+    "integer": _for_integer,
+    "decimal": _for_decimal,
+    "float": _for_float,
+    "boolean": _for_boolean,
+    "time": _for_time,
+}
+
+
+def _json_scalar(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel:
+    """The text of which a cast makes what DuckDB makes of JSON, for a kind of type; null is NULL."""
+
+    def call(strings: Strings, kind: str) -> tuple[Values, Tensor]:
+        codes, texts = _distinct(strings)
+        write = _SCALARS[kind]
+        values = [_document(text) for text in texts]
+        return _column([None if value is None else write(value) for value in values], codes, result_type)
+
+    return Kernel(call, constant_arguments=frozenset((1,)), returns_validity=True)
+
+
 # ---- values as JSON --------------------------------------------------------------------------------------------------
 
 
@@ -347,15 +430,20 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _json_contains(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel:
-    parsers = [_parser(each) for each in argument_types]
+def _of_two(function: Callable[[Any, Any], Any]) -> Overload:
+    """A function of two documents."""
 
-    def call(*documents: Strings, validity: Tensor | None = None) -> Values:
-        num_rows, rows, columns = _counting(documents, validity)
-        codes, items = _of_pairs(_contains, columns, parsers)
-        return _column(*_spread(items, codes, rows, num_rows), result_type)[0]
+    def resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel:
+        parsers = [_parser(each) for each in argument_types]
 
-    return Kernel(call, checks=parse_json in parsers)
+        def call(*documents: Strings, validity: Tensor | None = None) -> Values:
+            num_rows, rows, columns = _counting(documents, validity)
+            codes, items = _of_pairs(function, columns, parsers)
+            return _column(*_spread(items, codes, rows, num_rows), result_type)[0]
+
+        return Kernel(call, checks=parse_json in parsers)
+
+    return resolve
 
 
 JSON_KERNELS: dict[str, Overload] = {
@@ -370,6 +458,8 @@ JSON_KERNELS: dict[str, Overload] = {
     "json": _by_path(write_json, returns_validity=False),
     "json_pretty": _by_path(_pretty, returns_validity=False),
     "json_quote": lambda argument_types, result_type: Kernel(quoted_strings),
+    "json_scalar": _json_scalar,
     "json_valid": _json_valid,
-    "json_contains": _json_contains,
+    "json_contains": _of_two(_contains),
+    "json_merge_patch": _of_two(_patched),
 }

@@ -93,12 +93,15 @@ JSON_FUNCTIONS = (
     _reader("json_keys", *_of_both("{} -> VARCHAR[]"), *_by_path("VARCHAR[]")),
     _reader("json_array_length", *_of_both("{} -> UBIGINT"), *_by_path("UBIGINT"), range=_length),
     scalar("json_quote to_json", is_call=True),
+    # what casts from JSON read: text, for a kind of type
+    scalar("json_scalar", null=NullRule.PROPAGATES),
     scalar("json_valid", *_of_both("{} -> BOOLEAN")),
     scalar(
         "json_contains",
         *_of_both("{} VARCHAR -> BOOLEAN", "{} JSON -> BOOLEAN"),
         raises=_may_one_be_malformed,
     ),
+    scalar("json_merge_patch", is_call=True),
     scalar("json_structure", *_of_both("{} -> JSON"), raises=_may_be_malformed),
     scalar("json", *_of_both("{} -> JSON"), raises=_may_be_malformed),
     scalar("json_pretty", *_of_both("{} -> VARCHAR"), raises=_may_be_malformed),

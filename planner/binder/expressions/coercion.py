@@ -72,7 +72,11 @@ def cast_to(expression: Expression, target: DataType, span: Span | None, is_try:
 
 
 def _cast_json(expression: Expression, target: DataType, span: Span | None, is_try: bool) -> Expression:
-    """JSON to text, and anything to JSON: text is parsed, other values are written as it."""
+    """JSON to scalars, and anything to JSON: text is parsed, other values are written as it."""
+    kind = _kind_in_json(target)
+    if kind is not None:
+        scalar = folded(Call("json_scalar", (expression, Literal(kind, VARCHAR)), VARCHAR, span))
+        return cast_to(scalar, target, span, is_try)
     if target not in (JSON, VARCHAR):
         raise UnsupportedError(
             f"a cast from {expression.data_type} to {target} is not supported; cast by way of VARCHAR", span
@@ -84,6 +88,15 @@ def _cast_json(expression: Expression, target: DataType, span: Span | None, is_t
     if source.kind is TypeKind.LIST and source.element.is_json:
         raise UnsupportedError(f"a cast from {source} to {target} is not supported; see to_json()", span)
     return folded(Call("json", (made,), JSON, span))  # what is inside is written without white space
+
+
+def _kind_in_json(target: DataType) -> str | None:
+    """How JSON is read for a type; None for those that it is not read for."""
+    if target.is_integer or target.is_decimal or target.is_float:
+        return "integer" if target.is_integer else "decimal" if target.is_decimal else "float"
+    if target.is_temporal or target.kind is TypeKind.INTERVAL:
+        return "time"
+    return "boolean" if target.kind is TypeKind.BOOLEAN else None
 
 
 #: Kinds of which one is cast to the other by way of a list.

@@ -14,6 +14,7 @@ from tqp.planner.binder.expressions.coercion import cast_to, folded
 from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.operators import bind_operator
 from tqp.planner.functions.constants import no_constant
+from tqp.planner.functions.type_rules import implicit_cast_cost
 from tqp.planner.parse import Span, span_of
 
 if TYPE_CHECKING:
@@ -96,6 +97,21 @@ def _struct(names: list[str], values: list[Expression], span: Span | None) -> Ex
     return folded(Call("struct_pack", tuple(values), data_type, span))
 
 
+def _json_merge_patch(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """json_merge_patch(j, patch, another): one after the other; a document that is NULL is null."""
+    documents = [binder.bind_flexible(node) for node in nodes]
+    for each in documents:
+        if each.data_type != VARCHAR and implicit_cast_cost(each, JSON) is None:
+            raise BindError(f"json_merge_patch() takes JSON, not {each.data_type}; cast it", span)
+    made, *patches = (cast_to(each, JSON, span) for each in documents)
+    null = Literal("null", JSON)
+    for patch in patches:
+        is_null = isinstance(made, Literal) and made.value is None
+        document = null if is_null else Call("coalesce", (made, null), JSON, span)
+        made = folded(Call("json_merge_patch", (document, patch), JSON, span))
+    return made
+
+
 def _json_group_array(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """json_group_array(x): the list of a group as JSON."""
     if isinstance(nodes[0], exp.Distinct | exp.Order):
@@ -110,6 +126,7 @@ JSON_FORMS: Forms = {
     "json_quote": (_to_json, 1, 1),
     "array_to_json": (partial(_of_kinds, "array_to_json", (TypeKind.LIST, TypeKind.ARRAY)), 1, 1),
     "row_to_json": (partial(_of_kinds, "row_to_json", (TypeKind.STRUCT,)), 1, 1),
+    "json_merge_patch": (_json_merge_patch, 2, None),
     "json_array": (_json_array, 0, None),
     "json_object": (_json_object, 0, None),
     "json_group_array": (_json_group_array, 1, 1),
