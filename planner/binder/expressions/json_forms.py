@@ -13,6 +13,7 @@ from tqp.planner.algebra.expressions import Call, Cast, Expression, Literal
 from tqp.planner.binder.expressions.coercion import cast_to, folded
 from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.operators import bind_operator
+from tqp.planner.functions.constant_folding import fold
 from tqp.planner.functions.constants import no_constant
 from tqp.planner.functions.type_rules import implicit_cast_cost
 from tqp.planner.parse import Span, span_of
@@ -106,6 +107,8 @@ def _json_merge_patch(binder: ExpressionBinder, nodes: Nodes, span: Span | None)
     made, *patches = (cast_to(each, JSON, span) for each in documents)
     null = Literal("null", JSON)
     for patch in patches:
+        if isinstance(patch, Literal) and patch.value is None:
+            made = fold(made)  # text that is no JSON raises nevertheless
         is_null = isinstance(made, Literal) and made.value is None
         document = null if is_null else Call("coalesce", (made, null), JSON, span)
         made = folded(Call("json_merge_patch", (document, patch), JSON, span))
