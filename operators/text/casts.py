@@ -12,11 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tqp.core.datatypes import VARCHAR, DataType, TypeKind
+from tqp.core.datatypes import JSON, VARCHAR, DataType, TypeKind
 from tqp.core.errors import ExecutionError, UnsupportedError
-from tqp.core.json_values import parse_json
 from tqp.core.text_numbers import ParseFailure, format_bytes, parse_bytes
-from tqp.core.text_values import Parser, parser_of
+from tqp.core.text_values import Parser, parse_json_text, parser_of
 from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel
 from tqp.operators.numbers import wide
@@ -175,7 +174,9 @@ def _checked_json(strings: Strings, validity: Tensor | None) -> Attempt:
     """The texts themselves, those that are JSON."""
     rows = None if validity is None else row_indices(validity.expand(strings.num_rows))
     some = strings if rows is None else take(strings, rows)
-    _, _, failed, reasons = _each_distinct(some, lambda content: parse_json(content.decode()), None)
+    _, _, failed, reasons = _each_distinct(
+        some, lambda content: parse_json_text(content.decode(), JSON), None
+    )
     return strings, failed if failed is None or rows is None else rows[failed], reasons
 
 

@@ -317,7 +317,7 @@ def _json_scalar(argument_types: tuple[DataType, ...], result_type: DataType) ->
     def call(strings: Strings, kind: str) -> tuple[Values, Tensor]:
         codes, texts = _distinct(strings)
         write = _SCALARS[kind]
-        values = [_document(text) for text in texts]
+        values = map(_document, texts)
         return _column([None if value is None else write(value) for value in values], codes, result_type)
 
     return Kernel(call, constant_arguments=frozenset((1,)), returns_validity=True)

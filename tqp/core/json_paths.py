@@ -46,7 +46,14 @@ class Path:
 
     def value(self, document: Any) -> Any:
         """What it leads to, or MISSING; of a path without wildcards."""
-        return next(self.values(document), MISSING)
+        if self.impossible:
+            return MISSING
+        for step in self.steps:
+            found = _step(document, step)
+            if not found:
+                return MISSING
+            document = found[0]
+        return document
 
     def values(self, document: Any) -> Iterator[Any]:
         """All that it leads to, in the document's order."""
@@ -70,7 +77,9 @@ def _step(value: Any, step: Step) -> Sequence[Any]:
         step = int(step.name) if is_index else step.name
     if isinstance(step, str):
         if isinstance(value, tuple):
-            return next(([each] for key, each in value if key == step), ())
+            for key, each in value:
+                if key == step:
+                    return (each,)
     elif isinstance(value, list) and -len(value) <= step < len(value):
         return [value[step]]
     return ()

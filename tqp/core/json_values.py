@@ -17,7 +17,7 @@ from tqp.core.errors import UnsupportedError
 from tqp.core.text_numbers import ParseFailure
 
 #: How deep arrays and objects may stand in each other.
-MOST_LEVELS = 200
+MOST_LEVELS = 100
 
 
 @dataclass(frozen=True, slots=True)
