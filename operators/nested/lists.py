@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tqp.core.datatypes import DataType
+from tqp.core.datatypes import BLOB, DataType
 from tqp.core.errors import ExecutionError
 from tqp.data.nested import Lists, Structs, Values, Vector, count_of, cut_vector, element_dtype, take_vector
 from tqp.data.strings import Strings
@@ -104,6 +104,14 @@ def text_slice(strings: Strings, first: Tensor, last: Tensor) -> Strings:
     return slice_characters(broadcast(strings, max(first.numel(), last.numel())), bounds)
 
 
+def byte_slice(strings: Strings, first: Tensor, last: Tensor) -> Strings:
+    """As `list_slice`, of bytes."""
+    strings = broadcast(strings, max(first.numel(), last.numel()))
+    begin, end = slice_bounds(strings.lengths.to(torch.int64), first, last)
+    lengths = (end - begin + 1).clamp(min=0)
+    return Strings(strings.starts + begin - 1, lengths.to(torch.int32), strings.data)
+
+
 def slice_bounds(lengths: Tensor, first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
     """Both ends of slices of so many elements, counted from 1, as far as there are elements; the second lies before the first where there are none.
 
@@ -148,6 +156,8 @@ def _with_types(function: Any) -> Overload:
 def _resolve_slice(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel:
     if len(argument_types) > 3:
         return Kernel(list_slice_by_steps, checks=True)
+    if argument_types[0] == BLOB:
+        return Kernel(byte_slice)
     return Kernel(text_slice if argument_types[0].is_string else list_slice)
 
 

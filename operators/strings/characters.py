@@ -93,11 +93,11 @@ def slice_characters(strings: Strings, bounds: Bounds) -> Strings:
     """
     if is_ascii(strings):
         counts = strings.lengths.to(torch.int64)
-        first, last = _inside(bounds(counts), counts)
+        first, last = inside(bounds(counts), counts)
     else:
         index = index_characters(strings)
         strings = index.strings
-        first, last = _inside(bounds(index.counts), index.counts)
+        first, last = inside(bounds(index.counts), index.counts)
         first, last = index.byte_offsets(first), index.byte_offsets(last)
     return Strings(strings.starts + first, (last - first).to(torch.int32), strings.data)
 
@@ -119,7 +119,8 @@ def slice_same_characters(strings: Strings, start: int, stop: int | None) -> Str
     return Strings(strings.starts + first, last - first, strings.data)
 
 
-def _inside(bounds: tuple[Tensor, Tensor], counts: Tensor) -> tuple[Tensor, Tensor]:
+def inside(bounds: tuple[Tensor, Tensor], counts: Tensor) -> tuple[Tensor, Tensor]:
+    """The bounds, cut to rows of so many characters, and none before the other."""
     start, stop = bounds
     first = torch.minimum(start.clamp(min=0), counts)
     return first, torch.maximum(torch.minimum(stop, counts), first)

@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Iterable
 from enum import Enum, auto
 from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,8 @@ import torch
 from torch import Tensor
 
 from tqp.data.strings import Strings
-from tqp.operators.strings.layout import extent, ordered
+from tqp.operators.strings.characters import Bounds, index_characters, inside, slice_characters
+from tqp.operators.strings.layout import extent, ordered, take, to_host, to_list
 
 
 def _code_points(ranges: str) -> frozenset[int]:
@@ -197,3 +199,28 @@ def rows_with_clusters(strings: Strings) -> Tensor:
     inside = (rows >= 0) & (places < (strings.starts + strings.lengths)[rows.clamp(min=0)])
     found: Tensor = torch.unique(rows[inside])
     return found
+
+
+def slice_graphemes(strings: Strings, bounds: Bounds) -> Strings:
+    """As `slice_characters`, of what a reader sees as characters."""
+    index = index_characters(strings)
+    strings = index.strings
+    rows = rows_with_clusters(to_host(strings))
+    if not rows.shape[0]:
+        return slice_characters(strings, bounds)
+    starts = [_starts_in_bytes(text.decode()) for text in to_list(take(to_host(strings), rows))]
+    device = strings.starts.device
+    rows = rows.to(device)
+    counts = index.counts.index_copy(0, rows, torch.tensor([len(each) - 1 for each in starts], device=device))
+    ends = []
+    for places in inside(bounds(counts), counts):
+        in_bytes = index.byte_offsets(places)
+        of_rows = torch.index_select(places, 0, rows).tolist()
+        known = [each[place] for each, place in zip(starts, of_rows, strict=True)]
+        ends.append(in_bytes.index_copy(0, rows, torch.tensor(known, device=device)))
+    return Strings(strings.starts + ends[0], (ends[1] - ends[0]).to(torch.int32), strings.data)
+
+
+def _starts_in_bytes(text: str) -> list[int]:
+    """Where each of the characters that a reader sees begins, and where the last one ends."""
+    return [0, *accumulate(len(each.encode()) for each in graphemes(text))]

@@ -7,7 +7,8 @@ from torch import Tensor
 
 from tqp.data.backend import is_host
 from tqp.data.strings import Strings
-from tqp.operators.strings.characters import is_ascii, slice_characters, slice_same_characters
+from tqp.operators.strings.characters import Bounds, is_ascii, slice_characters, slice_same_characters
+from tqp.operators.strings.graphemes import slice_graphemes
 from tqp.operators.strings.layout import broadcast
 
 #: No string has this many characters: positions are cut to it so that adding to them cannot overflow.
@@ -23,6 +24,15 @@ def substring(strings: Strings, start: Tensor, count: Tensor | None = None) -> S
         end = _FAR if count is None else begin + int(_near(count))
         if -1 <= begin <= end:
             return slice_same_characters(strings, max(begin, 0), max(end, 0))
+    return slice_characters(_as_many(strings, start, count), _bounds_of_substring(start, count))
+
+
+def substring_grapheme(strings: Strings, start: Tensor, count: Tensor | None = None) -> Strings:
+    """As `substring`, of what a reader sees as characters."""
+    return slice_graphemes(_as_many(strings, start, count), _bounds_of_substring(start, count))
+
+
+def _bounds_of_substring(start: Tensor, count: Tensor | None) -> Bounds:
     position_from_one = _near(start)
     wanted = None if count is None else _near(count)
 
@@ -33,19 +43,28 @@ def substring(strings: Strings, start: Tensor, count: Tensor | None = None) -> S
         end = begin + wanted
         return torch.minimum(begin, end), torch.maximum(begin, end)
 
-    return slice_characters(_as_many(strings, start, count), bounds)
+    return bounds
 
 
 def left(strings: Strings, count: Tensor) -> Strings:
     """The first `count` characters, or all but the last -`count`."""
     if is_host(strings.starts) and count.numel() == 1:
         return slice_same_characters(strings, 0, int(_near(count)))
+    return slice_characters(_as_many(strings, count), _bounds_of_left(count))
+
+
+def left_grapheme(strings: Strings, count: Tensor) -> Strings:
+    """As `left`, of what a reader sees as characters."""
+    return slice_graphemes(_as_many(strings, count), _bounds_of_left(count))
+
+
+def _bounds_of_left(count: Tensor) -> Bounds:
     wanted = _near(count)
 
     def bounds(characters: Tensor) -> tuple[Tensor, Tensor]:
         return torch.zeros_like(characters), torch.where(wanted < 0, wanted + characters, wanted)
 
-    return slice_characters(_as_many(strings, count), bounds)
+    return bounds
 
 
 def right(strings: Strings, count: Tensor) -> Strings:
@@ -55,12 +74,21 @@ def right(strings: Strings, count: Tensor) -> Strings:
         return (
             slice_same_characters(strings, -number, None) if number else slice_same_characters(strings, 0, 0)
         )
+    return slice_characters(_as_many(strings, count), _bounds_of_right(count))
+
+
+def right_grapheme(strings: Strings, count: Tensor) -> Strings:
+    """As `right`, of what a reader sees as characters."""
+    return slice_graphemes(_as_many(strings, count), _bounds_of_right(count))
+
+
+def _bounds_of_right(count: Tensor) -> Bounds:
     wanted = _near(count)
 
     def bounds(characters: Tensor) -> tuple[Tensor, Tensor]:
         return torch.where(wanted < 0, -wanted, characters - wanted), characters
 
-    return slice_characters(_as_many(strings, count), bounds)
+    return bounds
 
 
 def _near(number: Tensor) -> Tensor:

@@ -123,6 +123,7 @@ NESTED = (
         "LIST BIGINT BIGINT -> same",
         "LIST BIGINT BIGINT BIGINT -> same",
         "VARCHAR BIGINT BIGINT -> VARCHAR",
+        "BLOB BIGINT BIGINT -> BLOB",
         raises=_may_stand_still,
     ),
     scalar("list_sort array_sort", *_SORTS, "LIST VARCHAR VARCHAR -> same", check=_check_order),

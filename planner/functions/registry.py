@@ -47,6 +47,7 @@ SPECIAL_FORMS = (
     *"fmod fdiv ago days_in_month pg_typeof pg_size_pretty geomean geometric_mean wavg weighted_avg".split(),
     *"not_like_escape not_ilike_escape current_schema current_database current_catalog".split(),
     "random",
+    "parse_path",
     *"user current_user session_user current_role".split(),
     "pi",
     "enum_first",

@@ -175,6 +175,8 @@ TEXT = (
     scalar("substring substr", "VARCHAR BIGINT -> VARCHAR", "VARCHAR BIGINT BIGINT -> VARCHAR"),
     scalar("left", "VARCHAR BIGINT -> VARCHAR"),
     scalar("right", "VARCHAR BIGINT -> VARCHAR"),
+    scalar("substring_grapheme", "VARCHAR BIGINT -> VARCHAR", "VARCHAR BIGINT BIGINT -> VARCHAR"),
+    *(scalar(name, "VARCHAR BIGINT -> VARCHAR") for name in ("left_grapheme", "right_grapheme")),
     scalar("length len char_length character_length", "VARCHAR -> BIGINT", range=_length),
     scalar("length_grapheme", "VARCHAR -> BIGINT", range=_length),
     scalar("bit_length", "VARCHAR -> BIGINT", range=_length),

@@ -206,7 +206,8 @@ class Parser(PivotParser):
 
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
         """Marks what begins with the word ARRAY; a subscript stays as it is written, counted from 1."""
-        if this is not None and self._curr.token_type is TokenType.L_BRACKET and this.name.upper() != "ARRAY":
+        is_list = this is None or (this.name.upper() == "ARRAY" and not isinstance(this, exp.Anonymous))
+        if not is_list and self._curr.token_type is TokenType.L_BRACKET:
             self._advance()
             place = self._parse_subscript()
             self._match(TokenType.R_BRACKET)

@@ -104,6 +104,8 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         *(
             "CAST(MAP {'a': {any}, 'b': NULL} AS VARCHAR)",
             "typeof(MAP {1: [{any}]})",
+            "CAST(parse_path({str}) AS VARCHAR)",
+            "CAST(ARRAY({subquery}) AS VARCHAR)",
             "list_reduce(list_filter([{str}, {str}], lambda e: e > {str}), lambda e, f: e || f || {any}, {str})",
             "CAST(struct_update(struct_insert({'a': {any}}, b := {any}), a := {any}) AS VARCHAR)",
             "CAST(struct_values(struct_concat({'a': {any}}, {'b': {any}})) AS VARCHAR)",

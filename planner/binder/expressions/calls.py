@@ -13,7 +13,7 @@ from tqp.planner.binder.expressions.aggregate_arguments import written
 from tqp.planner.binder.expressions.models import bind_registered
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.binder.expressions.special_forms import bind_special_form
-from tqp.planner.binder.expressions.subqueries import bind_exists
+from tqp.planner.binder.expressions.subqueries import bind_array, bind_exists
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.unsupported import refuse_missing, refuse_missing_form
 from tqp.planner.parse import head_span, span_of
@@ -41,6 +41,8 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
     if name in GROUPING_NAMES:
         return _bind_grouping(binder, node)
     nodes: list[exp.Expr] = node.expressions
+    if name == "array" and len(nodes) == 1 and isinstance(nodes[0], exp.Query | exp.Values):
+        return bind_array(binder, nodes[0], span)
     special = bind_special_form(binder, name, nodes, span)
     if special is not None:
         return special

@@ -11,7 +11,6 @@ from sqlglot import exp
 
 from tqp.core.datatypes import (
     BIGINT,
-    BLOB,
     BOOLEAN,
     JSON,
     NULL,
@@ -211,13 +210,11 @@ def _list_slice(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Ex
 
 def _between(value: Expression, ends: Sequence[Expression], span: Span | None, shown: str) -> Expression:
     """A slice whose two ends are cast to BIGINT, whatever they are; the step behind them is an integer."""
-    is_text = value.data_type == VARCHAR
-    if value.data_type == BLOB:
-        raise UnsupportedError("a slice of BLOB is not supported", span)
+    is_text = value.data_type.is_string and not value.data_type.is_enum
     if value.data_type.is_enum:
         raise BindError("there is no slice of an ENUM; cast it to VARCHAR", span)
     if is_text and len(ends) > 2:
-        raise BindError("a slice of VARCHAR has no step", span)
+        raise BindError(f"a slice of {value.data_type} has no step", span)
     nested = next((end for end in ends[:2] if end.data_type.is_nested), None)
     if nested is not None:
         raise BindError(f"the ends of a slice are numbers, not {nested.data_type}", span)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from tqp.core.datatypes import BOOLEAN, INTERVAL, NULL, VARCHAR
+from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.expressions import FALSE, Call, Expression, Literal
 from tqp.planner.binder.expressions.coercion import as_text, cast_to
 from tqp.planner.binder.expressions.forms import Forms, Nodes
+from tqp.planner.binder.expressions.nested import concatenated
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.parse import Span
 
@@ -97,7 +99,30 @@ def _of_path(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | Non
     return apply(name, (path, *options), span, f"{name}()")
 
 
+#: Of an option of parse_path(): what separates the parts, as a regular expression has it; of any other, both.
+_SEPARATORS = {"forward_slash": "/", "system": "/", "backslash": "\\\\"}
+
+
+def _parse_path(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """parse_path(p): what stands between separators, and before it the one that the path begins with."""
+    path = binder.bind_flexible(nodes[0])
+    option = binder.bind(nodes[1]) if nodes[1:] else Literal(None, NULL)
+    option = as_text(option, span) if option.data_type.is_enum else option
+    if option.data_type not in (VARCHAR, NULL):
+        raise BindError(f"the separator of parse_path() is a text, not {option.data_type}", span)
+    if not isinstance(option, Literal):
+        raise UnsupportedError("parse_path() by a separator that is no constant is not supported", span)
+    separator = _SEPARATORS.get(str(option.value), "/\\\\")
+
+    def found(pattern: str) -> Expression:
+        arguments = (path, Literal(pattern, VARCHAR))
+        return apply("regexp_extract_all", arguments, span, "parse_path()")
+
+    return concatenated(found(f"^[{separator}]"), found(f"[^{separator}]+"), span)
+
+
 SHORT_FORMS: Forms = {
+    "parse_path": (_parse_path, 1, 2),
     "fmod": (_fmod, 2, 2),
     "fdiv": (_fdiv, 2, 2),
     "ago": (_ago, 1, 1),

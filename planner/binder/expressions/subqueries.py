@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BOOLEAN, NULL, DataType
+from tqp.core.datatypes import BOOLEAN, NULL, DataType, list_of
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal
-from tqp.planner.algebra.logical_plan import LogicalPlan, Project
+from tqp.planner.algebra.expressions import AggregateCall, Call, ColumnRef, Expression, Literal, SortKey
+from tqp.planner.algebra.logical_plan import Aggregate, Limit, LogicalPlan, Project, Sort
 from tqp.planner.algebra.subquery_expressions import Exists, QuantifiedComparison, ScalarSubquery
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import cast_to, folded
@@ -33,6 +33,35 @@ def bind_scalar(binder: ExpressionBinder, node: exp.Expr) -> Expression:
             f"a subquery used as a value must have one column, and this has {len(bound.plan.schema)}", span
         )
     return ScalarSubquery(bound.plan, bound.plan.schema[0].data_type, span)
+
+
+def bind_array(binder: ExpressionBinder, query: exp.Expr, span: Span | None) -> Expression:
+    """ARRAY(SELECT one column): its values as a list, which is empty where the query has no rows.
+
+    They stand in the list in the order of the query's ORDER BY, which the list asks for itself: rows of a correlated subquery
+    come in any order.
+    """
+    with binder.around_subquery() as scope:
+        plan = binder.context.bind_query.bind_exact(query, scope).plan
+    if len(plan.schema) != 1:
+        raise BindError(f"ARRAY(SELECT ...) takes one column, and this has {len(plan.schema)}", span)
+    value: Expression = ColumnRef.of(plan.schema[0])
+    order = _order_of(plan)
+    if isinstance(plan, Project) and _order_of(plan.input):  # without the columns that only ORDER BY reads
+        order, value, plan = _order_of(plan.input), plan.outputs[0], plan.input
+    data_type = list_of(value.data_type)
+    call = AggregateCall("list", (value,), data_type, order=order)
+    values = binder.context.new_field("list", data_type, True)
+    listed = Aggregate(plan, (), (), (values,), (call,))
+    found = Call("coalesce", (ColumnRef.of(values), Literal((), data_type)), data_type, span)
+    made = Project(listed, (binder.context.new_field("array", data_type, False),), (found,))
+    return ScalarSubquery(made, data_type, span)
+
+
+def _order_of(plan: LogicalPlan) -> tuple[SortKey, ...]:
+    """What the rows are sorted by."""
+    sort = plan.input if isinstance(plan, Limit) else plan
+    return sort.keys if isinstance(sort, Sort) else ()
 
 
 def bind_exists(binder: ExpressionBinder, node: exp.Exists | exp.Anonymous) -> Expression:

@@ -18,7 +18,7 @@ from tqp.planner.binder.expressions.type_names import bind_type
 from tqp.planner.binder.select.named_windows import definition_of
 from tqp.planner.binder.select.nested_names import NestedNames
 from tqp.planner.binder.select.query_names import QueryNames
-from tqp.planner.parse import chain_of, head_span, span_of
+from tqp.planner.parse import chain_of, head_span, span_of, without_parentheses
 from tqp.planner.syntax.parser import (
     CARET,
     ORDER_WORDS,
@@ -259,6 +259,8 @@ class Names(NestedNames, QueryNames):
             return "count_star()"
         if name == "exists" and len(arguments) == 1 and isinstance(arguments[0], exp.Query | exp.Values):
             return f"EXISTS({self.subquery(arguments[0])})"
+        if name == "array" and len(arguments) == 1 and isinstance(arguments[0], exp.Query | exp.Values):
+            return self._array_of_query(without_parentheses(arguments[0]))
         if name in GROUPING_NAMES:
             return f"GROUPING({', '.join(map(self.text, arguments))})"
         if is_columns_call(node):
@@ -280,6 +282,25 @@ class Names(NestedNames, QueryNames):
         if order:
             return f"{quoted(name)}({', '.join(map(self.text, arguments))}{order})"
         return self._call(name, arguments)
+
+    def _array_of_query(self, query: exp.Expr) -> str:
+        """ARRAY(SELECT a ORDER BY b): DuckDB puts the keys of the order beside the column, and sorts the list by them."""
+        query = query.copy()
+        column = "#1" if isinstance(query, exp.Select | exp.Values) else "COLUMNS(*)"
+        keys = []
+        order = query.args.get("order")
+        for place, key in enumerate([] if order is None else order.expressions, 1):
+            name = f"__array_internal_idx_{place}"
+            if isinstance(key.this, exp.Literal):
+                name = f"#{key.this.name}"
+            elif isinstance(query, exp.Select):
+                query.append("expressions", exp.Alias(this=key.this.copy(), alias=exp.to_identifier(name)))
+            keys.append(f"{name} {key.meta.get(ORDER_WORDS, '')}".rstrip())
+        listed = f"array_agg({column}{' ORDER BY ' if keys else ''}{', '.join(keys)})"
+        return (
+            f"(SELECT CASE  WHEN (({listed} IS NULL)) THEN (list_value()) ELSE {listed} END"
+            f" FROM ({self.subquery(query)}))"
+        )
 
     def _order(self, node: exp.Order) -> str:
         return f" ORDER BY {', '.join(map(self._ordered, node.expressions))}"
