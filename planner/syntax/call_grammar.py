@@ -39,6 +39,8 @@ class CallGrammar(TypeGrammar):
             self.refuse(f"an argument behind {self.kinds[self.index - 1]}")
         if starts():
             count = self.items(self._argument, starts)
+        if name == "columns" and count and self.kinds[self.index - 1] == ",":
+            self.complain("no comma stands behind the argument of COLUMNS(...)")
         if count != _COUNTS.get(name, count):
             self.complain(f"the number of arguments of {name}() must be {_COUNTS[name]}")
         if self.skip("ORDER", "BY"):

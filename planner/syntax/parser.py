@@ -137,6 +137,11 @@ _SETS_OF_KEYS: dict[TokenType, type[exp.Cube | exp.Rollup]] = {
 }
 
 
+def _is_array_word(node: exp.Expr) -> bool:
+    """Is it the word before `ARRAY[a, b]`, and not a call: ARRAY(SELECT a)[1]?"""
+    return node.name.upper() == "ARRAY" and not isinstance(node, exp.Anonymous)
+
+
 class _NoTypes(set[str]):
     """Names that sqlglot would take for types of its own: DuckDB has none of these names, but CREATE TYPE may make one."""
 
@@ -206,8 +211,7 @@ class Parser(PivotParser):
 
     def _parse_bracket(self, this: exp.Expr | None = None) -> exp.Expr | None:
         """Marks what begins with the word ARRAY; a subscript stays as it is written, counted from 1."""
-        is_list = this is None or (this.name.upper() == "ARRAY" and not isinstance(this, exp.Anonymous))
-        if not is_list and self._curr.token_type is TokenType.L_BRACKET:
+        if this is not None and self._curr.token_type is TokenType.L_BRACKET and not _is_array_word(this):
             self._advance()
             place = self._parse_subscript()
             self._match(TokenType.R_BRACKET)

@@ -117,6 +117,11 @@ class TypeGrammar(Reader):
             self.expect(")")
 
     def _modifier(self) -> None:
+        """A constant; parentheses around it are allowed."""
+        if self.skip("("):
+            self._modifier()
+            self.expect(")")
+            return
         is_signed = self.skip("-")
         self.expect_any({NUMBER} if is_signed else _CONSTANTS, "a number" if is_signed else "a constant")
 

@@ -66,7 +66,7 @@ def cast_to(expression: Expression, target: DataType, span: Span | None, is_try:
     if expression.data_type.kind is TypeKind.STRUCT and target.kind is TypeKind.MAP:
         return _map_of_fields(expression, target, span, is_try)
     if is_try and not can_cast(expression.data_type, target):
-        return _null_after(expression, target)
+        return null_after(expression, target)
     check_fields(expression.data_type, target)
     return folded(Cast(expression, target, is_try, span))
 
@@ -162,7 +162,7 @@ def _map_of_fields(expression: Expression, target: DataType, span: Span | None, 
     return Case(((is_null, Literal(None, target)),), made, target)
 
 
-def _null_after(expression: Expression, target: DataType) -> Expression:
+def null_after(expression: Expression, target: DataType) -> Expression:
     """NULL, but for the errors that computing `expression` raises."""
     null = Literal(None, target)
     if is_constant(expression) and not may_raise(expression, {}):

@@ -11,7 +11,7 @@ from sqlglot import exp
 from tqp.core.datatypes import BIGINT, BOOLEAN, NULL, UBIGINT, VARCHAR, TypeKind, list_of, row_of
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.expressions import Call, Expression, Literal
-from tqp.planner.binder.expressions.coercion import as_list, cast_to, folded, unify
+from tqp.planner.binder.expressions.coercion import as_list, cast_to, folded, null_after, unify
 from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.functions.type_rules import bends, settle
@@ -38,7 +38,7 @@ def _resize(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expres
     """list_resize(l, size, filling): what it is filled with becomes an element."""
     value = as_list(binder.bind(nodes[0]), span)
     if value.data_type == NULL:
-        return value
+        return null_after(cast_to(binder.bind_flexible(nodes[1]), UBIGINT, span), NULL)
     if value.data_type.kind is not TypeKind.LIST:
         raise BindError(f"list_resize() takes a list, not {value.data_type}", span)
     size = cast_to(cast_to(binder.bind_flexible(nodes[1]), UBIGINT, span), BIGINT, span)

@@ -25,7 +25,7 @@ from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.element_expressions import OverElements
 from tqp.planner.algebra.expressions import TRUE, Call, Expression, Literal
-from tqp.planner.algebra.may_raise import may_raise
+from tqp.planner.algebra.may_raise import is_failing_constant, may_raise
 from tqp.planner.binder.expressions.cases import make_case
 from tqp.planner.binder.expressions.coercion import (
     as_list,
@@ -34,6 +34,7 @@ from tqp.planner.binder.expressions.coercion import (
     common_type_of,
     compare,
     folded,
+    null_after,
     unify,
 )
 from tqp.planner.binder.expressions.forms import Forms, Nodes
@@ -218,8 +219,15 @@ def _between(value: Expression, ends: Sequence[Expression], span: Span | None, s
     nested = next((end for end in ends[:2] if end.data_type.is_nested), None)
     if nested is not None:
         raise BindError(f"the ends of a slice are numbers, not {nested.data_type}", span)
-    numbers = (end if end.data_type == NULL else cast_to(end, BIGINT, span) for end in ends[:2])
+    numbers = [end if end.data_type == NULL else cast_to(end, BIGINT, span) for end in ends[:2]]
     sliced = settle(value) if is_text else as_list(value, span)
+    failing = next((each for each in numbers if is_failing_constant(each)), None)
+    if failing is not None and any(
+        isinstance(each, Literal) and each.value is None for each in (sliced, *numbers)
+    ):
+        return null_after(failing, sliced.data_type)  # the ends are computed all the same, as in DuckDB
+    if value.data_type == NULL and len(ends) < 3:
+        return value
     return apply("list_slice", (sliced, *numbers, *ends[2:]), span, shown)
 
 
@@ -399,7 +407,9 @@ def _extract_at(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Ex
 
 
 def _concat(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
-    """list_concat(l, m): a list that is NULL has no elements."""
+    """list_concat(l, m): a list that is NULL has no elements. Of no lists it is the empty text, as in DuckDB."""
+    if not nodes:
+        return Literal("", VARCHAR)
     return joined([binder.bind_flexible(node) for node in nodes], span)
 
 
@@ -476,7 +486,7 @@ NESTED_FORMS: Forms = {
     **dict.fromkeys(("list_extract", "list_element"), (_list_extract, 2, 2)),
     "array_length": (_array_length, 1, 2),
     **dict.fromkeys(("list_slice", "array_slice"), (_list_slice, 3, 4)),
-    "list_concat": (_concat, 1, None),
+    "list_concat": (_concat, 0, None),
     "string_split": (_split, 2, 2),
     **dict.fromkeys(("list_append", "array_append", "array_push_back"), (_append, 2, 2)),
     **dict.fromkeys(("list_prepend", "array_prepend"), (_prepend, 2, 2)),

@@ -122,9 +122,16 @@ def _struct(node: exp.Expr, span: Span | None, user_types: UserTypes) -> DataTyp
     return struct(fields)
 
 
+def _constants_of(node: exp.Expr) -> list[exp.Expr]:
+    """What stands in the parentheses of a type name, each perhaps in parentheses of its own."""
+    return [
+        (each.this if isinstance(each, exp.DataTypeParam) else each).unnest() for each in node.expressions
+    ]
+
+
 def _parameters(node: exp.Expr, at_most: int, span: Span | None) -> list[int]:
     """The whole numbers in the parentheses of a type name."""
-    written = [getattr(each, "this", each) for each in node.expressions]
+    written = _constants_of(node)
     numbers = [each.name for each in written if isinstance(each, exp.Literal) and not each.is_string]
     name = node.this.value
     if len(written) > at_most:
@@ -137,10 +144,7 @@ def _parameters(node: exp.Expr, at_most: int, span: Span | None) -> list[int]:
 
 def _enum(node: exp.Expr, span: Span | None) -> DataType:
     """ENUM('a', 'b', ...)"""
-    written = [
-        getattr(each, "this", each) if isinstance(each, exp.DataTypeParam) else each
-        for each in node.expressions
-    ]
+    written = _constants_of(node)
     values = [each.name for each in written if isinstance(each, exp.Literal) and each.is_string]
     if not values or len(values) < len(written):
         raise BindError("the type ENUM takes its values, one or more texts: ENUM('low', 'high')", span)
