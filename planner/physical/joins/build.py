@@ -133,7 +133,7 @@ class JoinPlanner:
         left, right = probed.field_facts, built.field_facts
         keys = match_plain_nulls(join.keys, plan.join_type, left, right)
         join_type = plain_join_type(plan.join_type, keys, left, right)
-        keys = keys_for_three_values(join_type, keys, plan.condition, left, right)
+        keys = keys_for_three_values(join_type, keys, left, right)
         bounds, without_bounds = self._candidates.bounds(join_type, keys, left, right, built.max_rows)
         ranges = own.ranges if own is not None else None
         packing = pack_join_keys(keys, left, right, self._candidates.dictionaries, ranges)

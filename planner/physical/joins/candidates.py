@@ -107,7 +107,7 @@ class JoinCandidates:
     def with_distinct_build(self, plan: Join) -> Join:
         """A join that asks whether a right row matches and compares all pairs, with each right row once if that pays."""
         left, right = plan.left.field_facts, plan.right.field_facts
-        keys = keys_for_three_values(plan.join_type, plan.keys, plan.condition, left, right)
+        keys = keys_for_three_values(plan.join_type, plan.keys, left, right)
         if keys.left or self.bounds(plan.join_type, keys, left, right, plan.right.max_rows)[0]:
             return plan
         fields = tuple(

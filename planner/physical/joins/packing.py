@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tqp.core.datatypes import BIGINT, BOOLEAN
-from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, conjuncts
+from tqp.planner.algebra.expressions import Call, ColumnRef, Expression
 from tqp.planner.algebra.join_keys import THREE_VALUED, JoinKeys, JoinType
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.may_raise import may_raise
@@ -138,18 +138,27 @@ def plain_join_type(join_type: JoinType, keys: JoinKeys, probe: FieldsById, buil
 
 
 def keys_for_three_values(
-    join_type: JoinType, keys: JoinKeys, condition: Expression, probe: FieldsById, build: FieldsById
+    join_type: JoinType, keys: JoinKeys, probe: FieldsById, build: FieldsById
 ) -> JoinKeys:
-    """No keys where a pair that keys do not find can still make the outcome NULL: each pair has to be looked at.
+    """Only keys of which a pair that they do not find cannot make the outcome NULL: all of MARK and NULL_AWARE_ANTI else are compared.
 
-    That is MARK and NULL_AWARE_ANTI with a nullable condition of more parts than one key.
+    That is one key alone, any where nothing can be NULL, and those whose comparison never is.
     """
     if join_type not in THREE_VALUED:
         return keys
+    fields = {**probe, **build}
     single = len(keys.left) == 1 and not keys.residual and not keys.null_equal[0]
-    if single or not _condition_may_be_null(keys, {**probe, **build}):
+    if single or not _condition_may_be_null(keys, fields):
         return keys
-    return JoinKeys((), (), (), conjuncts(condition))
+    pairs = [*zip(keys.left, keys.right, keys.null_equal, strict=True)]
+    kept = [pair for pair in pairs if pair[2] or not any(nullable(key, fields) for key in pair[:2])]
+    compared = tuple(Call("equal", pair[:2], BOOLEAN) for pair in pairs if pair not in kept)
+    return JoinKeys(
+        tuple(left for left, _, _ in kept),
+        tuple(right for _, right, _ in kept),
+        tuple(null_equal for _, _, null_equal in kept),
+        compared + keys.residual,
+    )
 
 
 def _condition_may_be_null(keys: JoinKeys, fields: FieldsById) -> bool:

@@ -402,14 +402,17 @@ class _Probe:
 
     def _mark_values(self) -> Value:
         lowering, build, slot = self.lowering, self.build, self.slot
-        if self.node.algorithm is not JoinAlgorithm.NESTED_LOOP:
+        node = self.node
+        by_pairs = node.algorithm is JoinAlgorithm.NESTED_LOOP
+        if not by_pairs and not node.bounds and node.residual:
+            by_pairs = any(nullable(part, _fields_of(node)) for part in node.residual)
+        if not by_pairs:
             found = self._found()
-            if (
-                self.node.bounds or self.node.residual or len(self.node.probe_keys) > 1
-            ):  # then nothing can be NULL: see _comparable
+            if node.bounds or node.residual or node.null_equal[0] or len(node.probe_keys) > 1:
+                # then nothing can be NULL: see _comparable
                 return Value(Layout(BOOLEAN, Form.NUMBER, torch.bool, False), found)
             with self._if_sought():
-                validity = lowering.combine_validity(*lower_values(lowering, self.node.probe_keys))
+                validity = lowering.combine_validity(*lower_values(lowering, node.probe_keys))
             build_side = self.stream.object(slot.build)
             return self._marks(
                 build.call(join_pairs.marks_of_found, build_side, found, validity, name="marks")
@@ -418,10 +421,10 @@ class _Probe:
         self._add_build_columns()
         probe_rows, _ = self._pairs()
         condition = lowering.lower(conjunction(slot.residual))
-        node, validity = lowering.tensor(condition), lowering.combine_validity(condition)
+        values, validity = lowering.tensor(condition), lowering.combine_validity(condition)
         self.stream.space = self.probe_space
         return self._marks(
-            build.call(join_pairs.marks_of_pairs, probe_rows, node, validity, num_probe, name="marks")
+            build.call(join_pairs.marks_of_pairs, probe_rows, values, validity, num_probe, name="marks")
         )
 
     def _found(self) -> Node:
@@ -440,8 +443,12 @@ class _Probe:
         return Value(Layout(BOOLEAN, Form.NUMBER, torch.bool, True), values, validity)
 
 
+def _fields_of(node: physical.Join) -> dict[int, Field]:
+    return {field.id: field for field in (*node.probe.fields, *node.build.fields)}
+
+
 def _comparable(node: physical.Join) -> physical.Join:
-    """A mark join by keys can tell false from NULL if there is one key and nothing else, or if nothing can be NULL.
+    """A mark join by keys can tell false from NULL if there is one key and nothing else, or if no comparison of keys can be NULL.
 
     A range join is only chosen where nothing can.
 
@@ -454,8 +461,9 @@ def _comparable(node: physical.Join) -> physical.Join:
         return node
     if len(node.probe_keys) == 1 and not node.residual and not node.null_equal[0]:
         return node
-    fields = {f.id: f for f in (*node.probe.fields, *node.build.fields)}
-    if not any(nullable(part, fields) for part in (*node.probe_keys, *node.build_keys, *node.residual)):
+    fields = _fields_of(node)
+    compared = zip((*node.probe_keys, *node.build_keys), node.null_equal * 2, strict=True)
+    if not any(nullable(key, fields) for key, null_equal in compared if not null_equal):
         return node
     compare = tuple(
         Call("is_not_distinct_from" if null_equal else "equal", (probe_key, build_key), BOOLEAN)
