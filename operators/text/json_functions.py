@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.datatypes import VARCHAR, DataType, TypeKind
 from tqp.core.errors import ExecutionError
 from tqp.core.json_paths import MISSING, Path, index_path, parse_path
 from tqp.core.json_values import LongNumber, parse_json, type_name, write_float, write_json, write_string
@@ -323,6 +323,33 @@ def _json_scalar(argument_types: tuple[DataType, ...], result_type: DataType) ->
     return Kernel(call, constant_arguments=frozenset((1,)), returns_validity=True)
 
 
+def _json_elements(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel:
+    """The elements of arrays, as JSON or, where lists of VARCHAR are asked for, as texts; null is NULL.
+
+    What is no array raises, or is NULL where the constant says that the cast is tried.
+    """
+
+    def element(value: Any) -> str | None:
+        return _text(value) if value is None or result_type.element == VARCHAR else write_json(value)
+
+    def call(strings: Strings, is_try: bool, *, validity: Tensor | None = None) -> tuple[Values, Tensor]:
+        def read(text: str) -> tuple[str | None, ...] | None:
+            value = _document(text)
+            if isinstance(value, list):
+                return tuple(map(element, value))
+            if value is None or is_try:
+                return None
+            raise ExecutionError(
+                f"a cast to {result_type} takes an array of JSON, not {write_json(value)[:80]}"
+            )
+
+        num_rows, rows, (some,) = _counting([strings], validity)
+        codes, texts = _distinct(some)
+        return _column(*_spread([read(text) for text in texts], codes, rows, num_rows), result_type)
+
+    return Kernel(call, constant_arguments=frozenset((1,)), returns_validity=True, checks=True)
+
+
 # ---- values as JSON --------------------------------------------------------------------------------------------------
 
 
@@ -459,6 +486,7 @@ JSON_KERNELS: dict[str, Overload] = {
     "json_pretty": _by_path(_pretty, returns_validity=False),
     "json_quote": lambda argument_types, result_type: Kernel(quoted_strings),
     "json_scalar": _json_scalar,
+    "json_elements": _json_elements,
     "json_valid": _json_valid,
     "json_contains": _of_two(_contains),
     "json_merge_patch": _of_two(_patched),

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from tqp.core.datatypes import BIGINT, BOOLEAN, JSON, VARCHAR, DataType, TypeKind, holds_json, list_of
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError
 from tqp.planner.algebra.expressions import (
+    FALSE,
+    TRUE,
     Call,
     Case,
     Cast,
@@ -72,11 +74,16 @@ def cast_to(expression: Expression, target: DataType, span: Span | None, is_try:
 
 
 def _cast_json(expression: Expression, target: DataType, span: Span | None, is_try: bool) -> Expression:
-    """JSON to scalars, and anything to JSON: text is parsed, other values are written as it."""
+    """JSON to scalars and lists, and anything to JSON: text is parsed, other values are written as it."""
     kind = _kind_in_json(target)
     if kind is not None:
         scalar = folded(Call("json_scalar", (expression, Literal(kind, VARCHAR)), VARCHAR, span))
         return cast_to(scalar, target, span, is_try)
+    if target.kind is TypeKind.LIST:
+        element = VARCHAR if target.element == VARCHAR else JSON
+        flag = TRUE if is_try else FALSE
+        elements = folded(Call("json_elements", (expression, flag), list_of(element), span))
+        return cast_to(elements, target, span, is_try)
     if target not in (JSON, VARCHAR):
         raise UnsupportedError(
             f"a cast from {expression.data_type} to {target} is not supported; cast by way of VARCHAR", span
