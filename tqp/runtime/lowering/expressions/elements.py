@@ -146,7 +146,11 @@ def lower_nested_text(lowering: ExpressionLowering, value: Value) -> Value:
     if data_type.has_elements:
         is_map = data_type.kind is TypeKind.MAP
         with elements_of(lowering, value) as elements:
-            inside = (_entry_text if is_map else _inner_text)(lowering, elements.values)
+            if is_map:
+                inside = _entry_text(lowering, elements.values)
+            else:  # of all that holds JSON, lists alone show it without quotes
+                is_list_of_json = data_type.kind is TypeKind.LIST and data_type.element.is_json
+                inside = _inner_text(lowering, elements.values, quotes=not is_list_of_json)
         node = build.call(
             function_kernels.list_texts,
             inside,
@@ -163,14 +167,15 @@ def lower_nested_text(lowering: ExpressionLowering, value: Value) -> Value:
     return Value(canonical_layout(VARCHAR, value.layout.nullable), node, value.validity)
 
 
-def _inner_text(lowering: ExpressionLowering, value: Value) -> Node:
+def _inner_text(lowering: ExpressionLowering, value: Value, quotes: bool = True) -> Node:
     data_type = value.layout.data_type
     if data_type.is_nested:
         text = lower_nested_text(lowering, value)
     else:
         text = lowering.materialise(cast_rows(lowering, value, VARCHAR))
     is_plain = (
-        data_type.is_nested
+        not quotes
+        or data_type.is_nested
         or data_type.is_vector
         or data_type.is_numeric
         or data_type.kind is TypeKind.BOOLEAN
