@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tqp.core.datatypes import TypeKind
+from tqp.core.datatypes import TypeKind, holds_json
+from tqp.core.errors import UnsupportedError
 from tqp.data.column import Column
 from tqp.data.results.display import cell_texts
 from tqp.data.results.to_arrow import column_to_arrow
@@ -25,6 +26,8 @@ def text_array(column: Column) -> pa.LargeStringArray:
         return pa.nulls(column.num_rows, pa.large_string())
     if data_type.is_enum:
         return column_to_arrow("", column).cast(pa.large_string())
+    if data_type.is_nested and holds_json(data_type):
+        raise UnsupportedError(f"{data_type} in a file of text is not supported; cast it to VARCHAR")
     write = formatter(data_type)
     if write is None or column.values is None:
         return pa.array(cell_texts(column), pa.large_string())
