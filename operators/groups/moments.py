@@ -108,22 +108,24 @@ def standard_error(m2: Tensor, sums: Tensor, counts: Tensor) -> Tensor:
 # ---- results of sums of powers of differences from the mean (float64 [n]): values and where there are any ----
 
 
-def skewness(m2: Tensor, m3: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+def skewness(m2: Tensor, m3: Tensor, sums: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     """Of a sample; NULL for less than three values, and where all are equal. Raises ExecutionError where it is not finite."""
     n = counts.to(torch.float64)
     second = m2 / n
     ratio = _ratio(m3 / n, second * elementwise.square_root(second))
     found = elementwise.square_root(n * (n - 1)) / (n - 2) * ratio
-    return _finite(found, (counts > 2) & (m2 != 0), "skewness")
+    return _finite(found, counts > 2, m2, sums / n, "skewness")
 
 
-def kurtosis(m2: Tensor, m4: Tensor, counts: Tensor, *, of_sample: bool) -> tuple[Tensor, Tensor]:
+def kurtosis(
+    m2: Tensor, m4: Tensor, sums: Tensor, counts: Tensor, *, of_sample: bool
+) -> tuple[Tensor, Tensor]:
     """Excess kurtosis of a population or a sample; NULL for too few values, and where all are equal; errors as of skewness."""
     n = counts.to(torch.float64)
     ratio = _ratio(m4 / n, (m2 / n).square())
     found = (n - 1) * ((n + 1) * ratio - 3 * (n - 1)) / ((n - 2) * (n - 3)) if of_sample else ratio - 3
     enough = counts > (3 if of_sample else 1)
-    return _finite(found, enough & (m2 != 0), "kurtosis")
+    return _finite(found, enough, m2, sums / n, "kurtosis")
 
 
 def _ratio(moments: Tensor, divisor: Tensor) -> Tensor:
@@ -131,8 +133,10 @@ def _ratio(moments: Tensor, divisor: Tensor) -> Tensor:
     return torch.where(divisor == 0, 0.0, moments / divisor)
 
 
-def _finite(values: Tensor, validity: Tensor, name: str) -> tuple[Tensor, Tensor]:
-    if any_true(validity & ~values.isfinite()):
+def _finite(values: Tensor, enough: Tensor, m2: Tensor, means: Tensor, name: str) -> tuple[Tensor, Tensor]:
+    """The values where there are enough rows that differ. DuckDB squares the first row even where all are equal."""
+    validity = enough & (m2 != 0)
+    if any_true((validity & ~values.isfinite()) | (enough & ~means.square().isfinite())):
         raise ExecutionError(f"The {name} is out of range: a value is infinite, or powers of it are")
     return values, validity
 
@@ -197,9 +201,9 @@ FORMULAS: dict[str, Formula] = {
     "stddev_pop": Formula((_M2,), deviation),
     "stddev_samp": Formula((_M2,), sample_deviation),
     "sem": Formula((_M2, _Y), standard_error),
-    "skewness": Formula((_M2, _M3), skewness),
-    "kurtosis": Formula((_M2, _M4), partial(kurtosis, of_sample=True)),
-    "kurtosis_pop": Formula((_M2, _M4), partial(kurtosis, of_sample=False)),
+    "skewness": Formula((_M2, _M3, _Y), skewness),
+    "kurtosis": Formula((_M2, _M4, _Y), partial(kurtosis, of_sample=True)),
+    "kurtosis_pop": Formula((_M2, _M4, _Y), partial(kurtosis, of_sample=False)),
     "covar_pop": Formula((_SXY,), covariance),
     "covar_samp": Formula((_SXY,), sample_covariance),
     "corr": Formula((_SXY, _SXX, _SYY), correlation),
