@@ -77,8 +77,6 @@ def _bind_grouping(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
 
 
 def _unnest(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
-    if binder.clause == "GROUP BY":
-        raise UnsupportedError("unnest() in GROUP BY is not supported; use a subquery", head_span(node))
     if binder.unnests is None or binder.inside_aggregate or binder.lambdas:
         raise BindError(f"unnest() is not allowed in {binder.clause}", head_span(node))
     return binder.unnests.bind(binder, node)

@@ -46,8 +46,9 @@ from tqp.planner.binder.unsupported_clauses import check_understood
 from tqp.planner.functions.type_rules import settle
 from tqp.planner.parse import span_of
 
-#: Clauses that are computed after window functions.
-_HOLD_UNNESTS = ("SELECT", "ORDER BY")
+#: Clauses that may unnest lists: after window functions, but for keys before they are grouped by.
+_HOLD_UNNESTS = ("SELECT", "GROUP BY", "ORDER BY")
+#: Clauses that are computed after window functions, or hold them.
 _HOLD_WINDOWS = ("SELECT", "QUALIFY", "ORDER BY")
 
 
@@ -64,10 +65,11 @@ class SelectBlock:
     written_keys: Written[Expression] = field(init=False)
     windows: WindowCollector = field(init=False)
     unnests: UnnestCollector = field(init=False)
+    key_unnests: UnnestCollector = field(init=False)  # lists whose elements are grouped by
 
     def __post_init__(self) -> None:
         self.written_keys = Written(self.context.query, self.scope)
-        self.unnests = UnnestCollector(self.context)
+        self.unnests, self.key_unnests = UnnestCollector(self.context), UnnestCollector(self.context)
         self.windows = WindowCollector(self.context, self.select.args.get("windows") or ())
         check_definitions(self.windows.definitions)
 
@@ -97,7 +99,8 @@ class SelectBlock:
         """For the expressions of one clause of this block."""
         shared = self.bound_items, self.written_keys
         windows = self.windows if clause in _HOLD_WINDOWS else None
-        unnests = self.unnests if clause in _HOLD_UNNESTS else None
+        held = self.key_unnests if clause == "GROUP BY" else self.unnests
+        unnests = held if clause in _HOLD_UNNESTS else None
         return ExpressionBinder(
             self.context, self.scope, clause, aggregates, windows, aliases, *shared, unnests=unnests
         )
@@ -154,7 +157,7 @@ class SelectBlock:
         self.scope.uses = None
         if collector.calls or having is not None or (bool(keys) if of_all else group is not None):
             check_uses(uses, () if of_all else keys)
-            plan, rewriter = self._aggregate(plan, sets, keys, collector)
+            plan, rewriter = self._aggregate(self.key_unnests.over(plan), sets, keys, collector)
             bound = [rewriter.rewrite(self._forced(value, item)) for value, item in zip(bound, nodes)]
             if condition is not None:
                 plan = Filter(plan, rewriter.rewrite(condition))
