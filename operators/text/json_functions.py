@@ -182,7 +182,7 @@ def _column(items: Sequence[Any], codes: Tensor, data_type: DataType) -> tuple[V
 
 def _counting(columns: Sequence[Any], validity: Tensor | None) -> tuple[int, Tensor | None, Sequence[Any]]:
     """The number of rows, the rows that count (None: all), and the columns of these rows."""
-    num_rows = max(_size(column) for column in columns)
+    num_rows = next((size for size in map(_size, columns) if size != 1), 1)  # constants are of one row
     rows = None if validity is None else row_indices(validity.expand(num_rows))
     taken: list[Any] = []
     for column in columns:
