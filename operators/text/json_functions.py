@@ -423,7 +423,7 @@ def _by_path(reading: Reading, missing: Any = None, returns_validity: bool = Tru
                 codes, items = _of_pairs(at, columns, (parse, _path))
             else:
                 codes, texts = _distinct(columns[0])
-                read = reader(path)
+                read = _read(reader, path)
                 items = [read(_read(parse, text)) for text in texts]
             values, valid = _column(*_spread(items, codes, rows, num_rows), result_type)
             return (values, valid) if returns_validity else values
