@@ -91,7 +91,7 @@ def list_slice(lists: Lists, first: Tensor, last: Tensor) -> Lists:
     """Elements `first` to `last` (both inclusive), counted from 1, or from -1 backwards."""
     begin, end = slice_bounds(lists.lengths, first, last)
     lengths = (end - begin + 1).clamp(min=0)
-    return Lists((lists.starts + begin - 1).expand_as(lengths), lengths, lists.elements)
+    return Lists(lists.starts + begin - 1, lengths, lists.elements)
 
 
 def text_slice(strings: Strings, first: Tensor, last: Tensor) -> Strings:
@@ -120,6 +120,8 @@ def slice_bounds(lengths: Tensor, first: Tensor, last: Tensor) -> tuple[Tensor, 
     begin = torch.where(first < 0, lengths + first + 1, first).clamp(min=1)
     begin = torch.minimum(begin, lengths + 1)
     end = torch.minimum(torch.where(last < 0, lengths + last + 1, last), lengths)
+    # constants are of one row, and beside them there may be none
+    begin, end = torch.broadcast_tensors(begin, end)  # type: ignore[no-untyped-call]
     return begin, end
 
 
