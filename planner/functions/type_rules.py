@@ -121,7 +121,7 @@ def implicit_cast_cost(argument: Expression, target: DataType) -> int | None:
     if source.kind is target.kind and (source == target or target in (ANY_DECIMAL, ANY_ARRAY, ANY_LIST)):
         return 0
     if target.is_json and not bends(argument) and source != VARCHAR:
-        return _TARGET_COST_OF_JSON
+        return 0 if source.is_enum else _TARGET_COST_OF_JSON  # nearer than VARCHAR, which is no document
     if source.is_decimal and target.is_decimal:  # of other sizes; a value that does not fit raises
         return 0
     if source.kind is TypeKind.ARRAY and target.kind is TypeKind.LIST:
