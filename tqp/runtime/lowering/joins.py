@@ -444,7 +444,7 @@ class _Probe:
 
 
 def _fields_of(node: physical.Join) -> dict[int, Field]:
-    return {field.id: field for field in (*node.probe.fields, *node.build.fields)}
+    return {**node.probe.field_facts, **node.build.field_facts}
 
 
 def _comparable(node: physical.Join) -> physical.Join:
