@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tqp.core.datatypes import VARCHAR, TypeKind
+from tqp.core.datatypes import VARCHAR, DataType, TypeKind
 from tqp.core.models import ModelInput, ModelSignature
 from tqp.planner.algebra.element_expressions import ElementRef, OverElements, ReduceElements
 from tqp.planner.algebra.expressions import (
@@ -79,19 +79,28 @@ def is_failing_constant(expression: Expression) -> bool:
     return not any(isinstance(part, ElementRef) for part in walk(expression))
 
 
-def is_decided_by_null(call: Call) -> bool:
-    """Is it NULL because an argument is the literal NULL, whatever the others are?
+def decided_by_null(call: Call) -> Expression | None:
+    """NULL if an argument is the literal NULL and that decides; else None.
 
-    They are not asked for, as in DuckDB; but a comparison computes a constant on its left, and so raises if that fails.
+    The other arguments are mostly not asked for, as in DuckDB; but a comparison computes a constant on its left, and so
+    raises if that fails, and some functions compute all.
     """
     for argument in call.arguments:
         if isinstance(argument, Literal) and argument.value is None:
             break
     else:
-        return False
+        return None
     if not SCALARS[call.function].is_null_for_null:
-        return False
-    return not (call.function in COMPARISONS and is_failing_constant(call.arguments[0]))
+        return None
+    if call.function in COMPARISONS and is_failing_constant(call.arguments[0]):
+        return None
+    return null_beside(call.function, call.arguments, call.data_type)
+
+
+def null_beside(function: str, arguments: Sequence[Expression], data_type: DataType) -> Expression:
+    """What a call gives that a literal NULL among its arguments decides: NULL, once what it computes anyway is computed."""
+    computed = [each for each in arguments if may_raise(each, {})] if SCALARS[function].computes_all else ()
+    return Call("null_after", tuple(computed), data_type) if computed else Literal(None, data_type)
 
 
 def _part_may_raise(expression: Expression, fields: FieldsById) -> bool:

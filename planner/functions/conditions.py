@@ -119,6 +119,8 @@ CONDITIONS = (
     _connective("or", "OR", 1),
     _connective("and", "AND", 2),
     scalar("not", fold=lambda _, value: not value, work=Work.MASKS),
+    # NULL for every row, once its arguments are computed: what is left of a call that a constant NULL decides
+    scalar("null_after", null=NullRule.PROPAGATES, fold=lambda *_: None),
     scalar("is_null", null=NullRule.NEVER, fold=lambda _, value: value is None, work=Work.MASKS),
     scalar(
         "coalesce ifnull",

@@ -18,7 +18,7 @@ from tqp.planner.algebra.expressions import (
     is_false,
     is_true,
 )
-from tqp.planner.algebra.may_raise import is_decided_by_null
+from tqp.planner.algebra.may_raise import decided_by_null
 from tqp.planner.functions.declaration import NullRule
 from tqp.planner.functions.literal_casts import cast_value
 from tqp.planner.functions.registry import SCALARS
@@ -69,8 +69,11 @@ def _fold_call(call: Call) -> Expression:
     literals = [argument for argument in call.arguments if isinstance(argument, Literal)]
     values = [literal.value for literal in literals]
     is_all_null = len(values) == len(call.arguments) and all(value is None for value in values)
-    if (None in values and is_decided_by_null(call)) or (function.null is NullRule.ALL and is_all_null):
+    if function.null is NullRule.ALL and is_all_null:
         return Literal(None, call.data_type)
+    null = decided_by_null(call) if None in values else None
+    if null is not None:
+        return null
     if function.fold is None or len(values) < len(call.arguments):
         return call
     try:

@@ -86,6 +86,9 @@ class ScalarFunction:
         False  # the second argument is a number of digits, which decides the type of a DECIMAL
     )
     knows_null: bool = True  # that it is NULL for a constant NULL is known before there are rows
+    computes_all: bool = (
+        False  # beside a constant NULL, too, which decides a call, and so raises what they raise
+    )
     bends: bool = (
         True  # where an argument is the constant NULL, the text that it gives bends as a literal does
     )

@@ -243,7 +243,13 @@ TEMPORAL = (
         check=_check_zoned,
         work=Work.CALENDAR,
     ),
-    scalar("try_strptime", "VARCHAR VARCHAR -> TIMESTAMP", null=PROPAGATES, check=_check_read_format),
+    scalar(
+        "try_strptime",
+        "VARCHAR VARCHAR -> TIMESTAMP",
+        null=PROPAGATES,
+        check=_check_read_format,
+        computes_all=True,
+    ),
     scalar(
         "date_part datepart",
         *_of_each("VARCHAR {} -> part", (*_INSTANTS, "TIME", "INTERVAL")),
@@ -343,6 +349,11 @@ TEMPORAL = (
         check=_check_format,
     ),
     scalar(
-        "strptime", "VARCHAR VARCHAR -> TIMESTAMP", null=PROPAGATES, raises=True, check=_check_read_format
+        "strptime",
+        "VARCHAR VARCHAR -> TIMESTAMP",
+        null=PROPAGATES,
+        raises=True,
+        check=_check_read_format,
+        computes_all=True,
     ),
 )

@@ -130,6 +130,7 @@ TEXT = (
         raises=_varies,
         work=Work.SEARCH,
         selectivity=0.05,
+        computes_all=True,
         check=_regular_expression("regexp_full_match", options=2),
     ),
     scalar(
@@ -137,6 +138,7 @@ TEXT = (
         "VARCHAR VARCHAR VARCHAR -> VARCHAR",
         "VARCHAR VARCHAR VARCHAR VARCHAR -> VARCHAR",
         work=Work.SEARCH,
+        computes_all=True,
         check=_regular_expression("regexp_replace", options=3),
         raises=_replaced,
         knows_null=False,
@@ -149,6 +151,7 @@ TEXT = (
         "VARCHAR VARCHAR INTEGER VARCHAR -> VARCHAR",
         raises=_varies,
         work=Work.SEARCH,
+        computes_all=True,
         check=_regular_expression("regexp_extract", options=3),
         bends=False,
     ),
@@ -156,6 +159,7 @@ TEXT = (
         "string_split_regex str_split_regex regexp_split_to_array",
         *("VARCHAR VARCHAR -> VARCHAR[]", "VARCHAR VARCHAR VARCHAR -> VARCHAR[]"),
         work=Work.SEARCH,
+        computes_all=True,
         check=_regular_expression("string_split_regex", options=2),
     ),
     scalar(
@@ -164,6 +168,7 @@ TEXT = (
         "VARCHAR VARCHAR INTEGER VARCHAR -> VARCHAR[]",
         work=Work.SEARCH,
         raises=True,
+        computes_all=True,
         check=_regular_expression("regexp_extract_all", options=3),
     ),
     scalar("starts_with prefix", "VARCHAR VARCHAR -> BOOLEAN", selectivity=0.05),
@@ -233,9 +238,10 @@ TEXT = (
         "VARCHAR -> VARCHAR",
         *(f"VARCHAR {options} -> VARCHAR" for options in ("BOOLEAN", "BOOLEAN VARCHAR", "VARCHAR")),
         bends=False,
+        computes_all=True,
     ),
     *(
-        scalar(name, "VARCHAR -> VARCHAR", "VARCHAR VARCHAR -> VARCHAR", bends=False)
+        scalar(name, "VARCHAR -> VARCHAR", "VARCHAR VARCHAR -> VARCHAR", bends=False, computes_all=True)
         for name in ("parse_dirname", "parse_dirpath")
     ),
     scalar("format_bytes formatreadablesize", "BIGINT -> VARCHAR"),

@@ -28,7 +28,7 @@ from tqp.planner.algebra.field_facts import reads_checked
 from tqp.planner.algebra.join_keys import THREE_VALUED
 from tqp.planner.algebra.known_fields import Fields, FieldsById, KnownFields
 from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan
-from tqp.planner.algebra.may_raise import is_decided_by_null, may_raise
+from tqp.planner.algebra.may_raise import decided_by_null, may_raise
 from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.conditions import COMPARISONS, MIRRORED, NEGATED
@@ -127,8 +127,9 @@ class Simplifier:
         folded = _folded(call)
         if folded is not call:
             return folded
-        if is_decided_by_null(call):  # the other arguments are not asked for, so they must not raise
-            return Literal(None, call.data_type)
+        null = decided_by_null(call)
+        if null is not None:
+            return null
         match call.function:
             case "not":
                 return self._not(call)

@@ -10,6 +10,7 @@ from sqlglot import exp
 from tqp.core.datatypes import BIGINT, HUGEINT, INTEGER, SMALLINT, TINYINT, VARCHAR
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError
 from tqp.planner.algebra.expressions import Call, Expression, Literal, column_ids
+from tqp.planner.algebra.may_raise import null_beside
 from tqp.planner.binder.expressions.coercion import cast_to, folded
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.constants import no_constant
@@ -57,7 +58,9 @@ def apply(name: str, arguments: Sequence[Expression], span: Span | None, shown: 
         knows_null = function.knows_null or not any(map(column_ids, arguments))
         null = null_type(overload, arguments) if knows_null else None
         if null is not None:
-            return (SourceLiteral if null == VARCHAR and function.bends else Literal)(None, null)
+            value = null_beside(overload.canonical, arguments, null)
+            bends = function.bends and null == VARCHAR and isinstance(value, Literal)
+            return SourceLiteral(None, null) if bends else value
         if function.takes_digits and len(arguments) > 1 and arguments[0].data_type.is_decimal:
             arguments = (arguments[0], _digits(arguments[1], span, shown))
         resolution = finish(overload, arguments)

@@ -312,6 +312,8 @@ class ExpressionLowering(Answers):
             call = replace(call, arguments=tuple(_joined_strings(call)))
         arguments = self._lower_arguments(call)
         build = self.stream.builder
+        if function == "null_after":
+            return self._null_after(call.data_type, arguments)
         if SCALARS[function].is_null_for_null and any(
             value.is_constant and value.constant is None for value in arguments
         ):
@@ -351,8 +353,15 @@ class ExpressionLowering(Answers):
             or not is_failing_constant(call.arguments[0])
         ):
             return null
-        null = self.materialise(null)
-        validity = self.stream.builder.call(batches.when_computed, null.validity, first.node)
+        return self._null_after(call.data_type, [first])
+
+    def _null_after(self, data_type: DataType, computed: Sequence[Value]) -> Value:
+        """NULL for every row, once values are computed, which may fail."""
+        null = self.materialise(self.null_of(data_type))
+        validity = null.validity
+        for value in computed:
+            if not value.is_constant:
+                validity = self.stream.builder.call(batches.when_computed, validity, value.node)
         return Value(null.layout, null.node, validity)
 
     def _lower_arguments(self, call: Call) -> list[Value]:
