@@ -29,6 +29,7 @@ from tqp.operators.temporal.intervals import INTERVAL_KERNELS
 from tqp.operators.temporal.time_buckets import BUCKET_KERNELS
 from tqp.operators.temporal.zones import ZONE_KERNELS
 from tqp.operators.text.json_functions import JSON_KERNELS
+from tqp.operators.text.nested_texts import NESTED_TEXT_KERNELS
 from tqp.operators.text.printed import PRINTED_KERNELS
 from tqp.operators.text.sizes import SIZE_KERNELS
 from tqp.operators.vectors import VECTOR_KERNELS
@@ -60,6 +61,7 @@ _KERNELS: dict[str, Overload] = {
     **MAP_KERNELS,
     **SEVERAL_KERNELS,
     **JSON_KERNELS,
+    **NESTED_TEXT_KERNELS,
 }
 
 #: Every function that `resolve` knows.

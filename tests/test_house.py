@@ -41,6 +41,7 @@ LOWERED = {
     "is_distinct_from",
     "is_not_distinct_from",
     "is_null",
+    "null_after",
     "and",
     "or",
     "not",

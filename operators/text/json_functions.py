@@ -9,20 +9,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tqp.core.datatypes import VARCHAR, DataType, TypeKind
+from tqp.core.datatypes import VARCHAR, DataType
 from tqp.core.errors import ExecutionError
 from tqp.core.json_paths import MISSING, Path, index_path, parse_path
-from tqp.core.json_values import LongNumber, parse_json, type_name, write_float, write_json, write_string
+from tqp.core.json_values import LongNumber, parse_json, type_name, write_json, write_string
 from tqp.core.text_numbers import ParseFailure
-from tqp.data.nested import Values, element_dtype, take
+from tqp.data.nested import Values
 from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel, Overload
-from tqp.operators.nested.layout import from_python
-from tqp.operators.numbers import wide
-from tqp.operators.rows.selection import row_indices
-from tqp.operators.string_keys.codes import distinct_values
-from tqp.operators.strings import layout
-from tqp.operators.strings.build import join
+from tqp.operators.text.distinct_values import column_of, distinct, of_pairs, read_by, rows_that_count, spread
+from tqp.operators.text.json_writing import quoted_strings
 
 #: What a function makes of a value: a Python storage value, None for NULL.
 Reading = Callable[[Any], Any]
@@ -162,82 +158,6 @@ def _pretty(value: Any, indent: str = "\n") -> str:
 # ---- columns ---------------------------------------------------------------------------------------------------------
 
 
-def _column(items: Sequence[Any], codes: Tensor, data_type: DataType) -> tuple[Values, Tensor]:
-    """Each row's item, and whether it is not NULL."""
-    device = codes.device
-
-    def leaf(values: Sequence[Any], leaf_type: DataType) -> Values:
-        if leaf_type.is_string:
-            return layout.from_list([(value or "").encode() for value in values], device)
-        if leaf_type.kind is TypeKind.BOOLEAN:
-            return torch.tensor([bool(value) for value in values], dtype=torch.bool, device=device)
-        numbers = [value or 0 for value in values]
-        if data_type.is_nested and element_dtype(leaf_type) is None:
-            return wide.from_ints(numbers, device)
-        return torch.tensor(numbers, dtype=torch.int64, device=device)
-
-    validity = torch.tensor([item is not None for item in items], dtype=torch.bool, device=device)
-    return take(from_python(items, data_type, leaf), codes), torch.index_select(validity, 0, codes)
-
-
-def _counting(columns: Sequence[Any], validity: Tensor | None) -> tuple[int, Tensor | None, Sequence[Any]]:
-    """The number of rows, the rows that count (None: all), and the columns of these rows."""
-    num_rows = next((size for size in map(_size, columns) if size != 1), 1)  # constants are of one row
-    rows = None if validity is None else row_indices(validity.expand(num_rows))
-    taken: list[Any] = []
-    for column in columns:
-        if isinstance(column, Strings):
-            column = layout.broadcast(column, num_rows) if column.num_rows != num_rows else column
-            taken.append(column if rows is None else layout.take(column, rows))
-        else:
-            column = column.expand(num_rows)
-            taken.append(column if rows is None else torch.index_select(column, 0, rows))
-    return num_rows, rows, taken
-
-
-def _size(column: Any) -> int:
-    return column.num_rows if isinstance(column, Strings) else column.numel()
-
-
-def _spread(items: list[Any], codes: Tensor, rows: Tensor | None, num_rows: int) -> tuple[list[Any], Tensor]:
-    """The items of all rows, of those of the rows that count."""
-    if rows is None:
-        return items, codes
-    spread = torch.full((num_rows,), len(items), dtype=torch.int64, device=codes.device)
-    return [*items, None], spread.index_copy(0, rows, codes)
-
-
-def _distinct(column: Any) -> tuple[Tensor, list[Any]]:
-    """A number for each value, and the texts or whole numbers by number."""
-    if isinstance(column, Strings):
-        codes, distinct = distinct_values(column)
-        return codes, [content.decode() for content in layout.to_list(distinct)]
-    numbers, codes = torch.unique(column, return_inverse=True)
-    return codes, numbers.tolist()
-
-
-def _of_pairs(
-    function: Callable[[Any, Any], Any], columns: Sequence[Any], readers: Sequence[Callable[[Any], Any]]
-) -> tuple[Tensor, list[Any]]:
-    """A function of two columns, called once for each pair of values, each of which is read once."""
-    (left, lefts), (right, rights) = map(_distinct, columns)
-    values = [
-        [_read(reader, each) for each in texts]
-        for reader, texts in zip(readers, (lefts, rights), strict=True)
-    ]
-    pairs, codes = torch.unique(left * max(len(rights), 1) + right, return_inverse=True)
-    return codes, [
-        function(values[0][pair // len(rights)], values[1][pair % len(rights)]) for pair in pairs.tolist()
-    ]
-
-
-def _read(reader: Callable[[Any], Any], text: Any) -> Any:
-    try:
-        return reader(text)
-    except ParseFailure as failure:
-        raise ExecutionError(str(failure)) from None
-
-
 def _document(text: str) -> Any:
     """A text of type JSON, which was checked: one that is malformed is in rows that do not count."""
     try:
@@ -315,10 +235,10 @@ def _json_scalar(argument_types: tuple[DataType, ...], result_type: DataType) ->
     """The text of which a cast makes what DuckDB makes of JSON, for a kind of type; null is NULL."""
 
     def call(strings: Strings, kind: str) -> tuple[Values, Tensor]:
-        codes, texts = _distinct(strings)
+        codes, texts = distinct(strings)
         write = _SCALARS[kind]
         values = map(_document, texts)
-        return _column([None if value is None else write(value) for value in values], codes, result_type)
+        return column_of([None if value is None else write(value) for value in values], codes, result_type)
 
     return Kernel(call, constant_arguments=frozenset((1,)), returns_validity=True)
 
@@ -343,54 +263,11 @@ def _json_elements(argument_types: tuple[DataType, ...], result_type: DataType) 
                 f"a cast to {result_type} takes an array of JSON, not {write_json(value)[:80]}"
             )
 
-        num_rows, rows, (some,) = _counting([strings], validity)
-        codes, texts = _distinct(some)
-        return _column(*_spread([read(text) for text in texts], codes, rows, num_rows), result_type)
+        num_rows, rows, (some,) = rows_that_count([strings], validity)
+        codes, texts = distinct(some)
+        return column_of(*spread([read(text) for text in texts], codes, rows, num_rows), result_type)
 
     return Kernel(call, constant_arguments=frozenset((1,)), returns_validity=True, checks=True)
-
-
-# ---- values as JSON --------------------------------------------------------------------------------------------------
-
-
-def quoted_strings(strings: Strings) -> Strings:
-    """Texts as JSON."""
-    codes, texts = _distinct(strings)
-    return _taken([write_string(text) for text in texts], codes)
-
-
-def float_texts(values: Tensor) -> Strings:
-    """Floats as JSON."""
-    bits, codes = torch.unique(values.to(torch.float64).view(torch.int64), return_inverse=True)
-    return _taken([write_float(value) for value in bits.view(torch.float64).tolist()], codes)
-
-
-def _taken(texts: Sequence[str], codes: Tensor) -> Strings:
-    return layout.take(layout.from_list([text.encode() for text in texts], codes.device), codes)
-
-
-def text_or_null(strings: Strings, validity: Tensor | None) -> Strings:
-    """Values as they stand inside of arrays and objects, where null is a word."""
-    if validity is None:
-        return strings
-    null = layout.from_list([b"null"], strings.starts.device)
-    return layout.choose([validity], [strings], layout.broadcast(null, strings.num_rows))
-
-
-def struct_texts(names: Sequence[str], *fields: Strings) -> Strings:
-    """Objects, of their fields as JSON; arrays where these have no names."""
-    device = fields[0].starts.device
-    before = [f"{write_string(name)}:" if name else "" for name in names]
-    opened, closed = "{}" if names[0] else "[]"
-    parts: list[Strings] = []
-    for place, (name, field) in enumerate(zip(before, fields, strict=True)):
-        parts += [layout.from_list([f"{',' if place else opened}{name}".encode()], device), field]
-    return join([*parts, layout.from_list([closed.encode()], device)])
-
-
-def entry_texts(keys: Strings, values: Strings) -> Strings:
-    """Fields of objects, of their keys and values as JSON."""
-    return join([keys, layout.from_list([b":"], keys.starts.device), values])
 
 
 # ---- kernels ---------------------------------------------------------------------------------------------------------
@@ -418,14 +295,14 @@ def _by_path(reading: Reading, missing: Any = None, returns_validity: bool = Tru
 
         def call(strings: Strings, path: Any = "", *, validity: Tensor | None = None) -> Any:
             varies = isinstance(path, Strings | Tensor)
-            num_rows, rows, columns = _counting([strings, path] if varies else [strings], validity)
+            num_rows, rows, columns = rows_that_count([strings, path] if varies else [strings], validity)
             if varies:
-                codes, items = _of_pairs(at, columns, (parse, _path))
+                codes, items = of_pairs(at, columns, (parse, _path))
             else:
-                codes, texts = _distinct(columns[0])
-                read = _read(reader, path)
-                items = [read(_read(parse, text)) for text in texts]
-            values, valid = _column(*_spread(items, codes, rows, num_rows), result_type)
+                codes, texts = distinct(columns[0])
+                read = read_by(reader, path)
+                items = [read(read_by(parse, text)) for text in texts]
+            values, valid = column_of(*spread(items, codes, rows, num_rows), result_type)
             return (values, valid) if returns_validity else values
 
         paths = argument_types[1:]
@@ -442,7 +319,7 @@ def _by_path(reading: Reading, missing: Any = None, returns_validity: bool = Tru
 
 def _json_valid(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel:
     def call(strings: Strings) -> Tensor:
-        codes, texts = _distinct(strings)
+        codes, texts = distinct(strings)
         valid = torch.tensor([_is_json(text) for text in texts], dtype=torch.bool, device=codes.device)
         return torch.index_select(valid, 0, codes)
 
@@ -464,9 +341,9 @@ def _of_two(function: Callable[[Any, Any], Any]) -> Overload:
         parsers = [_parser(each) for each in argument_types]
 
         def call(*documents: Strings, validity: Tensor | None = None) -> Values:
-            num_rows, rows, columns = _counting(documents, validity)
-            codes, items = _of_pairs(function, columns, parsers)
-            return _column(*_spread(items, codes, rows, num_rows), result_type)[0]
+            num_rows, rows, columns = rows_that_count(documents, validity)
+            codes, items = of_pairs(function, columns, parsers)
+            return column_of(*spread(items, codes, rows, num_rows), result_type)[0]
 
         return Kernel(call, checks=parse_json in parsers)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from tqp.core.datatypes import BIGINT, TypeKind
 from tqp.core.errors import UnsupportedError
+from tqp.core.nested_texts import parts_of_text
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.functions.constants import no_constant
 from tqp.planner.functions.declaration import NullRule, scalar
@@ -55,6 +56,15 @@ def _entries(call: Call, value: Any) -> Any:
 
 def _parts(place: int, call: Call, value: Any) -> Any:
     return None if value is None else tuple(entry[place] for entry in value)
+
+
+def _may_be_malformed(call: Call, ranges: Ranges, result: Range | None) -> bool:
+    """Unless the cast is tried."""
+    return not (isinstance(call.arguments[1], Literal) and call.arguments[1].value)
+
+
+def _parts_of_text(call: Call, text: Any, is_try: Any, target: Any) -> Any:
+    return parts_of_text(text, call.data_type, target, is_try)
 
 
 #: Types of which values that differ may be equal, or hold such.
@@ -163,6 +173,8 @@ NESTED = (
     scalar("map_values", is_call=True, fold=partial(_parts, 1)),
     scalar("map_entries", is_call=True, fold=_entries),
     scalar("map_concat", is_call=True, null=NullRule.ALL),
+    # what casts from text read: the parts as text, of a list, a struct or a map
+    scalar("parts_of_text", null=NullRule.PROPAGATES, raises=_may_be_malformed, fold=_parts_of_text),
     scalar("cardinality", is_call=True, range=_length),
 )
 

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tqp.core.datatypes import BIGINT, BOOLEAN, JSON, VARCHAR, DataType, TypeKind, holds_json, list_of
+from tqp.core.datatypes import (
+    BIGINT,
+    BOOLEAN,
+    JSON,
+    VARCHAR,
+    DataType,
+    TypeKind,
+    holds_json,
+    list_of,
+    map_of,
+    row_of,
+    struct,
+)
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError
 from tqp.planner.algebra.expressions import (
     FALSE,
@@ -61,6 +73,8 @@ def cast_to(expression: Expression, target: DataType, span: Span | None, is_try:
         return expression
     if expression.data_type.is_json or target.is_json:
         return _cast_json(expression, target, span, is_try)
+    if expression.data_type == VARCHAR and (target.is_nested or target.is_vector):
+        return _cast_text(expression, target, span, is_try)
     if expression.data_type.is_enum and target != VARCHAR:
         return cast_to(cast_to(expression, VARCHAR, span), target, span, is_try)
     if {expression.data_type.kind, target.kind} in _OF_ARRAYS:
@@ -104,6 +118,17 @@ def _kind_in_json(target: DataType) -> str | None:
     if target.is_temporal or target.kind is TypeKind.INTERVAL:
         return "time"
     return "boolean" if target.kind is TypeKind.BOOLEAN else None
+
+
+def _cast_text(expression: Expression, target: DataType, span: Span | None, is_try: bool) -> Expression:
+    """Text to lists, structs and maps: it is taken apart into text, which is cast."""
+    if target.kind is TypeKind.STRUCT:
+        texts = (VARCHAR for _ in target.children)
+        parts = row_of(texts) if target.is_tuple else struct(dict(zip(target.names, texts, strict=True)))
+    else:
+        parts = map_of(VARCHAR, VARCHAR) if target.kind is TypeKind.MAP else list_of(VARCHAR)
+    arguments = (expression, TRUE if is_try else FALSE, Literal(str(target), VARCHAR))
+    return cast_to(folded(Call("parts_of_text", arguments, parts, span)), target, span, is_try)
 
 
 #: Kinds of which one is cast to the other by way of a list.
@@ -174,7 +199,7 @@ def null_after(expression: Expression, target: DataType) -> Expression:
     null = Literal(None, target)
     if is_constant(expression) and not may_raise(expression, {}):
         return null
-    return Case(((Call("is_null", (expression,), BOOLEAN), null),), null, target)
+    return Call("null_after", (expression,), target)
 
 
 def condition_of(expression: Expression, span: Span | None) -> Expression:

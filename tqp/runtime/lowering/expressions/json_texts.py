@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import DOUBLE, FLOAT, JSON, VARCHAR, TypeKind, list_of
 from tqp.operators.nested.functions import list_texts
-from tqp.operators.text import json_functions
+from tqp.operators.text import json_writing
 from tqp.runtime.lowering.expressions.elements import cast_rows, elements_of, field_of
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.layouts import canonical_layout
@@ -40,15 +40,15 @@ def lower_json(lowering: ExpressionLowering, value: Value) -> Value:
         fields = [
             _inner(lowering, field_of(lowering, value, place)) for place in range(len(data_type.children))
         ]
-        node = build.call(json_functions.struct_texts, data_type.names, *fields, name="json")
+        node = build.call(json_writing.struct_texts, data_type.names, *fields, name="json")
     elif data_type.is_float or (data_type.is_decimal and data_type.precision <= _DIGITS_OF_DOUBLE):
         value = lowering.materialise(cast_rows(lowering, value, DOUBLE))
-        node = build.call(json_functions.float_texts, value.node, name="json")
+        node = build.call(json_writing.float_texts, value.node, name="json")
     else:
         text = _text(lowering, value)
         if data_type.is_numeric or data_type.kind is TypeKind.BOOLEAN:
             return replace(text, layout=replace(text.layout, data_type=JSON))
-        node = build.call(json_functions.quoted_strings, lowering.strings(text), name="json")
+        node = build.call(json_writing.quoted_strings, lowering.strings(text), name="json")
     node.makes_text = True
     return Value(canonical_layout(JSON, value.layout.nullable), node, value.validity)
 
@@ -61,14 +61,14 @@ def _inner(lowering: ExpressionLowering, value: Value) -> Node:
     """A value inside of another, where NULL is null."""
     made = lower_json(lowering, value)
     strings = lowering.strings(made)
-    return lowering.stream.builder.call(json_functions.text_or_null, strings, made.validity, name="json")
+    return lowering.stream.builder.call(json_writing.text_or_null, strings, made.validity, name="json")
 
 
 def _entry(lowering: ExpressionLowering, entry: Value) -> Node:
     """ "key":value"""
     key = lowering.strings(_text(lowering, field_of(lowering, entry, 0)))
     build = lowering.stream.builder
-    key = build.call(json_functions.quoted_strings, key, name="json")
+    key = build.call(json_writing.quoted_strings, key, name="json")
     return build.call(
-        json_functions.entry_texts, key, _inner(lowering, field_of(lowering, entry, 1)), name="json"
+        json_writing.entry_texts, key, _inner(lowering, field_of(lowering, entry, 1)), name="json"
     )

@@ -1,0 +1,104 @@
+"""Functions of text that Python computes, once for each distinct text: from columns to Python values, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.errors import ExecutionError
+from tqp.core.text_numbers import ParseFailure
+from tqp.data.nested import Values, element_dtype, take
+from tqp.data.strings import Strings
+from tqp.operators.nested.layout import from_python
+from tqp.operators.numbers import wide
+from tqp.operators.rows.selection import row_indices
+from tqp.operators.string_keys.codes import distinct_values
+from tqp.operators.strings import layout
+
+
+def column_of(items: Sequence[Any], codes: Tensor, data_type: DataType) -> tuple[Values, Tensor]:
+    """Each row's item, and whether it is not NULL."""
+    device = codes.device
+
+    def leaf(values: Sequence[Any], leaf_type: DataType) -> Values:
+        if leaf_type.is_string:
+            return layout.from_list([(value or "").encode() for value in values], device)
+        if leaf_type.kind is TypeKind.BOOLEAN:
+            return torch.tensor([bool(value) for value in values], dtype=torch.bool, device=device)
+        numbers = [value or 0 for value in values]
+        if data_type.is_nested and element_dtype(leaf_type) is None:
+            return wide.from_ints(numbers, device)
+        return torch.tensor(numbers, dtype=torch.int64, device=device)
+
+    validity = torch.tensor([item is not None for item in items], dtype=torch.bool, device=device)
+    return take(from_python(items, data_type, leaf), codes), torch.index_select(validity, 0, codes)
+
+
+def rows_that_count(
+    columns: Sequence[Any], validity: Tensor | None
+) -> tuple[int, Tensor | None, Sequence[Any]]:
+    """The number of rows, the rows that count (None: all), and the columns of these rows."""
+    num_rows = next((size for size in map(_size, columns) if size != 1), 1)  # constants are of one row
+    rows = None if validity is None else row_indices(validity.expand(num_rows))
+    taken: list[Any] = []
+    for column in columns:
+        if isinstance(column, Strings):
+            column = layout.broadcast(column, num_rows) if column.num_rows != num_rows else column
+            taken.append(column if rows is None else layout.take(column, rows))
+        else:
+            column = column.expand(num_rows)
+            taken.append(column if rows is None else torch.index_select(column, 0, rows))
+    return num_rows, rows, taken
+
+
+def _size(column: Any) -> int:
+    return column.num_rows if isinstance(column, Strings) else column.numel()
+
+
+def spread(items: list[Any], codes: Tensor, rows: Tensor | None, num_rows: int) -> tuple[list[Any], Tensor]:
+    """The items of all rows, of those of the rows that count."""
+    if rows is None:
+        return items, codes
+    spread = torch.full((num_rows,), len(items), dtype=torch.int64, device=codes.device)
+    return [*items, None], spread.index_copy(0, rows, codes)
+
+
+def distinct(column: Any) -> tuple[Tensor, list[Any]]:
+    """A number for each value, and the texts or whole numbers by number."""
+    if isinstance(column, Strings):
+        codes, distinct = distinct_values(column)
+        return codes, [content.decode() for content in layout.to_list(distinct)]
+    numbers, codes = torch.unique(column, return_inverse=True)
+    return codes, numbers.tolist()
+
+
+def of_pairs(
+    function: Callable[[Any, Any], Any], columns: Sequence[Any], readers: Sequence[Callable[[Any], Any]]
+) -> tuple[Tensor, list[Any]]:
+    """A function of two columns, called once for each pair of values, each of which is read once."""
+    (left, lefts), (right, rights) = map(distinct, columns)
+    values = [
+        [read_by(reader, each) for each in texts]
+        for reader, texts in zip(readers, (lefts, rights), strict=True)
+    ]
+    pairs, codes = torch.unique(left * max(len(rights), 1) + right, return_inverse=True)
+    return codes, [
+        function(values[0][pair // len(rights)], values[1][pair % len(rights)]) for pair in pairs.tolist()
+    ]
+
+
+def read_by(reader: Callable[[Any], Any], text: Any) -> Any:
+    """What the reader makes of a text, which raises ExecutionError instead of ParseFailure."""
+    try:
+        return reader(text)
+    except ParseFailure as failure:
+        raise ExecutionError(str(failure)) from None
+
+
+def texts_of(texts: Sequence[str], codes: Tensor) -> Strings:
+    """Each row's text, by its code."""
+    return layout.take(layout.from_list([text.encode() for text in texts], codes.device), codes)

@@ -1,0 +1,50 @@
+"""Values written as JSON: what their casts to it are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from tqp.core.json_values import write_float, write_string
+from tqp.data.strings import Strings
+from tqp.operators.strings import layout
+from tqp.operators.strings.build import join
+from tqp.operators.text.distinct_values import distinct, texts_of
+
+
+def quoted_strings(strings: Strings) -> Strings:
+    """Texts as JSON."""
+    codes, texts = distinct(strings)
+    return texts_of([write_string(text) for text in texts], codes)
+
+
+def float_texts(values: Tensor) -> Strings:
+    """Floats as JSON."""
+    bits, codes = torch.unique(values.to(torch.float64).view(torch.int64), return_inverse=True)
+    return texts_of([write_float(value) for value in bits.view(torch.float64).tolist()], codes)
+
+
+def text_or_null(strings: Strings, validity: Tensor | None) -> Strings:
+    """Values as they stand inside of arrays and objects, where null is a word."""
+    if validity is None:
+        return strings
+    null = layout.from_list([b"null"], strings.starts.device)
+    return layout.choose([validity], [strings], layout.broadcast(null, strings.num_rows))
+
+
+def struct_texts(names: Sequence[str], *fields: Strings) -> Strings:
+    """Objects, of their fields as JSON; arrays where these have no names."""
+    device = fields[0].starts.device
+    before = [f"{write_string(name)}:" if name else "" for name in names]
+    opened, closed = "{}" if names[0] else "[]"
+    parts: list[Strings] = []
+    for place, (name, field) in enumerate(zip(before, fields, strict=True)):
+        parts += [layout.from_list([f"{',' if place else opened}{name}".encode()], device), field]
+    return join([*parts, layout.from_list([closed.encode()], device)])
+
+
+def entry_texts(keys: Strings, values: Strings) -> Strings:
+    """Fields of objects, of their keys and values as JSON."""
+    return join([keys, layout.from_list([b":"], keys.starts.device), values])
