@@ -165,13 +165,17 @@ class Scope:
         finally:
             self.alias_of = before
 
-    def resolve(self, name: str, qualifier: str | None, span: Span | None) -> Expression | None:
+    def resolve(
+        self, name: str, qualifier: str | None, span: Span | None, aliases: bool = True
+    ) -> Expression | None:
         """What the name means in a subquery: a column or an alias here, or in an enclosing query; None if there is no such."""
         found = self.resolve_here(name, qualifier, span)
-        if found is None and qualifier is None and self.alias_of is not None and name.lower() in self.aliases:
+        may_be_alias = aliases and qualifier is None and self.alias_of is not None
+        if found is None and may_be_alias and name.lower() in self.aliases:
+            assert self.alias_of is not None
             return self.alias_of(name.lower(), span)
         if found is None and self.parent is not None:
-            return self.parent.resolve(name, qualifier, span)
+            return self.parent.resolve(name, qualifier, span, aliases)
         if found is not None:
             self.record_use(found, name, span, correlated=True)
         return found

@@ -98,13 +98,19 @@ TYPE_START = "type_start"
 #: Key in the meta of an Array: it is written `ARRAY[1]`, not `[1]`.
 ARRAY_WORD = "array_word"
 
-#: Key in the meta of a Null: it is the `-` of `l[1:-]`.
+#: Key in the meta of a Null: it is the `-` of `l[1:-]`, or the step that `l[1:2:]` has not.
 OPEN_END = "open_end"
 #: Key in the meta of a key of ORDER BY: the words behind it, such as `DESC NULLS FIRST`.
 ORDER_WORDS = "order_words"
 
 #: Key in the meta of a call: it is written `*COLUMNS(...)`.
 _UNPACKED = "unpacked"
+
+
+def _open_end() -> exp.Null:
+    null = exp.Null()
+    null.meta[OPEN_END] = True
+    return null
 
 
 def is_columns_call(node: exp.Expr) -> TypeGuard[exp.Anonymous]:
@@ -228,7 +234,7 @@ class Parser(PivotParser):
         return self.expression(exp.In(this=this, field=self._parse_bitwise()))
 
     def _parse_subscript(self) -> exp.Expr | None:
-        """`1`, `1:2`, `:`, `1:-:2`; a `-` that stands for the end of the list is a Null that says so."""
+        """`1`, `1:2`, `:`, `1:-:2`; a `-` for the end of the list, or a step that is not there, is a Null that says so."""
         first = None if self._curr.token_type is TokenType.COLON else self._parse_disjunction()
         if not self._match(TokenType.COLON):
             return first
@@ -236,13 +242,13 @@ class Parser(PivotParser):
         last: exp.Expr | None = None
         if self._curr.token_type is TokenType.DASH and self._next.token_type in ends:
             self._advance()
-            last = exp.Null()
-            last.meta[OPEN_END] = True
+            last = _open_end()
         elif self._curr.token_type not in ends:
             last = self._parse_disjunction()
-        step = None
-        if self._match(TokenType.COLON) and self._curr.token_type is not TokenType.R_BRACKET:
-            step = self._parse_disjunction()
+        step: exp.Expr | None = None
+        if self._match(TokenType.COLON):
+            is_open = self._curr.token_type is TokenType.R_BRACKET
+            step = _open_end() if is_open else self._parse_disjunction()
         return self.expression(exp.Slice(this=first, expression=last, step=step))
 
     def _parse_interval(

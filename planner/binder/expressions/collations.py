@@ -47,7 +47,11 @@ def collated(binder: ExpressionBinder, nodes: Sequence[exp.Expr]) -> Sequence[ex
     for each, data_type in zip(inner, types, strict=True):
         if isinstance(each, exp.Collate) and data_type not in (VARCHAR, JSON):
             raise BindError(f"a collation is for VARCHAR, not for {data_type}", span_of(each))
-    if all(data_type.kind in _TEXTS for data_type in types):
+    is_beside_json = any(
+        data_type.is_json and not isinstance(each, exp.Collate)
+        for each, data_type in zip(inner, types, strict=True)
+    )
+    if not is_beside_json and all(data_type.kind in _TEXTS for data_type in types):
         return [_applied(functions, each) for each in plain]
     # Compared as what the other operand is, where no collation counts; it is no literal, whose type would be open.
     return [

@@ -64,7 +64,7 @@ def element_of(binder: ExpressionBinder, value: Expression, name: str) -> Elemen
 
 def refuse_arrow(written: exp.Expr, span: Span | None) -> None:
     """Raises BindError for an arrow where a lambda may stand. `span`: where it has none."""
-    if isinstance(written, exp.JSONExtract):
+    if isinstance(written.unnest(), exp.JSONExtract):
         raise BindError("the arrow (->) makes no lambda; write lambda x: x + 1", span_of(written) or span)
 
 
@@ -130,6 +130,8 @@ def _reduce(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expres
     names = [each.name for each in written.expressions]
     if len(names) not in (2, 3):
         raise BindError(f"the lambda of list_reduce() has two or three parameters, not {len(names)}", span)
+    if nodes[2:]:
+        refuse_arrow(nodes[2], span)
     initial = binder.bind(nodes[2]) if nodes[2:] else None
     is_null = value.data_type == NULL
     if is_null:

@@ -237,6 +237,8 @@ def _slice(binder: ExpressionBinder, value: Expression, node: exp.Slice, span: S
         None if part is None or part.meta.get(OPEN_END) else binder.bind_flexible(part)
         for part in (node.this, node.expression, node.args.get("step"))
     )
+    if step is None and node.args.get("step") is not None:
+        raise BindError("behind the second colon of a slice stands its step: [1:2:1]", span)
     begin, end = Literal(1, BIGINT), Literal(-1, BIGINT)
     if step is None:
         return _between(value, (first or begin, last or end), span, "[:]")

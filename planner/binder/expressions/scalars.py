@@ -128,7 +128,7 @@ class ExpressionBinder:
         else:
             found = self._named(name, qualifier, span)
         if found is None and qualifier is not None:
-            found = self._field(self._named(parts[0], None, span), parts[1:], span)
+            found = self._field(self._named(parts[0], None, span, aliases=False), parts[1:], span)
         if found is None and len(parts) > 2:
             check_schema(node.args["db"])
             found = self._named(name, qualifier, span)
@@ -164,20 +164,25 @@ class ExpressionBinder:
             self.scope.record_use(fields[column.name], column.name, span)
         return nested.struct_of_values(fields, span)
 
-    def _named(self, name: str, qualifier: str | None, span: Span | None) -> Expression | None:
-        """A column, here or in an enclosing query, or what an alias stands for; None if there is none of that name."""
+    def _named(
+        self, name: str, qualifier: str | None, span: Span | None, aliases: bool = True
+    ) -> Expression | None:
+        """A column, here or in an enclosing query, or what an alias stands for; None if there is none of that name.
+
+        `aliases`: not before a dot, where an alias has no fields.
+        """
         found = self.scope.resolve_here(name, qualifier, span)
-        if qualifier is None and name.lower() in self.aliases and self._alias_wins(found):
+        if aliases and qualifier is None and name.lower() in self.aliases and self._alias_wins(found):
             column = None
             if self.clause == "QUALIFY" and self.scope.parent is not None:  # whose columns go before aliases
                 column = self.scope.parent.resolve(name, None, span)
             return self._alias(name.lower(), span) if column is None else column
         if found is not None:
             self.scope.record_use(found, name, span)
-        elif qualifier is None and self.clause == "SELECT" and name.lower() in self.scope.aliases:
+        elif aliases and qualifier is None and self.clause == "SELECT" and name.lower() in self.scope.aliases:
             raise _not_yet_defined(name, span)
         elif self.scope.parent is not None:
-            found = self.scope.parent.resolve(name, qualifier, span)
+            found = self.scope.parent.resolve(name, qualifier, span, aliases)
             if (
                 self.inside_aggregate
                 and self.aggregates is not None
