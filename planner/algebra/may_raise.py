@@ -98,9 +98,14 @@ def decided_by_null(call: Call) -> Expression | None:
 
 
 def null_beside(function: str, arguments: Sequence[Expression], data_type: DataType) -> Expression:
-    """What a call gives that a literal NULL among its arguments decides: NULL, once what it computes anyway is computed."""
-    computed = [each for each in arguments if may_raise(each, {})] if SCALARS[function].computes_all else ()
-    return Call("null_after", tuple(computed), data_type) if computed else Literal(None, data_type)
+    """What a call gives that a literal NULL among its arguments decides: NULL, once what it computes anyway is computed.
+
+    Then it is no constant, either, which would decide a call around it.
+    """
+    computed = tuple(each for each in arguments if not isinstance(each, Literal))
+    if not computed or not SCALARS[function].computes_all:
+        return Literal(None, data_type)
+    return Call("null_after", computed, data_type)
 
 
 def _part_may_raise(expression: Expression, fields: FieldsById) -> bool:
