@@ -83,6 +83,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         *("({int} % {int})", "({int} // {divisor})", "CAST({any} AS {integer_type})", "TRY_CAST({any} AS {integer_type})"),
         *("TRY_CAST({str} AS {integer_type})", "TRY_CAST({num} AS {integer_type})", "CAST({int} AS HUGEINT)"),
         *("extract({part_name} FROM {date})", "extract({part_name} FROM {ts})", "bit_length({str})", "- -{small}", "(@ {int} - {int})", "(abs({count})!)"),
+        "TRY_CAST(CAST([{int}, {int}] AS VARCHAR) AS INTEGER[])[{small}]",
     ),
     "dec": (
         *("({dec} + {dec})", "({dec} - {int})", "({dec} * {dec})", "({dec} * {small})", "(- {dec})", "({dec} % {dec})"),
@@ -111,6 +112,10 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
             "CAST(struct_values(struct_concat({'a': {any}}, {'b': {any}})) AS VARCHAR)",
             "CAST(array_value({any}, NULL) AS VARCHAR)",
             "CAST(TRY_CAST(CAST([{any}] AS VARCHAR[]) AS VARCHAR[1]) AS VARCHAR)",
+            "CAST(TRY_CAST({str} AS VARCHAR[]) AS VARCHAR)",
+            "TRY_CAST(CAST([{any}, {str}] AS VARCHAR) AS VARCHAR[])[{small}]",
+            "TRY_CAST(CAST({'a': {str}, 'b': {any}} AS VARCHAR) AS STRUCT(b VARCHAR, a VARCHAR)).a",
+            "CAST(TRY_CAST(CAST(MAP {{int}: {any}} AS VARCHAR) AS MAP(BIGINT, VARCHAR)) AS VARCHAR)",
             "typeof(array_value({any}))",
             "CAST(list_transform(list_distinct([{any}]), lambda k: MAP {k: k}) AS VARCHAR)",
             "CAST(CAST(MAP {'1': {any}, '02': {any}} AS MAP(INTEGER, VARCHAR)) AS VARCHAR)",
