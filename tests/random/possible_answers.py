@@ -77,7 +77,7 @@ class Substitutes:
         if data_type.is_enum:
             return len(self.texts[0]) % len(data_type.categories)
         if data_type.is_string:
-            return self.texts[0] if data_type == VARCHAR else self.texts[0].encode()
+            return self.texts[0] if data_type.kind is TypeKind.VARCHAR else self.texts[0].encode()
         for text in self.texts:
             with suppress(ExecutionError):
                 value = cast_value(text, VARCHAR, data_type)
