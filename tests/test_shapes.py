@@ -312,7 +312,8 @@ def test_an_error_speaks_of_the_query_that_was_sent(monkeypatch: pytest.MonkeyPa
 def test_random_shapes(group: int) -> None:
     pairs = Pairs()
     pairs.run(7, group)
-    assert pairs.outcomes["equal"] > 60 and not pairs.differences
+    # Some three fifths of the texts are answered by a shared program; a group draws 20 shapes, so the share varies.
+    assert pairs.outcomes["equal"] > pairs.outcomes.total() / 3 and not pairs.differences
 
 
 @pytest.mark.parametrize("number", QUERY_NUMBERS)

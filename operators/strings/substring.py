@@ -96,5 +96,7 @@ def _near(number: Tensor) -> Tensor:
 
 
 def _as_many(strings: Strings, *others: Tensor | None) -> Strings:
-    """`strings`, its one row repeated where another argument has more."""
-    return broadcast(strings, max(1 if other is None else other.numel() for other in others))
+    """`strings`, its one row repeated where another argument has more, or none."""
+    return broadcast(
+        strings, next((each.numel() for each in others if each is not None and each.numel() != 1), 1)
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tqp.core.datatypes import NULL
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.json_paths import Path, parse_path
 from tqp.core.text_numbers import ParseFailure
@@ -40,8 +39,6 @@ def _check_path(arguments: Sequence[Expression]) -> None:
     if len(arguments) < 2:
         return
     path = arguments[1]
-    if arguments[0].data_type == NULL:  # nothing reads it, as in DuckDB
-        return
     if path.data_type.has_elements:
         _check_paths(path)
     elif isinstance(path, Literal) and isinstance(path.value, str):

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from tqp.core.datatypes import BIGINT, TypeKind
-from tqp.core.errors import UnsupportedError
 from tqp.core.nested_texts import parts_of_text
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.functions.constants import no_constant
@@ -100,8 +99,6 @@ def _check_order(arguments: Sequence[Expression]) -> None:
     """The words behind a list that is sorted."""
     for argument in arguments[1:]:
         word = argument.value if isinstance(argument, Literal) else None
-        if isinstance(argument, Literal) and word is None:
-            raise UnsupportedError("NULL as the order of list_sort() is not supported")
         if not isinstance(word, str) or word.upper() not in _ORDERS:
             raise no_constant(
                 argument,

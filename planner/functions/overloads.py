@@ -143,10 +143,13 @@ def _of_lists(overload: Overload, arguments: Sequence[Expression]) -> str | None
     return "(ANY[], ANY) -> BOOLEAN" if has_two_meanings else None
 
 
-def null_type(overload: Overload, arguments: Sequence[Expression]) -> DataType | None:
+def null_type(
+    overload: Overload, arguments: Sequence[Expression], *, computes_all: bool = False
+) -> DataType | None:
     """The type of a call that is NULL because an argument is the constant NULL; None where that is not so.
 
     No rule sees the actual types then, as in DuckDB: `NULL + 1.5` is a DECIMAL of no known size, hence of type NULL.
+    But it does where the function is computed nevertheless, and where the NULL is a list.
     """
     nulls = [
         argument.data_type
@@ -159,7 +162,9 @@ def null_type(overload: Overload, arguments: Sequence[Expression]) -> DataType |
     if overload.result == "element" and any(each.kind is TypeKind.NULL for each in nulls):
         return VARCHAR if arguments[0].data_type.kind is TypeKind.NULL else NULL  # a NULL may be a text
     if arguments[0].data_type.kind is TypeKind.LIST and not isinstance(overload.result, DataType):
-        return finish(overload, arguments).result
+        is_list = isinstance(arguments[0], Literal) and arguments[0].value is None
+        is_known = computes_all or is_list or overload.result != "same"
+        return finish(overload, arguments).result if is_known else NULL
     result = (
         overload.result
         if isinstance(overload.result, DataType)

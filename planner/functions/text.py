@@ -122,6 +122,7 @@ TEXT = (
         raises=_varies,
         work=Work.SEARCH,
         selectivity=0.07,
+        computes_all=True,
         check=_regular_expression("regexp_matches", options=2),
     ),
     scalar(

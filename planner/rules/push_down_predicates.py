@@ -54,6 +54,7 @@ from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.joins.region import (
     connected_order,
     equivalence_classes,
+    filtered_in_turn,
     flatten,
     held_back,
     with_condition,
@@ -119,7 +120,9 @@ class _PushDown:
         """The rows of `plan` on which all `parts` are true."""
         match plan:
             case Filter():
-                return self.push(plan.input, _merge(conjuncts(plan.condition), parts))
+                down = self.sinking_past(parts, lambda part: True, plan)
+                below = self.push(plan.input, _merge(conjuncts(plan.condition), down))
+                return filtered(below, _without(parts, down))
             case Project():
                 outputs = {field.id: output for field, output in zip(plan.fields, plan.outputs, strict=True)}
                 down = _rewritten(parts, outputs)
@@ -261,8 +264,8 @@ class _PushDown:
         )
         joined = connected_order(relations, shared)
         if any(_became_inner(new, old) for new, old in zip(relations, region.relations, strict=True)):
-            return self.push(joined, held)  # the region has grown
-        return filtered(joined, held)
+            return self.push(filtered_in_turn(joined, held, relations), ())  # the region has grown
+        return filtered_in_turn(joined, held, relations)
 
     def _for_models(self, own: list[Expression], relation: LogicalPlan, parts: Parts) -> list[Expression]:
         """A relation's conditions, and IS NOT NULL of what models in them read where the region's others say so.

@@ -20,14 +20,15 @@ _SETS = tuple(f"{kind}_{name}" for kind in ("list", "array") for name in ("has_a
 
 def around_errors(sql: str) -> Iterator[str]:
     """Variants that say the same of what DuckDB refuses."""
-    return _changed(sql, (_mode_by_two_keys, _like, _extract_of_null, _difference_at_utc))
+    changes = (_mode_by_two_keys, _like, _extract_of_null, _difference_at_utc, _array_of_derived_table)
+    return _changed(sql, changes)
 
 
 def around_answers(sql: str) -> Iterator[str]:
     """Variants that say what tqp answers."""
     at_utc = (partial(_part_at_utc, truncates=each) for each in (False, True))
     changes = (_extract_of_null, _sets_by_places, _distinct_in_order, _difference_at_utc, _try_cast_of_text)
-    return _changed(sql, (*changes, *at_utc))
+    return _changed(sql, (*changes, _array_of_derived_table, *at_utc))
 
 
 def around_hidden_columns(sql: str) -> Iterator[str]:
@@ -97,6 +98,13 @@ def _distinct_in_order(node: exp.Expr) -> exp.Expr:
     return expression_of(
         f"list_filter({elements}, lambda e, i: e IS NOT NULL AND list_position({elements}, e) = i)"
     )
+
+
+def _array_of_derived_table(node: exp.Expr) -> exp.Expr:
+    """ORDER BY within ARRAY means a column in FROM before what SELECT gives that name, elsewhere the other way round."""
+    if not is_call(node, "array") or not isinstance(node.expressions[0], exp.Select):
+        return node
+    return expression_of(f"ARRAY(SELECT * FROM ({text_of_tree(node.expressions[0])}))")
 
 
 def _try_cast_of_text(node: exp.Expr) -> exp.Expr:

@@ -10,10 +10,9 @@ from sqlglot import exp
 from tqp.core.datatypes import JSON, NULL, VARCHAR, DataType, TypeKind, holds_json
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.expressions import Call, Cast, Expression, Literal
-from tqp.planner.binder.expressions.coercion import cast_to, folded
+from tqp.planner.binder.expressions.coercion import cast_to, folded, null_after
 from tqp.planner.binder.expressions.forms import Forms, Nodes
-from tqp.planner.binder.expressions.operators import bind_operator
-from tqp.planner.functions.constant_folding import fold
+from tqp.planner.binder.expressions.operators import apply, bind_operator
 from tqp.planner.functions.constants import no_constant
 from tqp.planner.functions.type_rules import implicit_cast_cost
 from tqp.planner.parse import Span, span_of
@@ -108,7 +107,8 @@ def _json_merge_patch(binder: ExpressionBinder, nodes: Nodes, span: Span | None)
     null = Literal("null", JSON)
     for patch in patches:
         if isinstance(patch, Literal) and patch.value is None:
-            made = fold(made)  # text that is no JSON raises nevertheless
+            made = null_after(made, JSON)  # text that is no JSON raises nevertheless
+            continue
         is_null = isinstance(made, Literal) and made.value is None
         document = null if is_null else Call("coalesce", (made, null), JSON, span)
         made = folded(Call("json_merge_patch", (document, patch), JSON, span))
@@ -125,7 +125,16 @@ def _json_group_array(binder: ExpressionBinder, nodes: Nodes, span: Span | None)
     return binder.bind(exp.Anonymous(this="to_json", expressions=[listed]))
 
 
+def _json_contains(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """json_contains(j, part): a part that is a constant is read once for all rows, also where each document is NULL."""
+    document, part = (binder.bind_flexible(node) for node in nodes)
+    if isinstance(part, Literal) and part.data_type == VARCHAR and part.value is not None:
+        part = folded(Call("json", (part,), JSON, span))
+    return apply("json_contains", (document, part), span, "json_contains()")
+
+
 JSON_FORMS: Forms = {
+    "json_contains": (_json_contains, 2, 2),
     "json_quote": (_to_json, 1, 1),
     "array_to_json": (partial(_of_kinds, "array_to_json", (TypeKind.LIST, TypeKind.ARRAY)), 1, 1),
     "row_to_json": (partial(_of_kinds, "row_to_json", (TypeKind.STRUCT,)), 1, 1),

@@ -23,6 +23,7 @@ from tqp.planner.binder.expressions.coercion import (
     compare,
     condition_of,
     folded,
+    null_after,
     of_type,
 )
 from tqp.planner.binder.expressions.forms import Forms, Nodes
@@ -219,7 +220,7 @@ def search(
     result = BOOLEAN if function == "list_any" else INTEGER
     shown = shown or ("list_contains()" if function == "list_any" else "list_position()")
     if value.data_type == NULL:
-        return Literal(None, result)
+        return Literal(None, result) if function == "list_any" else null_after(wanted, result)
     if value.data_type.kind is not TypeKind.LIST:
         raise UnsupportedError(f"{shown} of {value.data_type} is not supported", span)
     if function == "list_any" and any(
@@ -236,6 +237,8 @@ def search(
         )
     value, wanted = cast_to(value, list_of(common), span), cast_to(wanted, common, span)
     is_plain = function == "list_first_place" and common.kind not in ORDERED_OTHERWISE
+    if function == "list_first_place" and isinstance(value, Literal) and value.value is None:
+        return null_after(wanted, result)
     if is_plain and isinstance(value, Literal) and isinstance(wanted, Literal):
         return Literal(_place_among(value.value, wanted.value), result)
     element = element_of(binder, value, "x")

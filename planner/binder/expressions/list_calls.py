@@ -107,11 +107,7 @@ def _intersect(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Exp
 def _repeat(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """repeat(l, times), which also repeats text."""
     value, times = (as_list(binder.bind_flexible(node), span) for node in nodes)
-    if value.data_type.kind is not TypeKind.LIST:
-        return apply("repeat", (value, times), span, "repeat()")
-    return (
-        Literal(None, NULL) if times.data_type == NULL else apply("repeat", (value, times), span, "repeat()")
-    )
+    return apply("repeat", (value, times), span, "repeat()")
 
 
 def _taken(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:

@@ -11,7 +11,7 @@ from sqlglot import exp
 from tqp.core.datatypes import NULL, UBIGINT, TypeKind, list_of, map_of, row_of
 from tqp.core.errors import BindError
 from tqp.planner.algebra.expressions import Call, Expression, Literal
-from tqp.planner.binder.expressions.coercion import as_list, cast_to, folded
+from tqp.planner.binder.expressions.coercion import as_list, cast_to, folded, null_after
 from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.lambdas import search
 from tqp.planner.binder.expressions.operators import apply
@@ -86,6 +86,8 @@ def extract_value(
 ) -> Expression:
     """m[key]: the value; NULL where the map has no such key. Its type is the map's: it bends to nothing around it."""
     place = _place(binder, value, key, span, shown)
+    if isinstance(value, Literal) and value.value is None:
+        return settle(null_after(place, value.data_type.element.children[1]))
     return settle(apply("list_extract", (part_of("map_values", value, span), place), span, shown))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BIGINT, HUGEINT, INTEGER, SMALLINT, TINYINT, VARCHAR
+from tqp.core.datatypes import BIGINT, HUGEINT, INTEGER, NULL, SMALLINT, TINYINT, VARCHAR
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError
 from tqp.planner.algebra.expressions import Call, Expression, Literal, column_ids
 from tqp.planner.algebra.may_raise import null_beside
@@ -54,9 +54,10 @@ def apply(name: str, arguments: Sequence[Expression], span: Span | None, shown: 
     try:
         overload = choose(overloads, arguments)
         function = functions.SCALARS[overload.canonical]
-        _check_constants(function, overload, arguments, span)
+        if function.computes_all or not (function.is_null_for_null and any(map(_is_null, arguments))):
+            _check_constants(function, overload, arguments, span)
         knows_null = function.knows_null or not any(map(column_ids, arguments))
-        null = null_type(overload, arguments) if knows_null else None
+        null = null_type(overload, arguments, computes_all=function.computes_all) if knows_null else None
         if null is not None:
             value = null_beside(overload.canonical, arguments, null)
             bends = function.bends and null == VARCHAR and isinstance(value, Literal)
@@ -75,6 +76,10 @@ def apply(name: str, arguments: Sequence[Expression], span: Span | None, shown: 
     if overload.constant is not None:
         values = (Literal(overload.constant, VARCHAR), *values)
     return folded(Call(resolution.overload.canonical, values, resolution.result, span))
+
+
+def _is_null(argument: Expression) -> bool:
+    return argument.data_type == NULL or isinstance(argument, Literal) and argument.value is None
 
 
 def _check_constants(

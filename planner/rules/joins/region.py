@@ -25,28 +25,47 @@ class JoinRegion:
 def flatten(plan: LogicalPlan, parts: Iterable[Expression] = ()) -> JoinRegion:
     """The inner joins at the top of a plan, through filters and projects that only drop columns.
 
-    The parts that may raise come last, those of several relations after those of one, whatever the order in which they are
-    written. Otherwise they keep their order: those of a join before those of the filter above it, which asks for rows that
-    passed.
+    The parts that may raise come last: those of a subquery's filter before those of the filter above it, and of these the
+    parts of several relations after those of one, whatever the order in which they are written. Otherwise they keep their
+    order: those of a join before those of the filter above it, which asks for rows that passed.
     """
     relations: list[LogicalPlan] = []
     parts = tuple(parts)
-    from_above, from_below = list(parts), list[Expression]()
-    _collect(plan, relations, from_above, from_below)
-    raising = dict.fromkeys(part for part in (*from_below, *parts) if may_raise(part, {}))
+    from_above, from_below = list(parts), dict[Expression, int]()
+    _collect(plan, relations, from_above, from_below, 0)
+    raising = {part: from_below.get(part, 0) for part in (*from_below, *parts) if may_raise(part, {})}
     harmless = dict.fromkeys(part for part in from_above if part not in raising)
-    ids = [relation.output_ids for relation in relations] if raising else []
-    in_turn = sorted(raising, key=lambda part: not any(read_ids(part) <= available for available in ids))
+    in_turn = sorted(raising, key=lambda part: (-raising[part], not reads_one(part, relations)))
     return JoinRegion(tuple(relations), (*harmless, *in_turn))
+
+
+def reads_one(part: Expression, relations: Iterable[LogicalPlan]) -> bool:
+    """Does one of the relations have all that the part reads?"""
+    return any(read_ids(part) <= relation.output_ids for relation in relations)
+
+
+def filtered_in_turn(
+    plan: LogicalPlan, parts: Sequence[Expression], relations: Sequence[LogicalPlan]
+) -> LogicalPlan:
+    """The rows of joined relations on which all parts are true, asked in this order: by several filters if need be."""
+    turn: list[Expression] = []
+    for part in parts:
+        if turn and reads_one(part, relations) and not reads_one(turn[-1], relations):
+            plan, turn = filtered(plan, tuple(turn)), []
+        turn.append(part)
+    return filtered(plan, tuple(turn))
 
 
 def _collect(
     plan: LogicalPlan,
     relations: list[LogicalPlan],
     from_above: list[Expression],
-    from_below: list[Expression],
+    from_below: dict[Expression, int],
+    depth: int,
 ) -> None:
-    """What a plan joins, and its conditions, those above before those below, and the other way round."""
+    """What a plan joins, and its conditions: those above before those below; and those below first, each with how many
+    filters it is in or under.
+    """
     if (
         isinstance(plan, Join)
         and plan.join_type is JoinType.INNER
@@ -59,10 +78,11 @@ def _collect(
     else:
         relations.append(plan)
         return
+    depth += isinstance(plan, Filter)
     from_above.extend(parts)
     for child in below:
-        _collect(child, relations, from_above, from_below)
-    from_below.extend(parts)
+        _collect(child, relations, from_above, from_below, depth)
+    from_below.update(dict.fromkeys((part for part in parts if part not in from_below), depth))
 
 
 def held_back(region: JoinRegion) -> tuple[Expression, ...]:

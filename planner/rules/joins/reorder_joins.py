@@ -13,12 +13,12 @@ from tqp.planner.rules.joins.graph import JoinGraph
 from tqp.planner.rules.joins.region import (
     condition_may_raise,
     equivalence_classes,
+    filtered_in_turn,
     flatten,
     held_back,
     leads_to_join,
 )
 from tqp.planner.rules.joins.search import best_tree
-from tqp.planner.rules.nulls import filtered
 
 _REDUCING = (JoinType.SEMI, JoinType.ANTI)
 
@@ -84,7 +84,7 @@ def _reorder_region(plan: LogicalPlan, reducing: tuple[Join, ...], context: Opti
     result = graph.plan(tree)
     for join in (*reversed(late), *above):
         result = replace(join, left=result)
-    return filtered(result, above_all)
+    return filtered_in_turn(result, above_all, region.relations)
 
 
 def _late_outer_join(relation: LogicalPlan, parts: tuple[Expression, ...]) -> Join | None:

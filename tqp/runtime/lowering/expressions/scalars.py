@@ -361,7 +361,8 @@ class ExpressionLowering(Answers):
         validity = null.validity
         for value in computed:
             if not value.is_constant:
-                validity = self.stream.builder.call(batches.when_computed, validity, value.node)
+                parts = (value.node, value.validity)  # of NULL for every row, the latter is what is computed
+                validity = self.stream.builder.call(batches.when_computed, validity, parts)
         return Value(null.layout, null.node, validity)
 
     def _lower_arguments(self, call: Call) -> list[Value]:
