@@ -7,6 +7,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
 from tqp.core.time_limits import (
+    DAYS_PER_MONTH,
     INFINITE_TICK,
     MICROSECONDS_PER_DAY,
     MICROSECONDS_PER_SECOND,
@@ -19,8 +20,6 @@ from tqp.operators.temporal import dates
 
 _INT64_MAX = 2**63 - 1
 _MICROSECONDS_PER_MINUTE = 60 * MICROSECONDS_PER_SECOND
-#: A month counts so many days here.
-_DAYS_PER_MONTH = 30
 
 
 def _epoch(per_second: int) -> Overload:
@@ -68,7 +67,7 @@ def _microseconds(interval: Tensor, validity: Tensor | None) -> Tensor:
     """Of int64 [n, 3], a month as 30 days: int64 [n]; raises ExecutionError beyond 64 bits."""
     months, days, microseconds = interval[..., 0], interval[..., 1], interval[..., 2]
     most = _INT64_MAX // MICROSECONDS_PER_DAY
-    parts = [months * _DAYS_PER_MONTH, days]
+    parts = [months * DAYS_PER_MONTH, days]
     beyond = torch.zeros_like(days, dtype=torch.bool)
     total = torch.zeros_like(days)
     for added in (*parts, None):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import operator as operators
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.time_limits import DAYS_PER_MONTH, MICROSECONDS_PER_DAY
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.functions.declaration import Infix, NullRule, ScalarFunction, Work, scalar
 from tqp.planner.functions.ranges import Range, Ranges, operand
@@ -41,14 +44,35 @@ TEXT_PREDICATES = frozenset(("like", "ilike", "starts_with", "ends_with", "conta
 
 def _comparison(compare: Callable[[Any, Any], bool]) -> Callable[..., Any]:
     def evaluate(call: Call, left: Any, right: Any) -> Any:
-        comparable = isinstance(left, (int, str, bytes)) and isinstance(right, (int, str, bytes))
-        if not comparable:  # floats with NaN and intervals have an order of their own
-            return NotImplemented
-        if isinstance(left, str) and isinstance(right, str):
-            return compare(left.encode(), right.encode())
-        return compare(left, right)
+        keys = [
+            _order_key(value, argument.data_type)
+            for value, argument in zip((left, right), call.arguments, strict=True)
+        ]
+        return NotImplemented if NotImplemented in keys else compare(*keys)
 
     return evaluate
+
+
+def _order_key(value: Any, data_type: DataType) -> Any:
+    """What Python compares as SQL compares values that are not NULL; NotImplemented of types that have another order.
+
+    NaN is equal to itself and greater than all others; NULL within a list or a struct is, too.
+    """
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, float):
+        return (True, 0.0) if math.isnan(value) else (False, value)
+    if data_type.kind is TypeKind.INTERVAL:
+        months, days, micros = value
+        return (months * DAYS_PER_MONTH + days) * MICROSECONDS_PER_DAY + micros
+    if data_type.kind is TypeKind.STRUCT:
+        types: Sequence[DataType] = data_type.children
+    elif data_type.kind is TypeKind.LIST or data_type.kind is TypeKind.MAP:
+        types = [data_type.element] * len(value)
+    else:
+        return value if isinstance(value, int | bytes) else NotImplemented
+    keys = [None if each is None else _order_key(each, part) for each, part in zip(value, types, strict=True)]
+    return NotImplemented if NotImplemented in keys else tuple((key is None, key) for key in keys)
 
 
 _not_equal = _comparison(operators.ne)

@@ -81,7 +81,8 @@ class ScalarFunction:
     infix: Infix | None = None
     one_type: bool = False  # its arguments have one type
     short_circuits: bool = False  # a later argument counts only where those before leave the answer open
-    check: ConstantCheck | None = None
+    check: ConstantCheck | None = None  # of constants, which nothing reads beside a NULL
+    check_types: ConstantCheck | None = None
     takes_digits: bool = (
         False  # the second argument is a number of digits, which decides the type of a DECIMAL
     )

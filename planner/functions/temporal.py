@@ -240,7 +240,7 @@ TEMPORAL = (
         "timezone",
         *("VARCHAR TIMESTAMP -> TIMESTAMP_TZ", "VARCHAR TIMESTAMP_TZ -> TIMESTAMP"),
         raises=True,
-        check=_check_zoned,
+        check_types=_check_zoned,
         work=Work.CALENDAR,
     ),
     scalar(
@@ -324,7 +324,7 @@ TEMPORAL = (
         "make_date",
         *("INTEGER -> DATE", "BIGINT BIGINT BIGINT -> DATE"),
         raises=lambda call, ranges, result: len(call.arguments) > 1,
-        check=_no_text_alone,
+        check_types=_no_text_alone,
     ),
     scalar("make_time", "BIGINT BIGINT DOUBLE -> TIME", raises=True),
     scalar(

@@ -162,7 +162,6 @@ _PART = re.compile(
 )
 
 _MICROSECONDS_PER_DAY = time_limits.MICROSECONDS_PER_DAY
-_DAYS_PER_MONTH = 30
 
 
 def parse_interval(text: str, target: DataType) -> tuple[int, int, int]:
@@ -218,8 +217,8 @@ def _amount(number: str, rest: str, unit: str) -> tuple[int, int, int]:
         months, part = divmod(part * factor, parts)
         months += whole * factor
         if factor > 1:
-            return sign * months, sign * _round_half_up(part * _DAYS_PER_MONTH, parts), 0
-        days, part = divmod(part * _DAYS_PER_MONTH, parts)
+            return sign * months, sign * _round_half_up(part * time_limits.DAYS_PER_MONTH, parts), 0
+        days, part = divmod(part * time_limits.DAYS_PER_MONTH, parts)
         microseconds = _round_half_up(part * _MICROSECONDS_PER_DAY, parts)
     elif unit in DAYS_OF_UNITS:
         days, part = divmod(part * DAYS_OF_UNITS[unit], parts)

@@ -6,6 +6,8 @@ SECONDS_PER_DAY = 86_400
 MICROSECONDS_PER_SECOND = 1_000_000
 MICROSECONDS_PER_DAY = SECONDS_PER_DAY * MICROSECONDS_PER_SECOND
 MONTHS_PER_YEAR = 12
+#: Of a month of an INTERVAL, where it is compared or becomes text.
+DAYS_PER_MONTH = 30
 
 #: Storage of 'infinity'::DATE and its negative; the same for timestamps with the largest int64.
 INFINITE_DAY = 2**31 - 1

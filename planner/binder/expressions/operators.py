@@ -14,7 +14,7 @@ from tqp.planner.algebra.may_raise import null_beside
 from tqp.planner.binder.expressions.coercion import cast_to, folded
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.constants import no_constant
-from tqp.planner.functions.declaration import ScalarFunction
+from tqp.planner.functions.declaration import ConstantCheck
 from tqp.planner.functions.overloads import NoOverloadError, Overload, choose, finish, null_type
 from tqp.planner.functions.type_rules import SourceLiteral
 from tqp.planner.functions.unsupported import refuse_missing_type
@@ -54,8 +54,9 @@ def apply(name: str, arguments: Sequence[Expression], span: Span | None, shown: 
     try:
         overload = choose(overloads, arguments)
         function = functions.SCALARS[overload.canonical]
+        _check(function.check_types, overload, arguments, span)
         if function.computes_all or not (function.is_null_for_null and any(map(_is_null, arguments))):
-            _check_constants(function, overload, arguments, span)
+            _check(function.check, overload, arguments, span)
         knows_null = function.knows_null or not any(map(column_ids, arguments))
         null = null_type(overload, arguments, computes_all=function.computes_all) if knows_null else None
         if null is not None:
@@ -82,14 +83,14 @@ def _is_null(argument: Expression) -> bool:
     return argument.data_type == NULL or isinstance(argument, Literal) and argument.value is None
 
 
-def _check_constants(
-    function: ScalarFunction, overload: Overload, arguments: Sequence[Expression], span: Span | None
+def _check(
+    check: ConstantCheck | None, overload: Overload, arguments: Sequence[Expression], span: Span | None
 ) -> None:
     """Constant patterns are part of the query: one that is wrong is refused, whatever rows there are, as in DuckDB."""
-    if function.check is None:
+    if check is None:
         return
     try:
-        function.check(arguments[::-1] if overload.swapped else arguments)
+        check(arguments[::-1] if overload.swapped else arguments)
     except (ExecutionError, BindError, UnsupportedError) as error:
         error.span = error.span or span
         raise

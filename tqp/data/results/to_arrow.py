@@ -11,14 +11,13 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError
-from tqp.core.time_limits import MICROSECONDS_PER_DAY
+from tqp.core.time_limits import DAYS_PER_MONTH, MICROSECONDS_PER_DAY
 from tqp.data.arrow_buffers import INTERVAL_ITEM, AnyArray, BoolArray, pack_bits
 from tqp.data.arrow_types import arrow_type_of
 from tqp.data.column import Column, Table, column_of, elements_in_order
 from tqp.data.nested import Lists, Structs
 from tqp.data.string_buffers import string_array
 
-_DAYS_PER_MONTH = 30
 _MAX_DAYS = np.iinfo(np.int64).max // MICROSECONDS_PER_DAY - 1
 _MAX_ELEMENTS = np.iinfo(np.int32).max
 _WIDE_KINDS = (TypeKind.DECIMAL, TypeKind.HUGEINT)
@@ -181,7 +180,7 @@ def interval_microseconds(name: str, column: Column) -> AnyArray:
     """
     assert column.values is not None
     months, days, microseconds = column.values.cpu().numpy().T
-    total_days = months * _DAYS_PER_MONTH + days
+    total_days = months * DAYS_PER_MONTH + days
     if np.any(np.abs(total_days) + np.abs(microseconds // MICROSECONDS_PER_DAY) > _MAX_DAYS):
         raise ExecutionError(f'column "{name}": an interval is too long to count its microseconds in 64 bits')
     result: AnyArray = total_days * MICROSECONDS_PER_DAY + microseconds
