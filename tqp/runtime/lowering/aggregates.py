@@ -211,7 +211,8 @@ class _AggregateLowering:
         if not all(reduction.folds or self._is_extreme_string(reduction) for reduction in reductions):
             return False
         if algorithm is GroupAlgorithm.HASH:
-            is_word = packing is not None or self.outputs[0].layout.form is Form.NUMBER
+            has_one_key = len(self.node.keys) == 1  # several that cannot be packed after all make no word
+            is_word = packing is not None or (has_one_key and self.outputs[0].layout.form is Form.NUMBER)
             return is_word and not any(reduction.distinct for reduction in reductions)
         if algorithm is GroupAlgorithm.SORT or (self.node.keys and packing is None and not self.in_runs):
             return False
