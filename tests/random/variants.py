@@ -119,7 +119,7 @@ def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
 
 def _is_left_out(null: exp.Null) -> bool:
     """Whether what reads the NULL is none for it."""
-    if null.find_ancestor(exp.Array, exp.Struct) is not None:
+    if null.find_ancestor(exp.Array, exp.Struct, exp.Lambda) is not None:
         return True
     return isinstance(null.parent, exp.Anonymous) and null.parent.name.lower() in ("concat", "concat_ws")
 

@@ -220,15 +220,16 @@ def _between(value: Expression, ends: Sequence[Expression], span: Span | None, s
     if nested is not None:
         raise BindError(f"the ends of a slice are numbers, not {nested.data_type}", span)
     numbers = [end if end.data_type == NULL else cast_to(end, BIGINT, span) for end in ends[:2]]
+    steps = [cast_to(step, BIGINT, span) if bends(step) else step for step in ends[2:]]
     sliced = settle(value) if is_text else as_list(value, span)
-    failing = next((each for each in numbers if is_failing_constant(each)), None)
+    failing = next((each for each in (*numbers, *steps) if is_failing_constant(each)), None)
     if failing is not None and any(
-        isinstance(each, Literal) and each.value is None for each in (sliced, *numbers)
+        isinstance(each, Literal) and each.value is None for each in (sliced, *numbers, *steps)
     ):
         return null_after(failing, sliced.data_type)  # the ends are computed all the same, as in DuckDB
     if value.data_type == NULL and len(ends) < 3:
         return value
-    return apply("list_slice", (sliced, *numbers, *ends[2:]), span, shown)
+    return apply("list_slice", (sliced, *numbers, *steps), span, shown)
 
 
 def _slice(binder: ExpressionBinder, value: Expression, node: exp.Slice, span: Span | None) -> Expression:
