@@ -13,7 +13,7 @@ from tqp.planner.algebra.expressions import Call, Cast, Expression, Literal
 from tqp.planner.binder.expressions.coercion import cast_to, folded, null_after
 from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.operators import apply, bind_operator
-from tqp.planner.functions.constants import no_constant
+from tqp.planner.functions.constants import is_constant, no_constant
 from tqp.planner.functions.type_rules import implicit_cast_cost
 from tqp.planner.parse import Span, span_of
 
@@ -128,7 +128,8 @@ def _json_group_array(binder: ExpressionBinder, nodes: Nodes, span: Span | None)
 def _json_contains(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """json_contains(j, part): a part that is a constant is read once for all rows, also where each document is NULL."""
     document, part = (binder.bind_flexible(node) for node in nodes)
-    if isinstance(part, Literal) and part.data_type == VARCHAR and part.value is not None:
+    is_null = isinstance(part, Literal) and part.value is None
+    if part.data_type == VARCHAR and is_constant(part) and not is_null:
         part = folded(Call("json", (part,), JSON, span))
     return apply("json_contains", (document, part), span, "json_contains()")
 
