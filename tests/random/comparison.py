@@ -109,7 +109,9 @@ class Engines:
             query = replace(query, style="$name")
         sql, parameters = query.rendered()
         expected = self._oracle.answer(sql, parameters)
-        if isinstance(expected, duckdb.InternalException | duckdb.FatalException):
+        if isinstance(
+            expected, duckdb.InternalException | duckdb.FatalException | duckdb.SerializationException
+        ):
             return Verdict("DuckDB's own fault", duckdb=expected)
         if isinstance(expected, duckdb.InterruptException | duckdb.OutOfMemoryException) or (
             isinstance(expected, Rows) and len(expected.rows) > MAX_ROWS
