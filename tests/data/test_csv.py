@@ -172,7 +172,7 @@ def test_compressed_csv(tmp_path: Path) -> None:
         ("a,b\n1,2\n1,2,3\n", "Expected 2 columns, got 3"),
         ("", "the file is empty"),
         ("a\nMünchen\n".encode("latin-1"), "line 2 is not UTF-8"),
-        ("a,b\n1,2\n".encode("utf-16"), "is UTF-16; save it as UTF-8"),
+        ("a,b\n1,2\n".encode("utf-16"), "is UTF-16; say encoding = 'utf-16'"),
     ],
 )
 def test_csv_that_cannot_be_read(tmp_path: Path, content: str | bytes, message: str) -> None:

@@ -14,6 +14,18 @@ FILES = {
     "v.csv": "i;s;x\n1;007;1.5\n2;1.50;\n3;NA;9\n",
     "u1.csv": "a,b\n1,x\n",
     "u2.csv": "b,c\ny,2.5\n",
+    "comments.csv": '# made\n#by hand\na,b\n1,x\n  # in between\n2,y# tail\n"3","#z"\n',
+    "remarks.csv": "# made\n#by hand\na,b\n1,x\n# in between\n2,y# tail\n",
+    "first.csv": "# made by hand\na,b\n1,x\n2,y\n",
+    "tags.csv": "#id,name\n1,x\n#2,y\n",
+    "short.csv": 'a,b,c\n1,2,3\n4,"5\n5"\n6\n\n7,8,9\n',
+    "bad.csv": "a,b\n1,2\n3,4,5\n6\nx,7\n8,\n,9\n",
+    "wide.csv": "a,b\n1,2,3\n4\n",
+    "dates.csv": "d,n\n2024-01-01,1\nx,2\n,300\n2024-02-30,4\n2024-03-01,\n",
+    "german.csv": "x;y;z\n1.234,5;1.000;1,5\n-2.000;3;-,25\n12;4;1e3\n",
+    "names.csv": "My Col,SELECT,1st,a.b,Ä ö,a b,A-B,\n1,2,3,4,5,6,7,8\n",
+    "nulls.csv": 'a,b\n"",1\n,2\n"NA",3\nNA,4\n',
+    "escaped.csv": 'a,b\n"x\\"y",1\n"p",2\n',
     "array.json": '[{"a":1,"d":"2024-01-01","t":"2024-01-01 01:02:03","s":"123"},{"a":2.5,"b":true}]',
     "lines.ndjson": '{"a":1,"big":99999999999999999999}\n{"a":null,"x":{"y":1},"l":[1,null]}\n',
     "one.json": '{"a":1,\n "n": null}',
@@ -46,6 +58,29 @@ SAME = [
     "FROM read_csv(['u2.csv', 'u1.csv'], union_by_name = true, filename = true) ORDER BY b",
     "FROM read_parquet('u*.parquet', union_by_name = true, filename = true) ORDER BY b",
     "FROM read_parquet('u1.parquet', hive_partitioning = true)",
+    "FROM read_csv('remarks.csv', comment = '#')",
+    "FROM 'first.csv'",
+    "FROM 'tags.csv'",
+    "FROM read_csv('tags.csv', comment = '')",
+    "FROM read_csv('short.csv', null_padding = true)",
+    "FROM read_csv('short.csv', ignore_errors = true)",
+    "FROM read_csv('short.csv', null_padding = true, header = false)",
+    "FROM read_csv('wide.csv', null_padding = true)",
+    "FROM read_csv('bad.csv', ignore_errors = true)",
+    "FROM read_csv('bad.csv', ignore_errors = true, all_varchar = true)",
+    "FROM read_csv('bad.csv', ignore_errors = true, types = {'a': 'INTEGER'})",
+    "FROM read_csv('bad.csv', ignore_errors = true, columns = {'a': 'INTEGER', 'b': 'TINYINT'})",
+    "FROM read_csv('dates.csv', ignore_errors = true, types = {'d': 'DATE', 'n': 'TINYINT'})",
+    "SELECT n FROM read_csv('dates.csv', ignore_errors = true, types = {'n': 'TINYINT'})",
+    "FROM read_csv('german.csv', decimal_separator = ',')",
+    "FROM read_csv('german.csv', decimal_separator = ',', thousands = '.')",
+    "FROM read_csv('german.csv', decimal_separator = ',', thousands = '.', types = {'x': 'DECIMAL(9, 2)', 'y': 'VARCHAR'})",
+    "FROM read_csv('names.csv', normalize_names = true)",
+    "FROM read_csv('nulls.csv', allow_quoted_nulls = false)",
+    "FROM read_csv('nulls.csv', nullstr = 'NA', allow_quoted_nulls = false)",
+    "FROM read_csv('latin.csv', encoding = 'latin-1')",
+    "FROM read_csv('wide16.csv', encoding = 'utf-16')",
+    "FROM read_csv('escaped.csv', escape = '\\')",
     "SELECT v.s FROM 'v.csv' v JOIN read_csv('v.csv') w USING (i) ORDER BY i",
 ]
 
@@ -54,6 +89,8 @@ SAME = [
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, content in FILES.items():
         (tmp_path / name).write_text(content)
+    (tmp_path / "latin.csv").write_bytes("näme,ort\nZoë,Köln\n".encode("latin-1"))
+    (tmp_path / "wide16.csv").write_bytes("näme,ort\nZoë,Köln\n".encode("utf-16"))
     with duckdb.connect() as engine:
         engine.execute(f"COPY (SELECT 1 AS a, 'x' AS b) TO '{tmp_path}/u1.parquet'")
         engine.execute(f"COPY (SELECT 'y' AS b, 2 AS c) TO '{tmp_path}/u2.parquet'")
@@ -81,7 +118,14 @@ def test_answers_are_those_of_duckdb(folder: Path, backend: str) -> None:
         ("FROM 'numbers.json'", tqp.UnsupportedError, "anything but objects"),
         ("FROM 'empty.json'", tqp.ExecutionError, "empty.json: the file holds no objects"),
         ("FROM 'broken.json'", tqp.ExecutionError, "cannot read broken.json"),
-        ("FROM read_csv('c.csv', comment = '#')", tqp.UnsupportedError, "the option comment of read_csv"),
+        ("FROM read_csv('c.csv', store_rejects = true)", tqp.UnsupportedError, "the option store_rejects of"),
+        ("FROM read_csv('c.csv', comment = '//')", tqp.UnsupportedError, "one character"),
+        ("FROM read_csv('c.csv', encoding = 'nope')", tqp.BindError, "the encoding 'nope' is not known"),
+        ("FROM read_csv('german.csv', decimal_separator = 'x')", tqp.BindError, "one of '.', ','"),
+        ("FROM 'short.csv'", tqp.ExecutionError, "null_padding = true fills"),
+        ("FROM 'latin.csv'", tqp.ExecutionError, "say encoding = 'latin-1'"),
+        ("FROM 'wide16.csv'", tqp.ExecutionError, "say encoding = 'utf-16'"),
+        ("FROM read_csv('latin.csv', encoding = 'ascii')", tqp.ExecutionError, "not of the encoding 'ascii'"),
         ("FROM read_csv('c.csv', heeder = true)", tqp.UnsupportedError, 'did you mean "header"'),
         ("FROM read_csv('c.csv', skip = 'x')", tqp.BindError, "takes a whole number, not 'x'"),
         ("FROM read_csv('c.csv', types = {'nope': 'DATE'})", tqp.BindError, 'a column "nope"'),
@@ -93,13 +137,29 @@ def test_answers_are_those_of_duckdb(folder: Path, backend: str) -> None:
             tqp.ExecutionError,
             "Could not convert string 'NA'",
         ),
-        ("FROM read_csv('c.csv', ignore_errors = true)", tqp.UnsupportedError, "not supported"),
         ("FROM read_parquet('u1.parquet', hive_partitioning = false)", tqp.UnsupportedError, "not supported"),
     ],
 )
 def test_what_is_refused(folder: Path, query: str, kind: type[tqp.Error], message: str) -> None:
     with tqp.connect() as connection, pytest.raises(kind, match=message):
         connection.sql(query)
+
+
+def test_comments_leave_what_is_in_quotes_and_what_nobody_said_is_one(folder: Path) -> None:
+    with tqp.connect() as connection:
+        said = connection.sql("FROM read_csv('comments.csv', comment = '#')").fetchall()
+        assert said == [(1, "x"), (2, "y"), (3, "#z")]
+        (folder / "found.csv").write_text("# made\na,b\n1,x\n# in between\n2,y # of it\n")
+        assert connection.sql("FROM 'found.csv'").fetchall() == [(1, "x"), (2, "y # of it")]
+        (folder / "heights.csv").write_text('a|b\n5" nail|1 # short\n6" nail|2 # long\n')
+        found = connection.sql("FROM read_csv('heights.csv', comment = '#', delim = '|', all_varchar = true)")
+        assert found.fetchall() == [('5" nail', "1 "), ('6" nail', "2 ")]
+
+
+def test_rows_are_counted_after_those_that_errors_leave_out(folder: Path) -> None:
+    query = "SELECT count(*) FROM read_csv('dates.csv', ignore_errors = true, types = {'d': 'DATE', 'n': 'TINYINT'})"
+    with tqp.connect() as connection:
+        assert connection.sql(query).fetchall() == [(2,)]
 
 
 def test_a_changed_file_is_read_again_with_its_options(folder: Path) -> None:

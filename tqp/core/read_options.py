@@ -7,8 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """None and empty: the file tells. Of CSV: `delimiter`, `quote`, `header`, `skip` (lines at the start), `nulls` (texts of NULL),
-    `names`, `date_format` and `timestamp_format` (as strptime has them).
+    """None and empty: the file tells. Of CSV: `delimiter`, `quote`, `escape` (of a quote in quotes), `comment` (what begins one;
+    empty: nothing does), `header`, `skip` (lines at the start), `nulls` (texts of NULL; with `quoted_nulls` in quotes, too),
+    `names`, `date_format` and `timestamp_format` (as strptime has them), `encoding` (as Python knows it), `decimal_separator`
+    and `thousands` (between groups of digits).
+
+    `null_padding`: rows that are too short end with NULLs. `ignore_errors`: rows that are too short or too long, or hold what is
+    not of the type that is given, are left out. `normalize_names`: names of columns become plain identifiers.
 
     `text_columns`: in lower case, columns of CSV files that stay text; None: all do. `filename`: a column of that name tells
     the file of each row. `by_name`: a file may lack columns that others have.
@@ -16,12 +21,21 @@ class ReadOptions:
 
     delimiter: str | None = None
     quote: str | None = None
+    escape: str | None = None
+    comment: str | None = None
     header: bool | None = None
     skip: int = 0
     nulls: tuple[str, ...] = ("",)
+    quoted_nulls: bool = True
     names: tuple[str, ...] = ()
     date_format: str | None = None
     timestamp_format: str | None = None
+    encoding: str | None = None
+    decimal_separator: str = "."
+    thousands: str = ""
+    null_padding: bool = False
+    ignore_errors: bool = False
+    normalize_names: bool = False
     text_columns: frozenset[str] | None = frozenset()
     filename: bool = False
     by_name: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -108,6 +109,31 @@ def _character(key: str) -> Meaning:
     return meaning
 
 
+def _one_of(key: str, *allowed: str) -> Meaning:
+    """One of these; the first says nothing."""
+
+    def meaning(value: Any, span: Span | None) -> Mapping[str, Any]:
+        if value not in allowed:
+            raise BindError(f"this option is one of {', '.join(map(repr, allowed))}, not {value!r}", span)
+        return {} if value == allowed[0] else {key: value}
+
+    return meaning
+
+
+def _comment(value: Any, span: Span | None) -> Mapping[str, Any]:
+    """What begins a comment, if anything does."""
+    return {"comment": ""} if value == "" else _character("comment")(value, span)
+
+
+def _encoding(value: Any, span: Span | None) -> Mapping[str, Any]:
+    try:
+        return {"encoding": codecs.lookup(value).name}
+    except (LookupError, TypeError):
+        raise BindError(
+            f"the encoding {value!r} is not known; 'utf-8', 'latin-1', 'utf-16' and 'cp1252' are", span
+        ) from None
+
+
 def _nulls(value: Any, span: Span | None) -> Mapping[str, Any]:
     return {"nulls": tuple([value] if isinstance(value, str) else value)}
 
@@ -164,7 +190,8 @@ _CSV: Mapping[str, Meaning] = {
     **_ALL,
     **dict.fromkeys(("delim", "delimiter", "sep"), _character("delimiter")),
     "quote": _character("quote"),
-    "escape": _only('"', ""),
+    "escape": _one_of("escape", "", '"', "\\"),
+    "comment": _comment,
     "header": _one("header", bool),
     "skip": _one("skip", int),
     **dict.fromkeys(("nullstr", "null"), _nulls),
@@ -175,12 +202,19 @@ _CSV: Mapping[str, Meaning] = {
     **dict.fromkeys(("dateformat", "date_format"), _one("date_format", str)),
     **dict.fromkeys(("timestampformat", "timestamp_format"), _one("timestamp_format", str)),
     "auto_detect": _only(True, 1),
-    "ignore_errors": _only(False, 0),
-    "null_padding": _only(False, 0),
-    "normalize_names": _only(False, 0),
-    "encoding": _only("utf-8", "utf8", "UTF-8"),
+    "ignore_errors": _one("ignore_errors", bool),
+    "null_padding": _one("null_padding", bool),
+    "normalize_names": _one("normalize_names", bool),
+    "allow_quoted_nulls": _one("quoted_nulls", bool),
+    "encoding": _encoding,
+    "decimal_separator": _one_of("decimal_separator", ".", ","),
+    "thousands": _character("thousands"),
     "compression": _only("auto", "auto_detect", "gzip", "none", "zstd"),
-    **dict.fromkeys(("sample_size", "parallel", "buffer_size", "max_line_size", "strict_mode"), _ignored),
+    **dict.fromkeys(
+        ("sample_size", "parallel", "buffer_size", "max_line_size", "maximum_line_size", "strict_mode"),
+        _ignored,
+    ),
+    **dict.fromkeys(("new_line", "files_to_sniff"), _ignored),
 }
 _KNOWN: Mapping[FileKind, Mapping[str, Meaning]] = {
     "csv": _CSV,

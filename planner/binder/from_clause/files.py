@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from sqlglot import exp
 
-from tqp.core.datatypes import DataType
+from tqp.core.datatypes import BOOLEAN, VARCHAR, DataType
 from tqp.core.errors import BindError, Error, UnsupportedError
 from tqp.core.file_kinds import FileKind
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.core.schema import Field, TableSource
-from tqp.planner.algebra.expressions import Literal
-from tqp.planner.algebra.logical_plan import LogicalPlan, Project
+from tqp.planner.algebra.expressions import Call, Expression, Literal, conjunction
+from tqp.planner.algebra.logical_plan import Filter, LogicalPlan, Project
 from tqp.planner.algebra.node import grow
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import cast_to
@@ -40,6 +41,15 @@ FILE_FUNCTIONS: dict[str, FileKind] = {
 #: A column's place, and the type that it is cast to, if one is said.
 TypedPlace = tuple[int, DataType | None]
 
+
+@dataclass(frozen=True, slots=True)
+class WantedColumns:
+    """Which columns of a file are wanted, as what, and how their values are written."""
+
+    places: Sequence[TypedPlace]
+    options: ReadOptions
+
+
 _OPTIONS = (exp.EQ, exp.PropertyEQ, exp.Kwarg)
 
 
@@ -57,7 +67,7 @@ def relation_name(path: str) -> str:
 
 def bind_file_function(
     context: BindContext, call: exp.Anonymous, span: Span | None
-) -> tuple[TableSource, Sequence[TypedPlace]]:
+) -> tuple[TableSource, WantedColumns]:
     """The table that read_parquet() and the like give of a path or a list of paths, and which of its columns are wanted."""
     name = call.name.lower()
     given = read_options(
@@ -78,7 +88,7 @@ def bind_file_function(
     wanted = (
         range(len(names)) if given.columns is None else [names.index(each.lower()) for each in given.columns]
     )
-    return table, [(place, types[place]) for place in wanted]
+    return table, WantedColumns([(place, types[place]) for place in wanted], given.options)
 
 
 def _types(given: GivenOptions, table: TableSource, span: Span | None) -> list[DataType | None]:
@@ -95,27 +105,57 @@ def _types(given: GivenOptions, table: TableSource, span: Span | None) -> list[D
 
 
 def with_types(
-    context: BindContext,
-    plan: LogicalPlan,
-    columns: Sequence[ScopeColumn],
-    wanted: Sequence[TypedPlace],
+    context: BindContext, plan: LogicalPlan, columns: Sequence[ScopeColumn], wanted: WantedColumns
 ) -> tuple[LogicalPlan, Sequence[ScopeColumn]]:
-    """Columns cast to the types that are given for them, when they are first referred to."""
-    if all(data_type is None for _, data_type in wanted):
+    """Columns cast to the types that are given for them, when they are first referred to.
+
+    Where errors are ignored, all are cast, and the rows that hold what is not of its type are left out.
+    """
+    if all(data_type is None for _, data_type in wanted.places):
         return plan, columns
+    options = wanted.options
+
+    def read(place: int, data_type: DataType | None) -> Expression:
+        value = columns[place].reference()
+        if data_type is None:
+            return value
+        text = _plain_number(value, options) if data_type.is_numeric else value
+        return cast_to(text, data_type, None, is_try=options.ignore_errors)
+
+    if options.ignore_errors:
+        kept = [
+            _reads(columns[place].reference(), read(place, data_type))
+            for place, data_type in wanted.places
+            if data_type is not None
+        ]
+        plan = Filter(plan, conjunction(tuple(kept)))
     project = Project(plan, (), ())
 
-    def make(column: ScopeColumn, data_type: DataType | None) -> Field:
-        value = column.reference()
-        made = context.new_field(column.name, data_type or value.data_type)
-        cast = value if data_type is None else cast_to(value, data_type, None)
-        grow(project, fields=(*project.fields, made), outputs=(*project.outputs, cast))
+    def make(place: int, data_type: DataType | None) -> Field:
+        value = read(place, data_type)
+        made = context.new_field(columns[place].name, value.data_type)
+        grow(project, fields=(*project.fields, made), outputs=(*project.outputs, value))
         return made
 
     return project, [
-        ScopeColumn(columns[place].name, partial(make, columns[place], data_type))
-        for place, data_type in wanted
+        ScopeColumn(columns[place].name, partial(make, place, data_type))
+        for place, data_type in wanted.places
     ]
+
+
+def _reads(text: Expression, value: Expression) -> Expression:
+    """Is there a value, unless there is no text?"""
+    has_value = Call("not", (Call("is_null", (value,), BOOLEAN),), BOOLEAN)
+    return Call("or", (Call("is_null", (text,), BOOLEAN), has_value), BOOLEAN)
+
+
+def _plain_number(value: Expression, options: ReadOptions) -> Expression:
+    """A number as SQL writes it, without what stands between groups of its digits."""
+    if value.data_type == VARCHAR:
+        for old, new in ((options.thousands, ""), (options.decimal_separator, ".")):
+            if old and old != new:
+                value = Call("replace", (value, Literal(old, VARCHAR), Literal(new, VARCHAR)), VARCHAR)
+    return value
 
 
 def _path(context: BindContext, node: exp.Expr, name: str) -> str:

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
+from tqp.core.keywords import KEYWORDS
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
+from tqp.data.sources.csv_text import (
+    in_utf8,
+    with_doubled_quotes,
+    without_comments,
+    without_first_comments,
+    without_lines,
+)
 from tqp.data.sources.csv_types import text_column_type
 
 _DELIMITERS = ",|;\t"
 _SAMPLE_BYTES = 65_536
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,60 +38,129 @@ def read_csv_text(file: str, options: ReadOptions = NO_OPTIONS) -> pa.Table:
     """The whole file, decompressed if its name says so, each column as text; `csv_types.typed` finds the types.
 
     Without a header the columns are column0, column1, ...; so is a column whose name is empty. Empty fields are NULL.
-    Raises ValueError for a file that is empty or not UTF-8, ArrowInvalid for rows that differ in length.
+    Raises ValueError for a file that is empty, not of its encoding, or has rows that differ in length.
     """
     with pa.input_stream(file, compression="detect") as stream:
         content = stream.read()
-    content = _checked_text(content).removeprefix(_BYTE_ORDER_MARK)
-    content = _without_lines(content, options.skip).lstrip(b"\r\n")
+    content = without_lines(in_utf8(content, options.encoding), options.skip)
+    if options.comment:
+        content = without_comments(content, options.comment, options.quote or '"', options.delimiter)
+    content = content.lstrip(b"\r\n")
     if not content:
         raise ValueError("the file is empty, so it has no columns")
     if content[-1:] not in b"\r\n":
         content += b"\n"  # without which Arrow finds no end of names alone
     lines = _first_lines(content)
     dialect = _find_dialect(lines, options)
-    if _has_escaped_quotes(lines, dialect):
-        content = _with_doubled_quotes(content, dialect.quote)
+    has_comments = options.comment is None and _begins_with_comments(lines, options)
+    if has_comments:
+        content = without_first_comments(content)
+        lines = _first_lines(content)
+        dialect = _find_dialect(lines, options)
+    if options.escape == "\\" or (options.escape is None and _has_escaped_quotes(lines, dialect)):
+        content = with_doubled_quotes(content, dialect.quote)
         lines = _first_lines(content)
     rows = _split(lines, dialect)
+    if options.null_padding:
+        width = max(map(len, rows))
+        rows = [row + [""] * (width - len(row)) for row in rows]
     names, has_header = _find_names(rows, options.header)
+    if options.normalize_names:
+        names = _normalized(names)
     if len(options.names) > len(names):
         raise ValueError(f"{len(options.names)} names are given, and the file has {len(names)} columns")
     names[: len(options.names)] = options.names
-    columns = [str(number) for number in range(len(names))]
-    table = pa_csv.read_csv(
-        pa.BufferReader(content),
-        read_options=pa_csv.ReadOptions(column_names=columns, skip_rows_after_names=int(has_header)),
-        parse_options=pa_csv.ParseOptions(
-            delimiter=dialect.delimiter,
-            quote_char=dialect.quote,
-            newlines_in_values=dialect.quote.encode() in content,  # slower to read
-            # In a file of one column an empty line is a row whose value is NULL.
-            ignore_empty_lines=len(names) > 1,
-        ),
-        convert_options=pa_csv.ConvertOptions(
-            column_types=dict.fromkeys(columns, pa.string()),
-            strings_can_be_null=True,
-            null_values=list(options.nulls),
-        ),
-    )
+    table = _read(content, dialect, len(names), has_header, has_comments, options)
     return table.rename_columns(names)
 
 
-def _checked_text(content: bytes) -> bytes:
-    """The content, if it is UTF-8."""
-    if content.isascii():
-        return content
-    if content.startswith(_UTF16_MARKS):
-        raise ValueError("the file is UTF-16; save it as UTF-8")
+def _read(
+    content: bytes, dialect: _Dialect, width: int, has_header: bool, has_comments: bool, options: ReadOptions
+) -> pa.Table:
+    """Columns of text, whose names are their numbers."""
+    short_rows: list[str] = []
+
+    def without_fault(row: pa_csv.InvalidRow) -> str:
+        if has_comments and row.text.startswith("#"):
+            return "skip"
+        if options.null_padding and row.actual_columns < width:
+            short_rows.append(row.text)
+            return "skip"
+        return "skip" if options.ignore_errors else "error"
+
+    columns = [str(number) for number in range(width)]
     try:
-        content.decode()
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
+        table = pa_csv.read_csv(
+            pa.BufferReader(content),
+            read_options=pa_csv.ReadOptions(
+                column_names=columns,
+                skip_rows_after_names=int(has_header),
+            ),
+            parse_options=pa_csv.ParseOptions(
+                delimiter=dialect.delimiter,
+                quote_char=dialect.quote,
+                newlines_in_values=dialect.quote.encode() in content,  # slower to read
+                # In a file of one column an empty line is a row whose value is NULL.
+                ignore_empty_lines=width > 1,
+                invalid_row_handler=without_fault,
+            ),
+            convert_options=pa_csv.ConvertOptions(
+                column_types=dict.fromkeys(columns, pa.string()),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=options.quoted_nulls,
+                null_values=list(options.nulls),
+            ),
+        )
+    except pa.ArrowInvalid as error:
         raise ValueError(
-            f"line {line} is not UTF-8 (byte 0x{content[error.start]:02x}); save the file as UTF-8"
+            f"{error}; in read_csv(), null_padding = true fills rows that are too short with NULL, and ignore_errors = true "
+            "leaves out what is too short or too long"
+            if "Expected" in str(error)
+            else str(error)
         ) from None
-    return content
+    return _padded(content, dialect, columns, has_header, options) if short_rows else table
+
+
+def _padded(
+    content: bytes, dialect: _Dialect, columns: Sequence[str], has_header: bool, options: ReadOptions
+) -> pa.Table:
+    """As `_read`, of a file with rows that are too short: row by row."""
+    text = io.StringIO(content.decode(), newline="")
+    rows = csv.reader(text, delimiter=dialect.delimiter, quotechar=dialect.quote)
+    kept = [row for row in rows if row and len(row) <= len(columns)][int(has_header) :]
+    values: list[list[str | None]] = list(map(list, zip_longest(*kept))) if kept else []  # column by column
+    values += [[None] * len(kept)] * (len(columns) - len(values))
+    arrays = [
+        pa.array([None if each in options.nulls else each for each in column], pa.string())
+        for column in values
+    ]
+    return pa.Table.from_arrays(arrays, names=list(columns))
+
+
+def _begins_with_comments(lines: Sequence[str], options: ReadOptions) -> bool:
+    """Are the lines at the start that begin with `#` no rows, as they have other fields than the first row below them?"""
+    begin = next((place for place, line in enumerate(lines) if not line.startswith("#")), 0)
+    if not begin:
+        return False
+    dialect = _find_dialect(lines[begin:], options)
+    [below] = _split(lines[begin : begin + 1], dialect)
+    return all(len(row) != len(below) for row in _split(lines[:begin], dialect))
+
+
+def _normalized(names: Sequence[str]) -> list[str]:
+    """The names in lower case, of letters without accents, digits and underscores, none a keyword."""
+    normal: list[str] = []
+    for name in names:
+        letters = unicodedata.normalize("NFD", name.strip().lower().replace(" ", "_"))
+        plain = "".join(each for each in letters if each.isascii() and (each.isalnum() or each == "_"))
+        if not plain or plain[0].isdigit() or plain.upper() in KEYWORDS:
+            plain = f"_{plain}"
+        made, number = plain, 0
+        while made in normal:
+            number += 1
+            made = f"{plain}_{number}"
+        normal.append(made)
+    return normal
 
 
 def _first_lines(content: bytes) -> list[str]:
@@ -98,13 +176,6 @@ def _split(lines: Sequence[str], dialect: _Dialect) -> list[list[str]]:
     return list(
         csv.reader((line + "\n" for line in lines), delimiter=dialect.delimiter, quotechar=dialect.quote)
     )
-
-
-def _without_lines(content: bytes, count: int) -> bytes:
-    """What stands behind so many lines."""
-    for _ in range(count):
-        content = content.partition(b"\n")[2]
-    return content
 
 
 def _find_dialect(lines: Sequence[str], options: ReadOptions) -> _Dialect:
@@ -132,15 +203,6 @@ def _has_escaped_quotes(lines: Sequence[str], dialect: _Dialect) -> bool:
     """Whether quotes inside of values are written with a backslash: one that does not end the field."""
     inside = re.compile(rf"\\{dialect.quote}(?![{re.escape(dialect.delimiter + dialect.quote)}]|$)")
     return any(dialect.quote in line and inside.search(line) for line in lines)
-
-
-def _with_doubled_quotes(content: bytes, quote: str) -> bytes:
-    r"""The text with `""` for `\"`, and `\` for `\\`, inside of quoted values; other backslashes stay."""
-    mark = re.escape(quote.encode())
-    quoted = re.compile(rb"%b(?:[^%b\\]|\\.|%b%b)*%b" % (mark, mark, mark, mark, mark), re.DOTALL)
-    escaped = re.compile(rb"\\([\\%b])" % mark)
-    doubled = {b"\\": b"\\", quote.encode(): quote.encode() * 2}
-    return quoted.sub(lambda value: escaped.sub(lambda match: doubled[match[1]], value[0]), content)
 
 
 def _find_names(rows: list[list[str]], said: bool | None = None) -> tuple[list[str], bool]:

@@ -6,6 +6,7 @@ All values count, not a sample. A number with a leading zero or a plus sign is t
 from __future__ import annotations
 
 import decimal
+import re
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
@@ -51,10 +52,25 @@ def typed(table: pa.Table, options: ReadOptions = NO_OPTIONS) -> pa.Table:
                 values = _in_format(column, form, unit)
                 if values is not None:
                     return values if target is None else values.cast(target)
-        return typed_column(column)
+        if options.decimal_separator == "." and not options.thousands:
+            return typed_column(column)
+        plain = _plain_numbers(column, options)
+        return typed_column(column, _WITHOUT_DOUBLES) if plain is None else typed_column(plain)
 
     columns = share(convert, range(table.num_columns))
     return pa.Table.from_arrays(columns, names=table.column_names)
+
+
+def _plain_numbers(column: pa.ChunkedArray, options: ReadOptions) -> pa.ChunkedArray | None:
+    """The column with numbers as SQL writes them; None if one of its values is no number as the options say."""
+    point, comma = re.escape(options.decimal_separator), re.escape(options.thousands)
+    grouped = f"|[0-9]{{1,3}}(?:{comma}[0-9]{{3}})+" if comma else ""
+    number = rf"^\s*-?(?:[0-9]*{grouped})(?:{point}[0-9]*)?(?:[eE][-+]?[0-9]+)?\s*$"
+    if not _holds(pc.match_substring_regex(column, number)):
+        return None
+    if comma:
+        column = pc.replace_substring(column, options.thousands, "")
+    return pc.replace_substring(column, options.decimal_separator, ".")
 
 
 def _in_format(column: pa.ChunkedArray, form: str, unit: str) -> pa.ChunkedArray | None:
@@ -65,13 +81,13 @@ def _in_format(column: pa.ChunkedArray, form: str, unit: str) -> pa.ChunkedArray
         return None
 
 
-def typed_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def typed_column(column: pa.ChunkedArray, conversions: Sequence[Convert] | None = None) -> pa.ChunkedArray:
     """BOOLEAN, BIGINT, HUGEINT, DOUBLE, DATE, TIME, TIMESTAMP or the like if all values are; else the text itself."""
     if column.null_count == len(column):
         return column
     found = column.drop_null()
     sample = pa.chunked_array([*found[:_SAMPLE_ROWS].chunks, *found[-_SAMPLE_ROWS:].chunks], pa.string())
-    for convert in _CONVERSIONS:
+    for convert in _CONVERSIONS if conversions is None else conversions:
         if _converted(convert, sample) is None:
             continue
         values = _converted(convert, column)
@@ -181,3 +197,5 @@ _CONVERSIONS: tuple[Convert, ...] = (
     _timestamps("us", "UTC"),
     _timestamps("ns", None),
 )
+#: Where a decimal point is something else.
+_WITHOUT_DOUBLES = tuple(each for each in _CONVERSIONS if each is not _doubles)
