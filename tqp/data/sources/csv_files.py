@@ -23,6 +23,7 @@ from tqp.data.sources.csv_text import (
     without_lines,
 )
 from tqp.data.sources.csv_types import text_column_type
+from tqp.data.sources.file_systems import content_of
 
 _DELIMITERS = ",|;\t"
 _SAMPLE_BYTES = 65_536
@@ -40,9 +41,7 @@ def read_csv_text(file: str, options: ReadOptions = NO_OPTIONS) -> pa.Table:
     Without a header the columns are column0, column1, ...; so is a column whose name is empty. Empty fields are NULL.
     Raises ValueError for a file that is empty, not of its encoding, or has rows that differ in length.
     """
-    with pa.input_stream(file, compression="detect") as stream:
-        content = stream.read()
-    content = without_lines(in_utf8(content, options.encoding), options.skip)
+    content = without_lines(in_utf8(content_of(file), options.encoding), options.skip)
     if options.comment:
         content = without_comments(content, options.comment, options.quote or '"', options.delimiter)
     content = content.lstrip(b"\r\n")

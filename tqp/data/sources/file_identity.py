@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -11,34 +10,26 @@ from typing import Any, TypeVar
 from tqp.core.errors import Error, ExecutionError
 from tqp.core.file_kinds import FileKind
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
+from tqp.data.sources.file_systems import Identity, identity_of, is_remote, state_of_directory
 
 Outcome = TypeVar("Outcome")
 
 #: How often a file that is replaced while it is read is read again.
 _ATTEMPTS = 10
 
-#: Device, inode, size, and the times of the last change of the content and of the inode.
-Identity = tuple[int, int, int, int, int]
-
 
 class FileChangedError(ExecutionError):
     """A file was replaced or written to while a query read it; reading all of it again may succeed."""
-
-
-def identity_of(path: str) -> Identity:
-    """Raises OSError if there is no such file."""
-    status = os.stat(path)
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 @contextlib.contextmanager
 def reading(file: str, identity: Identity | None = None, part: str = "") -> Iterator[None]:
     """Turns what the block raises into an ExecutionError that names the file, and the part of it, such as 'column "x" of '.
 
-    With `identity`, raises FileChangedError if the file has another one before or after the block.
+    With `identity`, raises FileChangedError if the file has another one before or after the block (a remote one, after it).
     """
     try:
-        if identity is not None:
+        if identity is not None and not is_remote(file):  # to ask of a remote one takes long
             _check_identity(file, identity)
         try:
             yield
@@ -95,7 +86,7 @@ class FileSet:
             with reading(file):
                 identities[file] = identity_of(file)
         return FileSet(
-            registered, identities, {path: os.stat(path).st_mtime_ns for path in directories}, kind, options
+            registered, identities, {path: state_of_directory(path) for path in directories}, kind, options
         )
 
     @property
@@ -106,7 +97,7 @@ class FileSet:
         """Whether all files are still the same, and no file came to or went from a directory that was searched."""
         try:
             return all(identity_of(file) == identity for file, identity in self.identities.items()) and all(
-                os.stat(path).st_mtime_ns == time for path, time in self.directories.items()
+                state_of_directory(path) == state for path, state in self.directories.items()
             )
-        except OSError:
+        except (OSError, Error):
             return False

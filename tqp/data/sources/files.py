@@ -23,6 +23,7 @@ from tqp.data.sources.base import Source
 from tqp.data.sources.csv_files import read_csv_text
 from tqp.data.sources.csv_types import typed
 from tqp.data.sources.file_identity import FileSet, read_again_if_changed, reading
+from tqp.data.sources.file_systems import is_remote, opened, remote_files
 from tqp.data.sources.hive_partitions import partition_columns
 from tqp.data.sources.json_files import read_json
 from tqp.data.sources.parquet_files import ParquetSource
@@ -80,7 +81,7 @@ def _read(name: str, paths: Any, device: torch.device, kind: FileKind | None, op
     readers: dict[FileKind, Callable[[str], pa.Table]] = {
         "csv": lambda file: read_csv_text(file, options),
         "json": read_json,
-        "parquet": lambda file: pq.ParquetFile(file).read(),
+        "parquet": _read_parquet,
         "Arrow IPC": _read_ipc,
     }
     tables = []
@@ -121,7 +122,15 @@ def _expand(name: str, paths: Any, kind: FileKind | None, options: ReadOptions) 
     files: list[str] = []
     searched: set[str] = set()
     for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
-        text = _local_path(name, path)
+        text = _path(name, path)
+        if is_remote(text):
+            with reading(text):
+                found = remote_files(text)
+            if not found:
+                raise BindError(f'table "{name}": no file matches {text}')
+            searched.add(text)
+            files += found
+            continue
         if os.path.isdir(text):
             found = sorted(
                 file
@@ -153,7 +162,7 @@ def _directories(pattern: str, files: Iterable[str]) -> set[str]:
     return found
 
 
-def _local_path(name: str, path: Any) -> str:
+def _path(name: str, path: Any) -> str:
     text: str | bytes = os.fspath(path)
     if isinstance(text, bytes):
         text = os.fsdecode(text)
@@ -165,19 +174,14 @@ def _local_path(name: str, path: Any) -> str:
         if parsed.netloc not in ("", "localhost"):
             raise BindError(f'table "{name}": {text} is on another computer; give the path of a local file')
         return urllib.parse.unquote(str(parsed.path))
-    if separator and scheme.isalnum() and not os.path.exists(text):
-        raise BindError(
-            f'table "{name}": tqp reads local files, not {scheme}:// ({text}); download it, or read it with pyarrow and'
-            " register the table"
-        )
-    return str(os.path.expanduser(text))
+    return text if is_remote(text) else str(os.path.expanduser(text))
 
 
 def _kind(file: str) -> FileKind:
     kind = kind_of_name(file)
     if kind is not None:
         return kind
-    with reading(file), open(file, "rb") as stream:
+    with reading(file), opened(file) as place, _stream(place) as stream:
         if stream.read(4) == b"PAR1":
             return "parquet"
     raise BindError(
@@ -186,9 +190,19 @@ def _kind(file: str) -> FileKind:
     )
 
 
+def _read_parquet(file: str) -> pa.Table:
+    with opened(file) as source, pq.ParquetFile(source) as parquet:
+        return parquet.read()
+
+
+def _stream(place: Any) -> pa.NativeFile:
+    """What a path or an open remote file holds."""
+    return pa.OSFile(place) if isinstance(place, str) else pa.PythonFile(place, mode="r")
+
+
 def _read_ipc(file: str) -> pa.Table:
     """All of the file in memory: a memory map would show what is written to the file later."""
-    with pa.OSFile(file) as source:
+    with opened(file) as place, _stream(place) as source:
         try:
             return pa.ipc.open_file(source).read_all()
         except pa.ArrowInvalid:

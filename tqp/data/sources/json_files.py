@@ -9,6 +9,7 @@ import pyarrow.json as pa_json
 
 from tqp.core.errors import UnsupportedError
 from tqp.data.sources.csv_types import typed_column
+from tqp.data.sources.file_systems import content_of
 
 
 def read_json(file: str) -> pa.Table:
@@ -17,9 +18,7 @@ def read_json(file: str) -> pa.Table:
     Texts that all are dates or timestamps become these. Raises ValueError for a file without objects, UnsupportedError
     for keys whose values have several types.
     """
-    with pa.input_stream(file, compression="detect") as stream:
-        content = bytes(stream.read())
-    content = content.removeprefix(b"\xef\xbb\xbf").strip()
+    content = content_of(file).removeprefix(b"\xef\xbb\xbf").strip()
     if content.startswith(b"["):
         rows = json.loads(content)
         if not all(isinstance(row, dict) for row in rows):

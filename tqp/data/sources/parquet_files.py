@@ -28,7 +28,8 @@ from tqp.data.encoding.string_views import take_rows
 from tqp.data.encoding.strings import narrow_codes
 from tqp.data.sharing import processors, share
 from tqp.data.sources.base import Source
-from tqp.data.sources.file_identity import FileSet, Identity, identity_of, reading
+from tqp.data.sources.file_identity import FileSet, reading
+from tqp.data.sources.file_systems import Identity, identity_of, opened
 from tqp.data.sources.hive_partitions import partition_columns
 from tqp.data.sources.parquet_footer import with_stored_integers
 from tqp.data.sources.schemas import cast_like, conversions
@@ -78,8 +79,8 @@ class _ParquetFile:
     def open(path: str) -> _ParquetFile:
         with reading(path):
             identity = identity_of(path)
-        with reading(path, identity):
-            metadata = pq.read_metadata(path)
+        with reading(path, identity), opened(path) as source:
+            metadata = pq.read_metadata(source)
             schema = metadata.schema.to_arrow_schema()
         first_leaves = list(itertools.accumulate((_num_leaves(field.type) for field in schema), initial=0))
         groups = range(metadata.num_row_groups)
@@ -163,8 +164,9 @@ class _ParquetFile:
         leaves = list(range(self.first_leaves[position], self.first_leaves[position + 1]))
         with (
             reading(self.path, self.identity, f'column "{self.schema.names[position]}" of '),
+            opened(self.path) as source,
             pq.ParquetFile(
-                self.path, metadata=metadata, read_dictionary=dictionaries, pre_buffer=False
+                source, metadata=metadata, read_dictionary=dictionaries, pre_buffer=False
             ) as parquet,
         ):
             for group in groups:
