@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BIGINT, DOUBLE
+from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression, Literal, SortKey
+from tqp.planner.algebra.expressions import (
+    AggregateCall,
+    Call,
+    ColumnRef,
+    Expression,
+    Literal,
+    SortKey,
+    conjunction,
+)
 from tqp.planner.algebra.subquery_expressions import Subquery
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.aggregate_arguments import Written, refuse_parameters, sort_keys
@@ -182,15 +190,34 @@ def aggregate_call(
     if distinct and not all(_follows_from(given, key.expression) for key in order):
         order = _undetermined_order(name, function, is_window, head_span(node))
     distinct = distinct and not function.ignores_duplicates
-    return AggregateCall(
-        function.name,
-        values,
-        resolution.result,
-        distinct,
-        filter_,
-        span,
-        order if function.minds_order else (),
+    return _of_nested(
+        AggregateCall(
+            function.name,
+            values,
+            resolution.result,
+            distinct,
+            filter_,
+            span,
+            order if function.minds_order else (),
+        )
     )
+
+
+def _of_nested(call: AggregateCall) -> AggregateCall:
+    """The least or greatest of nested values, and what stands beside it: the first of all in their order that is not NULL."""
+    extreme = _EXTREMES.get(call.function)
+    if extreme is None or not any(argument.data_type.is_nested for argument in call.arguments):
+        return call
+    value, *keys = call.arguments
+    filter_ = call.filter
+    for key in keys:
+        kept = Call("not", (Call("is_null", (key,), BOOLEAN),), BOOLEAN)
+        filter_ = kept if filter_ is None else conjunction((filter_, kept))
+    order = SortKey(keys[0] if keys else value, descending=extreme == "greatest")
+    return replace(call, function="any_value", arguments=(value,), filter=filter_, order=(order,))
+
+
+_EXTREMES = {"min": "least", "max": "greatest", "arg_min": "least", "arg_max": "greatest"}
 
 
 def _undetermined_order(

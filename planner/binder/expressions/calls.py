@@ -12,6 +12,7 @@ from tqp.planner.algebra.expressions import Expression
 from tqp.planner.binder.expressions.aggregate_arguments import written
 from tqp.planner.binder.expressions.models import bind_registered
 from tqp.planner.binder.expressions.operators import apply
+from tqp.planner.binder.expressions.several_values import of_single_values
 from tqp.planner.binder.expressions.special_forms import bind_special_form
 from tqp.planner.binder.expressions.subqueries import bind_array, bind_exists
 from tqp.planner.functions import registry as functions
@@ -86,6 +87,9 @@ def bind_aggregate(
     binder: ExpressionBinder, node: exp.Anonymous | exp.WithinGroup, condition: exp.Expr | None
 ) -> Expression:
     """Hand an aggregate call to the collector of the block it belongs to, or say that it may not stand here."""
+    of_single = of_single_values(node) if condition is None else None
+    if of_single is not None:
+        return binder.bind_flexible(of_single)
     call = written(node)
     assert call is not None
     outer = _block_of(binder.scope, [node] if condition is None else [node, condition])
@@ -106,6 +110,9 @@ def bind_within_group(binder: ExpressionBinder, node: exp.WithinGroup) -> Expres
 
 def bind_window(binder: ExpressionBinder, node: exp.Window) -> Expression:
     """`function(...) OVER (...)`, by the collector of the block."""
+    of_single = of_single_values(node)
+    if of_single is not None:
+        return binder.bind_flexible(of_single)
     if binder.windows is None:
         if binder.clause == "this ORDER BY":
             raise UnsupportedError(
@@ -162,6 +169,9 @@ def _has_query(node: exp.Expr) -> bool:
 
 def bind_filtered(binder: ExpressionBinder, node: exp.Filter) -> Expression:
     """aggregate(...) FILTER (WHERE condition)."""
+    of_single = of_single_values(node)
+    if of_single is not None:
+        return binder.bind_flexible(of_single)
     call = written(node.this)
     if call is None:
         raise UnsupportedError("FILTER after this expression is not supported", span_of(node))

@@ -1,0 +1,113 @@
+"""Aggregates that give several values as a list, in the words of those that give one: quantiles, and the greatest or least n."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.planner.parse import head_span, span_of
+
+_QUANTILES = frozenset(
+    ("quantile", "quantile_cont", "quantile_disc", "approx_quantile", "percentile_cont", "percentile_disc")
+)
+#: Those that take a number behind their arguments, how many these are, and whether the greatest come first.
+_OF_MANY = {
+    "max": (1, True),
+    "min": (1, False),
+    **dict.fromkeys(("arg_max", "argmax", "max_by"), (2, True)),
+    **dict.fromkeys(("arg_min", "argmin", "min_by"), (2, False)),
+}
+#: DuckDB's limit.
+_MOST = 1_000_000
+
+
+def of_single_values(node: exp.Expr) -> exp.Expr | None:
+    """The call, with its FILTER, OVER or WITHIN GROUP around it, said by aggregates of one value; None of any other.
+
+    `quantile(x, [a, b])` is `[quantile(x, a), quantile(x, b)]`, but NULL of no values; `max(x, 2)` the first two of a list in order.
+    """
+    call = _call(node)
+    if call is None:
+        return None
+    name, arguments = call.name.lower(), call.expressions
+    plain = _plain(arguments)
+    if name in _QUANTILES and plain and isinstance(plain[-1], exp.Array):
+        return _quantiles(node, plain[-1].expressions)
+    count, descends = _OF_MANY.get(name, (0, False))
+    if count and len(plain) == count + 1:
+        return _first_of_list(node, call, descends)
+    return None
+
+
+def _call(node: exp.Expr) -> exp.Anonymous | None:
+    while isinstance(node, exp.Window | exp.Filter | exp.WithinGroup):
+        node = node.this
+    return node if isinstance(node, exp.Anonymous) else None
+
+
+def _plain(arguments: Sequence[exp.Expr]) -> Sequence[exp.Expr]:
+    """The arguments, without DISTINCT around them."""
+    is_distinct = len(arguments) == 1 and isinstance(arguments[0], exp.Distinct)
+    return arguments[0].expressions if is_distinct else arguments
+
+
+def _quantiles(node: exp.Expr, fractions: Sequence[exp.Expr]) -> exp.Expr:
+    if not fractions:
+        raise UnsupportedError("quantiles of an empty list of fractions are not supported", span_of(node))
+    parts = []
+    for fraction in fractions:
+        part = node.copy()
+        call = _call(part)
+        assert call is not None
+        _plain(call.expressions)[-1].replace(fraction.copy())
+        parts.append(part)
+    is_null = exp.Is(this=parts[0].copy(), expression=exp.Null())
+    return exp.Case(ifs=[exp.If(this=is_null, true=exp.Null())], default=exp.Array(expressions=parts))
+
+
+def _first_of_list(node: exp.Expr, call: exp.Anonymous, descends: bool) -> exp.Expr:
+    *values, number = _plain(call.expressions)
+    _check_number(number, call)
+    made = node.copy()
+    new = _call(made)
+    assert new is not None
+    value, key = values[0], values[-1]
+    of: exp.Expr = value.copy()
+    if isinstance(call.expressions[0], exp.Distinct):
+        of = exp.Distinct(expressions=[of])
+    order = exp.Ordered(this=key.copy(), desc=descends, nulls_first=False)
+    listed = exp.Anonymous(this="list", expressions=[exp.Order(this=of, expressions=[order])])
+    listed.meta.update(new.meta)
+    tests = [exp.Not(this=exp.Is(this=each.copy(), expression=exp.Null())) for each in values]
+    condition = exp.and_(*tests, copy=False)
+    around = new.parent
+    if isinstance(around, exp.Filter):
+        given = around.expression.this
+        given.replace(exp.and_(exp.Paren(this=given.copy()), condition, copy=False))
+        new.replace(listed)
+    else:
+        filtered = exp.Filter(this=listed, expression=exp.Where(this=condition))
+        if new is made:
+            made = filtered
+        else:
+            new.replace(filtered)
+    places = exp.Slice(this=exp.Literal.number(1), expression=number.copy())
+    return exp.Bracket(this=exp.Paren(this=made), expressions=[places])
+
+
+def _check_number(number: exp.Expr, call: exp.Anonymous) -> None:
+    if isinstance(number, exp.Null | exp.Neg):
+        raise BindError(
+            f"{call.name}() of several values takes a number from 1 to {_MOST - 1}", span_of(number)
+        )
+    if not isinstance(number, exp.Literal) or number.is_string or not str(number.this).isdigit():
+        raise UnsupportedError(
+            f"{call.name}() of so many values that a column says is not supported; write a number",
+            head_span(call),
+        )
+    if not 0 < int(number.this) < _MOST:
+        raise BindError(
+            f"{call.name}() of several values takes a number from 1 to {_MOST - 1}", span_of(number)
+        )
