@@ -105,6 +105,23 @@ def _url_decode(text: bytes) -> bytes:
     return decoded
 
 
+def _decode(content: bytes) -> bytes:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"{_shown(content)} is no UTF-8, so decode() makes no text of it") from None
+    return content
+
+
+def _error(messages: Strings, *, validity: Tensor | None = None) -> Strings:
+    """Raises the first of the messages that are not NULL; gives them back where there is none."""
+    rows = torch.arange(messages.num_rows) if validity is None else validity.nonzero().squeeze(-1)
+    if not rows.shape[0]:
+        return messages
+    first = rows[:1] if messages.num_rows > 1 else torch.zeros_like(rows[:1])
+    raise ExecutionError(to_list(take(messages, first))[0].decode())
+
+
 def _of_letters(overload: Overload) -> Overload:
     """Where all is ASCII, nothing changes."""
 
@@ -194,6 +211,8 @@ RECODED_KERNELS: dict[str, Overload] = {
     "from_base64": _recoded(_from_base64, raises=True),
     "url_encode": _recoded(lambda text: quote(text, safe="").encode()),
     "url_decode": _recoded(_url_decode, raises=True),
+    "decode": _recoded(_decode, raises=True),
+    "error": lambda *_: Kernel(_error, checks=True),
     "strip_accents": _of_letters(_recoded(_strip_accents)),
     "nfc_normalize": _of_letters(_recoded(_compose)),
     "regexp_escape": _recoded(_escape),

@@ -134,7 +134,33 @@ def _json_contains(binder: ExpressionBinder, nodes: Nodes, span: Span | None) ->
     return apply("json_contains", (document, part), span, "json_contains()")
 
 
+def _json_group_object(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """json_group_object(k, v): an object of a group, in whose text a key may stand several times."""
+    key, value = nodes
+    if any(isinstance(each, exp.Distinct | exp.Order) for each in nodes):
+        raise BindError("json_group_object() takes neither DISTINCT nor ORDER BY", span)
+    refused = _call("error", exp.Literal.string("json_group_object key cannot be NULL"))
+    written = _call("to_json", _call("coalesce", exp.cast(key.copy(), "VARCHAR"), refused))
+    null = _call("coalesce", exp.cast(_call("to_json", value.copy()), "VARCHAR"), exp.Literal.string("null"))
+    pair = _joined(exp.cast(written, "VARCHAR"), exp.Literal.string(":"), null)
+    pairs = _call("string_agg", pair, exp.Literal.string(","))
+    text = binder.bind(_joined(exp.Literal.string("{"), pairs, exp.Literal.string("}")))
+    return cast_to(text, JSON, span)
+
+
+def _call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def _joined(*texts: exp.Expr) -> exp.Expr:
+    first, *rest = texts
+    for text in rest:
+        first = exp.DPipe(this=first, expression=text)
+    return exp.Paren(this=first)
+
+
 JSON_FORMS: Forms = {
+    "json_group_object": (_json_group_object, 2, 2),
     "json_contains": (_json_contains, 2, 2),
     "json_quote": (_to_json, 1, 1),
     "array_to_json": (partial(_of_kinds, "array_to_json", (TypeKind.LIST, TypeKind.ARRAY)), 1, 1),

@@ -23,6 +23,7 @@ from tqp.planner.binder.expressions.coercion import (
     compare,
     condition_of,
     folded,
+    null_after,
 )
 from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.json_forms import JSON_FORMS
@@ -235,6 +236,14 @@ def bind_trim(binder: ExpressionBinder, node: exp.Trim) -> Expression:
 
 
 #: By name, what is bound otherwise than by its overloads, and how many arguments it takes: at least, at most.
+def _error(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """error('message'): NULL of no type, but for a message that is NULL, never."""
+    message = settle(binder.bind_flexible(nodes[0]))
+    if message.data_type not in (NULL, VARCHAR):
+        raise BindError(f"error() takes a text, not {message.data_type}", span)
+    return null_after(Call("error", (cast_to(message, VARCHAR, span),), VARCHAR, span), NULL)
+
+
 _SPECIAL_FORMS: Forms = {
     **NESTED_FORMS,
     **STRUCT_FORMS,
@@ -258,6 +267,7 @@ _SPECIAL_FORMS: Forms = {
     "format": (partial(_printed, "format"), 1, None),
     "printf": (partial(_printed, "printf"), 1, None),
     "typeof": (_typeof, 1, 1),
+    "error": (_error, 1, 1),
     "getvariable": (_getvariable, 1, 1),
     "date": (lambda binder, nodes, span: cast_to(binder.bind_flexible(nodes[0]), DATE, span), 1, 1),
     "enum_code": (_enum_code, 1, 1),

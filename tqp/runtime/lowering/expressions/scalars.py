@@ -382,7 +382,8 @@ class ExpressionLowering(Answers):
         if source == target:
             return value
         if source.kind is TypeKind.NULL:
-            return _literal_value(None, target)
+            raises = may_raise(cast.input, self.stream.fields)
+            return self._null_after(target, [value]) if raises else _literal_value(None, target)
         if source.is_json and target == VARCHAR:
             return replace(value, layout=replace(value.layout, data_type=target))
         if target.is_json and source != VARCHAR and not (value.is_constant and value.layout.nullable):
