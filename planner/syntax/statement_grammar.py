@@ -149,7 +149,7 @@ class StatementGrammar(CopyGrammar):
         summarize, show = self.kind == "SUMMARIZE", self.kind == "SHOW"
         self.advance()
         if self.kind in (";", END) and not summarize:
-            return ShowTables(all=False)
+            return ShowTables(all=True)
         if show and self.skip("ALL", "TABLES"):
             return ShowTables(all=True)
         if show and self.kind == "TABLES":

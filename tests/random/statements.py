@@ -34,6 +34,8 @@ _VALUES: Mapping[str, tuple[str, ...]] = {
 _TABLES = ("t", "u", "v", "T")
 _SYSTEM = (
     "SHOW TABLES",
+    "SHOW ALL TABLES",
+    "DESCRIBE",
     "SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns WHERE table_schema = 'main' ORDER BY ALL",
     "SELECT table_name, column_count FROM duckdb_tables() ORDER BY ALL",
 )

@@ -328,6 +328,15 @@ def _function_templates() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[s
         "histogram({int})[{small}]",
     ]
     aggregates["int"] += ["len(list({any}))", "list_unique(list({any}))", "list_sum(list({int}))"]
+    aggregates["int"] += [
+        "quantile_disc({int}, [{fraction}, {fraction}])[{small}]",
+        "list_sum(max({distinct}{int}, 2))",
+        "len(min({any}, 3))",
+        "max([{int}, {int}])[{small}]",
+        "min({'a': {int}, 'b': {any}}).a",
+        "arg_max({int}, [{int}])",
+    ]
+    aggregates["str"] += ["min({str}, 2)[1]", "max({'a': {str}, 'b': {int}}).a"]
     aggregates["int"] += ["count(*)", "count_if({bool})", "count(DISTINCT {any})"]
     return {key: tuple(value) for key, value in scalars.items()}, {
         key: tuple(value) for key, value in aggregates.items()

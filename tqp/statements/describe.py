@@ -6,7 +6,6 @@ import pyarrow as pa
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.definitions import ColumnDefinition, TableDefinition, quoted
-from tqp.core.errors import UnsupportedError
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.syntax.clauses import Describe, Part, ShowTables
 from tqp.result import Result
@@ -17,6 +16,14 @@ _DESCRIPTION = [(name, _TEXT) for name in ("column_name", "column_type", "null",
 #: What SUMMARIZE calls the rows that it reads.
 _ALL = '"%all"'
 _NAMES = [("name", _TEXT)]
+_ALL_TABLES = """
+SELECT
+    database_name AS database, schema_name AS schema, table_name AS name,
+    list(column_name ORDER BY column_index) AS column_names, list(data_type ORDER BY column_index) AS column_types,
+    database_name = 'temp' AS temporary
+FROM duckdb_columns()
+GROUP BY ALL ORDER BY ALL
+"""
 
 
 def describe(execution: Execution) -> Result:
@@ -97,9 +104,9 @@ def _key(definition: TableDefinition | None, name: str) -> str | None:
 
 
 def show_tables(execution: Execution) -> Result:
-    """The names of tables and views."""
+    """The names of tables and views; of SHOW ALL TABLES with their columns."""
     clauses = execution.command.clauses
     assert isinstance(clauses, ShowTables)
     if clauses.all:
-        raise UnsupportedError("SHOW ALL TABLES is not supported; SHOW TABLES is")
+        return execution.rows(execution.command.query(_ALL_TABLES), execution.state)
     return listed(_NAMES, [(name,) for name in sorted(execution.state.names(), key=str.lower)])

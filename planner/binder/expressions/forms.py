@@ -19,3 +19,8 @@ Nodes = Sequence[exp.Expr]
 Form = tuple[Callable[["ExpressionBinder", Nodes, Span | None], Expression], int, int | None]
 #: By name in lower case.
 Forms = Mapping[str, Form]
+
+
+def call_of(name: str, *arguments: exp.Expr) -> exp.Anonymous:
+    """A call, as it is written."""
+    return exp.Anonymous(this=name, expressions=list(arguments))

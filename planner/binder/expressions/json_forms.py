@@ -11,7 +11,7 @@ from tqp.core.datatypes import JSON, NULL, VARCHAR, DataType, TypeKind, holds_js
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.expressions import Call, Cast, Expression, Literal
 from tqp.planner.binder.expressions.coercion import cast_to, folded, null_after
-from tqp.planner.binder.expressions.forms import Forms, Nodes
+from tqp.planner.binder.expressions.forms import Forms, Nodes, call_of
 from tqp.planner.binder.expressions.operators import apply, bind_operator
 from tqp.planner.functions.constants import is_constant, no_constant
 from tqp.planner.functions.type_rules import implicit_cast_cost
@@ -139,17 +139,15 @@ def _json_group_object(binder: ExpressionBinder, nodes: Nodes, span: Span | None
     key, value = nodes
     if any(isinstance(each, exp.Distinct | exp.Order) for each in nodes):
         raise BindError("json_group_object() takes neither DISTINCT nor ORDER BY", span)
-    refused = _call("error", exp.Literal.string("json_group_object key cannot be NULL"))
-    written = _call("to_json", _call("coalesce", exp.cast(key.copy(), "VARCHAR"), refused))
-    null = _call("coalesce", exp.cast(_call("to_json", value.copy()), "VARCHAR"), exp.Literal.string("null"))
+    refused = call_of("error", exp.Literal.string("json_group_object key cannot be NULL"))
+    written = call_of("to_json", call_of("coalesce", exp.cast(key.copy(), "VARCHAR"), refused))
+    null = call_of(
+        "coalesce", exp.cast(call_of("to_json", value.copy()), "VARCHAR"), exp.Literal.string("null")
+    )
     pair = _joined(exp.cast(written, "VARCHAR"), exp.Literal.string(":"), null)
-    pairs = _call("string_agg", pair, exp.Literal.string(","))
+    pairs = call_of("string_agg", pair, exp.Literal.string(","))
     text = binder.bind(_joined(exp.Literal.string("{"), pairs, exp.Literal.string("}")))
     return cast_to(text, JSON, span)
-
-
-def _call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
-    return exp.Anonymous(this=name, expressions=list(arguments))
 
 
 def _joined(*texts: exp.Expr) -> exp.Expr:

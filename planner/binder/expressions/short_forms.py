@@ -11,7 +11,7 @@ from tqp.core.datatypes import BOOLEAN, INTERVAL, NULL, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.expressions import FALSE, Call, Expression, Literal
 from tqp.planner.binder.expressions.coercion import as_text, cast_to
-from tqp.planner.binder.expressions.forms import Forms, Nodes
+from tqp.planner.binder.expressions.forms import Forms, Nodes, call_of
 from tqp.planner.binder.expressions.nested import concatenated
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.parse import Span
@@ -28,16 +28,12 @@ SESSION_WORDS = {
 }
 
 
-def _call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
-    return exp.Anonymous(this=name, expressions=list(arguments))
-
-
 def _chain(names: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """The functions one around the other, the outermost first."""
     *outer, innermost = names.split()
-    call = _call(innermost, *nodes)
+    call = call_of(innermost, *nodes)
     for name in reversed(outer):
-        call = _call(name, call)
+        call = call_of(name, call)
     return binder.bind_flexible(call)
 
 
@@ -63,7 +59,7 @@ def _fdiv(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expressi
 def _ago(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """ago(i): now() - i."""
     width = cast_to(binder.bind_flexible(nodes[0]), INTERVAL, span)
-    return apply("subtract", (binder.bind(_call("now")), width), span, "ago(), with its -,")
+    return apply("subtract", (binder.bind(call_of("now")), width), span, "ago(), with its -,")
 
 
 def _geometric_mean(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
@@ -77,11 +73,11 @@ def _weighted_average(binder: ExpressionBinder, nodes: Nodes, span: Span | None)
     is_there = exp.Is(this=value, expression=exp.Null(), negate=True)
     weights = exp.Case(ifs=[exp.If(this=is_there, true=weight)], default=exp.Literal.number(0))
     product = exp.Mul(this=value, expression=weight.copy())
-    return binder.bind_flexible(exp.Div(this=_call("sum", product), expression=_call("sum", weights)))
+    return binder.bind_flexible(exp.Div(this=call_of("sum", product), expression=call_of("sum", weights)))
 
 
 def _negated(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
-    return binder.bind_flexible(exp.Not(this=_call(name, *nodes)))
+    return binder.bind_flexible(exp.Not(this=call_of(name, *nodes)))
 
 
 def _of_path(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
@@ -121,7 +117,17 @@ def _parse_path(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Ex
     return concatenated(found(f"^[{separator}]"), found(f"[^{separator}]+"), span)
 
 
+def _subscripts(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """generate_subscripts(l, 1): a row for each place of the list."""
+    value, dimension = nodes
+    if not isinstance(dimension, exp.Literal) or dimension.this != "1":
+        raise UnsupportedError("generate_subscripts() of another dimension than 1 is not supported", span)
+    places = call_of("generate_series", exp.Literal.number(1), call_of("len", value.copy()))
+    return binder.bind(call_of("unnest", places))
+
+
 SHORT_FORMS: Forms = {
+    "generate_subscripts": (_subscripts, 2, 2),
     "parse_path": (_parse_path, 1, 2),
     "fmod": (_fmod, 2, 2),
     "fdiv": (_fdiv, 2, 2),

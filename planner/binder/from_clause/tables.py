@@ -43,6 +43,7 @@ from tqp.planner.binder.from_clause.files import (
 )
 from tqp.planner.binder.from_clause.model_tables import bind_table_function
 from tqp.planner.binder.from_clause.pivots import bind_pivot
+from tqp.planner.binder.from_clause.query_functions import QUERY_FUNCTIONS, bind_query_function
 from tqp.planner.binder.from_clause.samples import sampled
 from tqp.planner.binder.from_clause.series import SERIES, bind_series
 from tqp.planner.binder.from_clause.unnests import bind_unnest
@@ -308,6 +309,9 @@ def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope, sibli
         table, wanted = bind_file_function(context, node.this, head_span(node))
         plan, columns = with_types(context, *_scan(context, table, table.name), wanted)
         result = _under_alias(node, plan, columns, node.this.name)
+    elif node.this.name.lower() in QUERY_FUNCTIONS:
+        bound = bind_query_function(context, node.this, siblings, head_span(node))
+        result = _under_alias(node, bound.plan, bound.columns)
     else:
         bound = bind_table_function(context, node.this, siblings, head_span(node))
         result = _under_alias(node, bound.plan, bound.columns)

@@ -1,0 +1,71 @@
+"""query('SELECT ...') and query_table('name'): the rows of a query, or of tables, that a constant text says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from sqlglot import exp
+
+from tqp.core.errors import BindError, Error, UnsupportedError
+from tqp.core.keywords import quoted
+from tqp.planner.algebra.expressions import Literal
+from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.expressions.scalars import ExpressionBinder
+from tqp.planner.binder.macros import expanded
+from tqp.planner.binder.scope import Scope
+from tqp.planner.binder.select.output import BoundQuery
+from tqp.planner.functions.constant_folding import fold
+from tqp.planner.functions.type_rules import settle
+from tqp.planner.parse import Span, parse, span_of
+
+QUERY_FUNCTIONS = ("query", "query_table")
+
+
+def bind_query_function(
+    context: BindContext, call: exp.Anonymous, siblings: Scope, span: Span | None
+) -> BoundQuery:
+    """The query, which reads the tables that the one around it may read. Raises the errors of the text, at the call."""
+    text = _text(context, call.name.lower(), call.expressions, span)
+    try:
+        statement = parse(text)
+        if statement.explain is not None:
+            raise BindError("query() takes a query, not EXPLAIN")
+        if statement.tree.find(exp.Placeholder, exp.Parameter) is not None:
+            raise BindError("the text of query() takes no parameters")
+        inner = replace(context, parameters=None, query=text, parameter_keys={}, used_parameters=set())
+        inner.bind_query = type(context.bind_query)(inner)
+        return inner.bind_query.bind_exact(expanded(statement.tree, context.catalog, text), siblings)
+    except Error as error:
+        raise type(error)(f"{error.message}, in {text!r}", span) from None
+
+
+def _text(context: BindContext, name: str, nodes: Sequence[exp.Expr], span: Span | None) -> str:
+    if name == "query":
+        if len(nodes) != 1:
+            raise BindError("query() takes the text of a query", span)
+        return _constant(context, nodes[0], name)
+    if len(nodes) not in (1, 2):
+        raise BindError("query_table() takes the name of a table, or a list of names", span)
+    given, *by_name = nodes
+    tables = [
+        _constant(context, node, name)
+        for node in (given.expressions if isinstance(given, exp.Array) else [given])
+    ]
+    if not tables:
+        raise BindError("query_table() needs at least one table", span)
+    matched = bool(by_name) and isinstance(by_name[0], exp.Boolean) and by_name[0].this
+    union = " UNION ALL BY NAME " if matched else " UNION ALL "
+    return union.join(f"FROM {quoted(table)}" for table in tables)
+
+
+def _constant(context: BindContext, node: exp.Expr, name: str) -> str:
+    """A constant text; query_table() also takes a name as it is."""
+    if name == "query_table" and isinstance(node, exp.Column):
+        return node.name
+    if node.find(exp.Column, exp.Query) is not None:
+        raise UnsupportedError(f"{name}() of columns or subqueries is not supported", span_of(node))
+    value = fold(settle(ExpressionBinder(context, Scope(), "FROM").bind_flexible(node)))
+    if not isinstance(value, Literal) or not isinstance(value.value, str):
+        raise BindError(f"{name}() takes a constant text, not {value.data_type}", span_of(node))
+    return value.value
