@@ -6,6 +6,7 @@ A library takes one text, so that each distinct value is made once.
 from __future__ import annotations
 
 import binascii
+import codecs
 import hashlib
 import re
 import unicodedata
@@ -105,12 +106,31 @@ def _url_decode(text: bytes) -> bytes:
     return decoded
 
 
-def _decode(content: bytes) -> bytes:
+def _decode(content: bytes, errors: str | bytes = "strict") -> bytes:
+    """`errors`: what becomes of bytes that are no UTF-8: strict (ValueError), replace (by a question mark) or ignore."""
     try:
         content.decode()
+        return content
     except UnicodeDecodeError:
-        raise ValueError(f"{_shown(content)} is no UTF-8, so decode() makes no text of it") from None
-    return content
+        errors = errors.decode() if isinstance(errors, bytes) else errors
+        handler = _DECODING_ERRORS.get(errors)
+    if handler is None:
+        hint = (
+            "'replace' and 'ignore' decode the rest"
+            if errors == "strict"
+            else "use 'strict', 'replace' or 'ignore'"
+        )
+        raise ValueError(f"{_shown(content)} is no UTF-8, so decode() makes no text of it; {hint}")
+    return content.decode(errors=handler).encode()
+
+
+def _question_marks(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return "?" * (error.end - error.start), error.end
+
+
+codecs.register_error("tqp_question_marks", _question_marks)
+_DECODING_ERRORS = {"replace": "tqp_question_marks", "ignore": "ignore"}
 
 
 def _error(messages: Strings, *, validity: Tensor | None = None) -> Strings:
@@ -211,7 +231,7 @@ RECODED_KERNELS: dict[str, Overload] = {
     "from_base64": _recoded(_from_base64, raises=True),
     "url_encode": _recoded(lambda text: quote(text, safe="").encode()),
     "url_decode": _recoded(_url_decode, raises=True),
-    "decode": _recoded(_decode, raises=True),
+    "decode": lambda types, result: _recoded(_decode, len(types) - 1, raises=True)(types, result),
     "error": lambda *_: Kernel(_error, checks=True),
     "strip_accents": _of_letters(_recoded(_strip_accents)),
     "nfc_normalize": _of_letters(_recoded(_compose)),

@@ -218,7 +218,7 @@ TEXT = (
     scalar("bin to_binary", *(f"{each} -> VARCHAR" for each in _WITH_DIGITS)),
     scalar("base64 to_base64", "BLOB -> VARCHAR"),
     scalar("encode", "VARCHAR -> BLOB", bends=False),
-    scalar("decode", "BLOB -> VARCHAR", raises=True),
+    scalar("decode", "BLOB -> VARCHAR", "BLOB VARCHAR -> VARCHAR", raises=True),
     scalar("error", is_call=True, raises=True),
     scalar("from_hex unhex", "VARCHAR -> BLOB", raises=True),
     scalar("from_binary unbin", "VARCHAR -> BLOB", raises=True),

@@ -47,7 +47,7 @@ from tqp.planner.functions.unsupported import _NAMES, missing_feature
 BOUND_BY_HAND = {
     *functions.SPECIAL_FORMS,
     *("coalesce", "ifnull", "greatest", "least", "concat", "concat_ws", "array_value", "enum_code"),
-    *("format", "printf"),
+    *("format", "printf", "error"),
     *NESTED_FORMS,
     *MAP_FORMS,
     *LIST_CALLS,

@@ -77,8 +77,10 @@ def _first_of_list(node: exp.Expr, call: exp.Anonymous, descends: bool) -> exp.E
     of: exp.Expr = value.copy()
     if isinstance(call.expressions[0], exp.Distinct):
         of = exp.Distinct(expressions=[of])
-    order = exp.Ordered(this=key.copy(), desc=descends, nulls_first=False)
-    listed = exp.Anonymous(this="list", expressions=[exp.Order(this=of, expressions=[order])])
+    if key.find(exp.Column, exp.Anonymous) is not None:  # a constant orders nothing
+        order = exp.Ordered(this=key.copy(), desc=descends, nulls_first=False)
+        of = exp.Order(this=of, expressions=[order])
+    listed = exp.Anonymous(this="list", expressions=[of])
     listed.meta.update(new.meta)
     tests = [exp.Not(this=exp.Is(this=each.copy(), expression=exp.Null())) for each in values]
     condition = exp.and_(*tests, copy=False)
