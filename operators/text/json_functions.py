@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tqp.core.datatypes import VARCHAR, DataType
+from tqp.core.datatypes import VARCHAR, DataType, TypeKind
 from tqp.core.errors import ExecutionError
 from tqp.core.json_paths import MISSING, Path, index_path, parse_path
 from tqp.core.json_values import LongNumber, parse_json, type_name, write_json, write_string
@@ -249,14 +249,11 @@ def _json_elements(argument_types: tuple[DataType, ...], result_type: DataType) 
     What is no array raises, or is NULL where the constant says that the cast is tried.
     """
 
-    def element(value: Any) -> str | None:
-        return _text(value) if value is None or result_type.element == VARCHAR else write_json(value)
-
     def call(strings: Strings, is_try: bool, *, validity: Tensor | None = None) -> tuple[Values, Tensor]:
         def read(text: str) -> tuple[str | None, ...] | None:
             value = _document(text)
             if isinstance(value, list):
-                return tuple(map(element, value))
+                return tuple(_part(each, result_type.element) for each in value)
             if value is None or is_try:
                 return None
             raise ExecutionError(
@@ -268,6 +265,72 @@ def _json_elements(argument_types: tuple[DataType, ...], result_type: DataType) 
         return column_of(*spread([read(text) for text in texts], codes, rows, num_rows), result_type)
 
     return Kernel(call, constant_arguments=frozenset((1,)), returns_validity=True, checks=True)
+
+
+def _json_fields(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel:
+    """The fields of objects as a struct, or their entries as a map: as JSON, or as texts where VARCHAR is asked for.
+
+    What is no object, or has other keys than the struct, raises. Where the constant says that the cast is tried, keys that are
+    missing are NULL, the first of equal keys counts, and what is no object is a struct of NULLs, or no map.
+    """
+    read = _map_of if result_type.kind is TypeKind.MAP else _struct_of
+
+    def call(strings: Strings, is_try: bool, *, validity: Tensor | None = None) -> tuple[Values, Tensor]:
+        num_rows, rows, (some,) = rows_that_count([strings], validity)
+        codes, texts = distinct(some)
+        items = [read(_document(text), result_type, is_try) for text in texts]
+        return column_of(*spread(items, codes, rows, num_rows), result_type)
+
+    return Kernel(call, constant_arguments=frozenset((1,)), returns_validity=True, checks=True)
+
+
+def _struct_of(value: Any, data_type: DataType, is_try: bool) -> tuple[str | None, ...] | None:
+    if value is None:
+        return None
+    if not isinstance(value, tuple) and not is_try:
+        raise _no_object(value, data_type)
+    pairs = value if isinstance(value, tuple) else ()
+    fields = dict(reversed(pairs))
+    if not is_try:
+        for wrong, what in (
+            (set(data_type.names) - fields.keys(), "does not have"),
+            (fields.keys() - set(data_type.names), "has besides"),
+        ):
+            if wrong:
+                raise ExecutionError(
+                    f'a cast to a STRUCT takes an object of its keys; {write_json(value)[:80]} {what} "{min(wrong)}"'
+                )
+        if len(fields) < len(pairs):
+            raise ExecutionError(
+                f"a key stands twice in {write_json(value)[:80]}, which is to be a {data_type.kind.value}"
+            )
+    return tuple(
+        _part(fields.get(name), part) for name, part in zip(data_type.names, data_type.children, strict=True)
+    )
+
+
+def _map_of(value: Any, data_type: DataType, is_try: bool) -> tuple[tuple[str, str | None], ...] | None:
+    if value is None or (is_try and not isinstance(value, tuple)):
+        return None
+    if not isinstance(value, tuple):
+        raise _no_object(value, data_type)
+    if len(dict(value)) < len(value):
+        if is_try:
+            return None
+        raise ExecutionError(
+            f"a key stands twice in {write_json(value)[:80]}, which is to be a {data_type.kind.value}"
+        )
+    return tuple((key, _part(each, data_type.element.children[1])) for key, each in value)
+
+
+def _part(value: Any, data_type: DataType) -> str | None:
+    return _text(value) if value is None or data_type == VARCHAR else write_json(value)
+
+
+def _no_object(value: Any, data_type: DataType) -> ExecutionError:
+    return ExecutionError(
+        f"a cast to a {data_type.kind.value} takes an object of JSON, not {write_json(value)[:80]}"
+    )
 
 
 # ---- kernels ---------------------------------------------------------------------------------------------------------
@@ -364,6 +427,7 @@ JSON_KERNELS: dict[str, Overload] = {
     "json_quote": lambda argument_types, result_type: Kernel(quoted_strings),
     "json_scalar": _json_scalar,
     "json_elements": _json_elements,
+    "json_fields": _json_fields,
     "json_valid": _json_valid,
     "json_contains": _of_two(_contains),
     "json_merge_patch": _of_two(_patched),

@@ -95,6 +95,7 @@ JSON_FUNCTIONS = (
     scalar("json_quote to_json", is_call=True),
     # what casts from JSON read: text, for a kind of type
     scalar("json_scalar", null=NullRule.PROPAGATES),
+    scalar("json_fields", null=NullRule.PROPAGATES, raises=True),
     scalar("json_elements", null=NullRule.PROPAGATES, raises=True),
     scalar("json_valid", *_of_both("{} -> BOOLEAN")),
     scalar(

@@ -19,9 +19,8 @@ _NAMES = frozenset(
 alias approx_top_k assert_true binom bit_position bitstring bitstring_agg
 bitstring_byte_comparable can_cast_implicitly cast_to_type col_description combine
 combine_aggr constant_or_null create_sort_key currval decimal_average decimal_division
-equi_width_bins finalize format_pg_type format_type from_json
-from_json_strict get_bit get_block_size get_current_time get_type
-hash histogram_exact hive_partition_component in_search_path index_key invoke
+equi_width_bins finalize format_pg_type format_type from_json_strict
+get_bit get_block_size get_current_time get_type hash histogram_exact hive_partition_component in_search_path index_key invoke
 is_histogram_other_bin lttb make_type md5_number md5_number_lower md5_number_upper
 nextval normalized_interval obj_description parse_duckdb_log_message
 parse_formatted_bytes path_join

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from tqp.core.datatypes import (
     BIGINT,
+    BLOB,
     BOOLEAN,
     JSON,
     VARCHAR,
@@ -93,11 +94,18 @@ def _cast_json(expression: Expression, target: DataType, span: Span | None, is_t
     if kind is not None:
         scalar = folded(Call("json_scalar", (expression, Literal(kind, VARCHAR)), VARCHAR, span))
         return cast_to(scalar, target, span, is_try)
+    flag = TRUE if is_try else FALSE
     if target.kind is TypeKind.LIST:
-        element = VARCHAR if target.element == VARCHAR else JSON
-        flag = TRUE if is_try else FALSE
-        elements = folded(Call("json_elements", (expression, flag), list_of(element), span))
-        return cast_to(elements, target, span, is_try)
+        elements = Call("json_elements", (expression, flag), list_of(_part_of_json(target.element)), span)
+        return cast_to(folded(elements), target, span, is_try)
+    if target.kind is TypeKind.STRUCT and not target.is_tuple:
+        parts = struct(dict(zip(target.names, map(_part_of_json, target.children), strict=True)))
+        return cast_to(folded(Call("json_fields", (expression, flag), parts, span)), target, span, is_try)
+    if target.kind is TypeKind.MAP:
+        parts = map_of(VARCHAR, _part_of_json(target.element.children[1]))
+        return cast_to(folded(Call("json_fields", (expression, flag), parts, span)), target, span, is_try)
+    if target.kind is TypeKind.ARRAY:
+        return cast_to(cast_to(expression, list_of(target.element), span, is_try), target, span, is_try)
     if target not in (JSON, VARCHAR):
         raise UnsupportedError(
             f"a cast from {expression.data_type} to {target} is not supported; cast by way of VARCHAR", span
@@ -109,6 +117,11 @@ def _cast_json(expression: Expression, target: DataType, span: Span | None, is_t
     if source.kind is TypeKind.LIST and source.element.is_json:
         raise UnsupportedError(f"a cast from {source} to {target} is not supported; see to_json()", span)
     return folded(Call("json", (made,), JSON, span))  # what is inside is written without white space
+
+
+def _part_of_json(target: DataType) -> DataType:
+    """What a part of JSON is read as that becomes this type: a text where that is what is cast."""
+    return VARCHAR if target in (VARCHAR, BLOB) or target.is_enum else JSON
 
 
 def _kind_in_json(target: DataType) -> str | None:

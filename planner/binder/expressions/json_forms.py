@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from tqp.core.datatypes import JSON, NULL, VARCHAR, DataType, TypeKind, holds_json
+from tqp.core.datatypes import JSON, NULL, VARCHAR, DataType, TypeKind, holds_json, list_of, struct
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.json_values import parse_json
+from tqp.core.text_numbers import ParseFailure
 from tqp.planner.algebra.expressions import Call, Cast, Expression, Literal
 from tqp.planner.binder.expressions.coercion import cast_to, folded, null_after
 from tqp.planner.binder.expressions.forms import Forms, Nodes, call_of
 from tqp.planner.binder.expressions.operators import apply, bind_operator
+from tqp.planner.binder.expressions.type_names import type_of_text
+from tqp.planner.functions.constant_folding import fold
 from tqp.planner.functions.constants import is_constant, no_constant
 from tqp.planner.functions.type_rules import implicit_cast_cost
 from tqp.planner.parse import Span, span_of
@@ -157,7 +161,35 @@ def _joined(*texts: exp.Expr) -> exp.Expr:
     return exp.Paren(this=first)
 
 
+def _from_json(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """from_json(j, '{"a": "INTEGER", "b": ["VARCHAR"]}'): a cast to the type of this structure; what does not fit is NULL."""
+    document, given = binder.bind_flexible(nodes[0]), binder.bind_flexible(nodes[1])
+    structure = fold(cast_to(given, VARCHAR, span))
+    if not isinstance(structure, Literal):
+        raise no_constant(structure, "the structure of from_json() is a constant", span)
+    if structure.value is None:
+        return Literal(None, NULL)
+    try:
+        target = _type_of(parse_json(str(structure.value)), span)
+    except ParseFailure as failure:
+        raise BindError(f"the structure of from_json() is no JSON: {failure}", span) from None
+    return cast_to(cast_to(document, JSON, span), target, span, is_try=True)
+
+
+def _type_of(structure: Any, span: Span | None) -> DataType:
+    """An object is a STRUCT, an array of one a LIST, and a text the name of a type."""
+    match structure:
+        case str():
+            return type_of_text(structure, span)
+        case [element] if isinstance(structure, list):
+            return list_of(_type_of(element, span))
+        case tuple() if structure:
+            return struct({key: _type_of(value, span) for key, value in structure})
+    raise BindError("a structure of JSON has names of types, arrays of one and objects", span)
+
+
 JSON_FORMS: Forms = {
+    **dict.fromkeys(("from_json", "json_transform"), (_from_json, 2, 2)),
     "json_group_object": (_json_group_object, 2, 2),
     "json_contains": (_json_contains, 2, 2),
     "json_quote": (_to_json, 1, 1),

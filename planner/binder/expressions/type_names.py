@@ -20,8 +20,8 @@ from tqp.core.datatypes import (
 )
 from tqp.core.datatypes import decimal as decimal_type
 from tqp.core.datatypes import enum as enum_type
-from tqp.core.errors import BindError, UnsupportedError
-from tqp.planner.parse import Span, span_of
+from tqp.core.errors import BindError, Error, UnsupportedError
+from tqp.planner.parse import Span, parse, span_of
 
 _TEXTS = (exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.NVARCHAR, exp.DType.CHAR, exp.DType.BPCHAR)
 _TYPE_KINDS: dict[exp.DType, TypeKind] = {
@@ -52,6 +52,14 @@ _BITS_OF_FLOAT, _BITS_OF_DOUBLE = 24, 53
 
 #: Finds the type that CREATE TYPE has made under a name.
 UserTypes = Callable[[str], DataType | None]
+
+
+def type_of_text(text: object, span: Span | None) -> DataType:
+    """The type that a text names; raises BindError, UnsupportedError, ParseError."""
+    try:
+        return bind_type(parse(f"SELECT CAST(NULL AS {text})").tree.expressions[0].args["to"], span)
+    except Error as error:
+        raise type(error)(error.message, span) from None
 
 
 def bind_type(node: exp.Expr, span: Span | None, user_types: UserTypes = lambda _: None) -> DataType:

@@ -10,11 +10,11 @@ from typing import Any
 from sqlglot import exp
 
 from tqp.core.datatypes import DataType, TypeKind
-from tqp.core.errors import BindError, Error, UnsupportedError, nearest
+from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.file_kinds import FileKind
 from tqp.core.read_options import ReadOptions
-from tqp.planner.binder.expressions.type_names import bind_type
-from tqp.planner.parse import Span, parse, span_of
+from tqp.planner.binder.expressions.type_names import type_of_text
+from tqp.planner.parse import Span, span_of
 
 
 @dataclass(slots=True)
@@ -145,25 +145,22 @@ def _names(value: Any, span: Span | None) -> Mapping[str, Any]:
 def _types(value: Any, span: Span | None) -> Mapping[str, Any]:
     """By name, or a list in the order of the columns."""
     pairs = value.items() if isinstance(value, Mapping) else enumerate(value)
-    return {"types": {key.lower() if isinstance(key, str) else key: _type(each, span) for key, each in pairs}}
+    return {
+        "types": {
+            key.lower() if isinstance(key, str) else key: type_of_text(each, span) for key, each in pairs
+        }
+    }
 
 
 def _columns(value: Any, span: Span | None) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise BindError("columns takes names with their types: {'a': 'INTEGER'}", span)
-    types = {name.lower(): _type(each, span) for name, each in value.items()}
+    types = {name.lower(): type_of_text(each, span) for name, each in value.items()}
     return {"names": tuple(value), "types": types}
 
 
 def _json_columns(value: Any, span: Span | None) -> Mapping[str, Any]:
     return {**_columns(value, span), "names": (), "columns": tuple(value)}
-
-
-def _type(text: Any, span: Span | None) -> DataType:
-    try:
-        return bind_type(parse(f"SELECT CAST(NULL AS {text})").tree.expressions[0].args["to"], span)
-    except Error as error:
-        raise type(error)(error.message, span) from None
 
 
 def _only(*allowed: Any) -> Meaning:
