@@ -14,7 +14,7 @@ from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.expressions import FALSE, TRUE, Call, Expression, Literal
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.binder.expressions.cases import make_case
-from tqp.planner.binder.expressions.coercion import cast_to, compare, folded, of_type
+from tqp.planner.binder.expressions.coercion import cast_to, compare, folded, null_after, of_type
 from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.nested import (
     field_at,
@@ -138,7 +138,7 @@ def _position(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expr
     """struct_position(row(1, 2), 2): the place of the first field that is equal, counted from 1; NULL is equal to NULL."""
     value, wanted = (binder.bind(node) for node in nodes)
     if value.data_type == NULL:
-        return value
+        return null_after(wanted, NULL)
     matches = _matches("struct_position", value, wanted, span)
     places = [Literal(place, INTEGER) for place, _ in matches]
     first = make_case([found for _, found in matches], [*places, Literal(None, INTEGER)], span)
