@@ -44,7 +44,7 @@ SPECIAL_FORMS = (
     "typeof",
     "date",
     "date_add",
-    *"fmod fdiv ago generate_subscripts days_in_month pg_typeof pg_size_pretty geomean geometric_mean wavg weighted_avg".split(),
+    *"approx_top_k fmod fdiv ago generate_subscripts days_in_month pg_typeof pg_size_pretty geomean geometric_mean wavg weighted_avg".split(),
     *"not_like_escape not_ilike_escape current_schema current_database current_catalog".split(),
     "random",
     "parse_path",

@@ -16,7 +16,7 @@ _KINDS = {
 _PREFIXES = ("pg_", "has_", "enum_", "icu_", "collate_", "st_", "inet_", "current_")
 _NAMES = frozenset(
     """
-alias approx_top_k assert_true binom bit_position bitstring bitstring_agg
+alias assert_true binom bit_position bitstring bitstring_agg
 bitstring_byte_comparable can_cast_implicitly cast_to_type col_description combine
 combine_aggr constant_or_null create_sort_key currval decimal_average decimal_division
 equi_width_bins finalize format_pg_type format_type from_json_strict

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.planner.binder.expressions.forms import call_of
 from tqp.planner.parse import head_span, span_of
 
 _QUANTILES = frozenset(
@@ -35,6 +36,8 @@ def of_single_values(node: exp.Expr) -> exp.Expr | None:
     plain = _plain(arguments)
     if name in _QUANTILES and plain and isinstance(plain[-1], exp.Array):
         return _quantiles(node, plain[-1].expressions)
+    if name == "approx_top_k" and len(plain) == 2:
+        return _most_frequent(node, call)
     count, descends = _OF_MANY.get(name, (0, False))
     if count and len(plain) == count + 1:
         return _first_of_list(node, call, descends)
@@ -97,6 +100,26 @@ def _first_of_list(node: exp.Expr, call: exp.Anonymous, descends: bool) -> exp.E
             new.replace(filtered)
     places = exp.Slice(this=exp.Literal.number(1), expression=number.copy())
     return exp.Bracket(this=exp.Paren(this=made), expressions=[places])
+
+
+def _most_frequent(node: exp.Expr, call: exp.Anonymous) -> exp.Expr:
+    """Exact, by the counts of all values; of values that are as frequent the least come first."""
+    value, number = _plain(call.expressions)
+    _check_number(number, call)
+    made = node.copy()
+    new = _call(made)
+    assert new is not None
+    counted = call_of("histogram", value.copy())
+    counted.meta.update(new.meta)
+    if new is made:
+        made = counted
+    else:
+        new.replace(counted)
+    order = call_of("list_grade_up", call_of("map_values", made), exp.Literal.string("DESC"))
+    listed = call_of("list_select", call_of("map_keys", made.copy()), order)
+    return exp.Bracket(
+        this=listed, expressions=[exp.Slice(this=exp.Literal.number(1), expression=number.copy())]
+    )
 
 
 def _check_number(number: exp.Expr, call: exp.Anonymous) -> None:

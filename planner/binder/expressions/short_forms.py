@@ -14,6 +14,7 @@ from tqp.planner.binder.expressions.coercion import as_text, cast_to
 from tqp.planner.binder.expressions.forms import Forms, Nodes, call_of
 from tqp.planner.binder.expressions.nested import concatenated
 from tqp.planner.binder.expressions.operators import apply
+from tqp.planner.binder.expressions.several_values import of_single_values
 from tqp.planner.parse import Span
 
 if TYPE_CHECKING:
@@ -126,7 +127,16 @@ def _subscripts(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Ex
     return binder.bind(call_of("unnest", places))
 
 
+def _top_k(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """approx_top_k(x, k), exactly."""
+    listed = of_single_values(call_of("approx_top_k", *nodes))
+    if listed is None:
+        raise BindError("approx_top_k() takes values and how many of them are wanted", span)
+    return binder.bind(listed)
+
+
 SHORT_FORMS: Forms = {
+    "approx_top_k": (_top_k, 1, 2),
     "generate_subscripts": (_subscripts, 2, 2),
     "parse_path": (_parse_path, 1, 2),
     "fmod": (_fmod, 2, 2),
