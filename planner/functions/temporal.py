@@ -68,7 +68,7 @@ def _fold_subtract_dates(_: Call, left: int, right: int) -> Any:
     return NotImplemented if infinite else left - right
 
 
-def _shift(micros_since_epoch: int, interval: tuple[int, int, int], sign: int) -> Any:
+def shifted_instant(micros_since_epoch: int, interval: tuple[int, int, int], sign: int) -> Any:
     """A timestamp moved by months (to the last day where the month is shorter), then days, then microseconds.
 
     Left to the kernel where it comes near the end of what there is: beyond the years 1 to 9999.
@@ -92,8 +92,8 @@ def _move(sign: int) -> Callable[..., Any]:
     def evaluate(call: Call, start: int, interval: tuple[int, int, int]) -> Any:
         kind = call.arguments[0].data_type.kind
         if kind is TypeKind.DATE:
-            return _shift(start * _MICROS_PER_DAY, interval, sign)
-        return _shift(start, interval, sign) if kind is TypeKind.TIMESTAMP else NotImplemented
+            return shifted_instant(start * _MICROS_PER_DAY, interval, sign)
+        return shifted_instant(start, interval, sign) if kind is TypeKind.TIMESTAMP else NotImplemented
 
     return evaluate
 

@@ -26,6 +26,7 @@ from tqp.planner.binder.expressions.coercion import (
     null_after,
 )
 from tqp.planner.binder.expressions.forms import Forms, Nodes
+from tqp.planner.binder.expressions.instants import INSTANT_FORMS
 from tqp.planner.binder.expressions.json_forms import JSON_FORMS
 from tqp.planner.binder.expressions.lambdas import ELEMENT_FORMS
 from tqp.planner.binder.expressions.list_calls import LIST_CALLS
@@ -255,6 +256,7 @@ _SPECIAL_FORMS: Forms = {
     **SHORT_FORMS,
     **LISTED_FORMS,
     **JSON_FORMS,
+    **INSTANT_FORMS,
     **RANDOM_FORMS,
     "coalesce": (_coalesce, 1, None),
     "ifnull": (_coalesce, 1, None),

@@ -1,19 +1,29 @@
-"""The table functions range() and generate_series(): integers from a start by a step, without or with the end."""
+"""The table functions range() and generate_series(): integers or timestamps from a start by a step, without or with the end."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 from sqlglot import exp
 
 from tqp.core.datatypes import BIGINT
 from tqp.core.errors import BindError, UnsupportedError
-from tqp.planner.algebra.expressions import Literal
-from tqp.planner.algebra.logical_plan import Series, Values
+from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal
+from tqp.planner.algebra.logical_plan import Project, Series, Values
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import cast_to
+from tqp.planner.binder.expressions.instants import arguments_of_instants, instant_of_microseconds
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
 from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.select.output import BoundQuery
 from tqp.planner.functions.constant_folding import fold
+from tqp.planner.functions.time_series import (
+    check_finite,
+    count_of_steps,
+    instants_by_months,
+    microseconds_of_step,
+)
 from tqp.planner.functions.type_rules import implicit_cast_cost
 from tqp.planner.parse import Span, span_of
 
@@ -27,31 +37,74 @@ def bind_series(context: BindContext, call: exp.Anonymous, span: Span | None) ->
     name = call.name.lower()
     if not 1 <= len(call.expressions) <= 3:
         raise BindError(f"{name}() takes an end; or a start, an end and perhaps a step", span)
-    given = [_integer(context, node, name) for node in call.expressions]
+    bound = [_constant(context, node, name) for node in call.expressions]
+    if any(each.data_type.is_temporal for each in bound):
+        return _instants(context, name, bound, span)
+    given = [_integer(each, name, span_of(node)) for each, node in zip(bound, call.expressions, strict=True)]
     start, end, step = (0, given[0], 1) if len(given) == 1 else (given[0], given[1], [*given, 1][2])
     if step == 0:
         raise BindError(f"the step of {name}() must not be 0", span)
     field = context.new_field(name, BIGINT, nullable=False)
     rows = 0
     if start is not None and end is not None and step is not None:
-        rows = max(0, (end - start) // step + 1 if SERIES[name] else -((start - end) // step))
-        if rows > _MOST_ROWS:
-            raise UnsupportedError(f"{name}() of more than {_MOST_ROWS} rows is not supported", span)
+        rows = _count(start, end, step, name, span)
     plan = Series(field, start or 0, step or 1, rows) if rows else Values((), (field,))
     return BoundQuery.exact(plan, (name,))
 
 
-def _integer(context: BindContext, node: exp.Expr, name: str) -> int | None:
-    span = span_of(node)
-    if node.find(exp.Column, exp.Query) is not None:
-        raise UnsupportedError(f"{name}() of columns or subqueries is not supported; pass a parameter", span)
-    bound = ExpressionBinder(context, Scope(), "FROM").bind_flexible(node)
-    if bound.data_type.is_temporal:
-        raise UnsupportedError(f"{name}() of dates and timestamps is not supported", span)
-    if implicit_cast_cost(bound, BIGINT) is None:
-        raise BindError(f"{name}() takes integers, not {bound.data_type}", span)
-    value = fold(cast_to(bound, BIGINT, span))
+def _count(start: int, end: int, step: int, name: str, span: Span | None) -> int:
+    rows = count_of_steps(start, end, step, SERIES[name])
+    if rows > _MOST_ROWS:
+        raise UnsupportedError(f"{name}() of more than {_MOST_ROWS} rows is not supported", span)
+    return rows
+
+
+def _instants(context: BindContext, name: str, given: Sequence[Expression], span: Span | None) -> BoundQuery:
+    """range(start, end, interval) of dates and timestamps."""
+    bounds, step, data_type = arguments_of_instants(name, given, span)
+    start, end, interval = (_value(each, name, span) for each in (*bounds, step))
+    field = context.new_field(name, data_type, nullable=False)
+    if start is None or end is None or interval is None:
+        return BoundQuery.exact(Values((), (field,)), (name,))
+    try:
+        for instant in (start, end):
+            check_finite(instant, name)
+        micros = microseconds_of_step(interval, name)
+        if micros is None:
+            found = instants_by_months(start, end, interval, SERIES[name], name)
+            rows = tuple((Literal(each, data_type),) for each in found)
+            return BoundQuery.exact(Values(rows, (field,)), (name,))
+    except (BindError, UnsupportedError) as error:
+        raise type(error)(error.message, span) from None
+    count = _count(start, end, micros, name, span)
+    if not count:
+        return BoundQuery.exact(Values((), (field,)), (name,))
+    number = context.new_field("number", BIGINT, nullable=False)
+    instant_of = instant_of_microseconds(ColumnRef.of(number), data_type, span)
+    plan = Project(Series(number, start, micros, count), (field,), (instant_of,))
+    return BoundQuery.exact(plan, (name,))
+
+
+def _value(expression: Expression, name: str, span: Span | None) -> Any:
+    value = fold(expression)
     if not isinstance(value, Literal):
         raise UnsupportedError(f"{name}() of what is not constant is not supported", span)
-    assert value.value is None or isinstance(value.value, int)
     return value.value
+
+
+def _constant(context: BindContext, node: exp.Expr, name: str) -> Expression:
+    if node.find(exp.Column, exp.Query) is not None:
+        raise UnsupportedError(
+            f"{name}() of columns or subqueries is not supported; pass a parameter", span_of(node)
+        )
+    return ExpressionBinder(context, Scope(), "FROM").bind_flexible(node)
+
+
+def _integer(bound: Expression, name: str, span: Span | None) -> int | None:
+    if implicit_cast_cost(bound, BIGINT) is None:
+        raise BindError(
+            f"{name}() takes integers, or two timestamps and an interval, not {bound.data_type}", span
+        )
+    value = _value(cast_to(bound, BIGINT, span), name, span)
+    assert value is None or isinstance(value, int)
+    return value
