@@ -218,7 +218,7 @@ def _for_boolean(value: Any) -> str:
     return write_json(value)
 
 
-def _for_time(value: Any) -> str:
+def _for_text(value: Any) -> str:
     return value if isinstance(value, str) else _refused(value)
 
 
@@ -227,7 +227,7 @@ _SCALARS: dict[str, Callable[[Any], str]] = {
     "decimal": _for_decimal,
     "float": _for_float,
     "boolean": _for_boolean,
-    "time": _for_time,
+    "text": _for_text,
 }
 
 

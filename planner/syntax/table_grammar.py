@@ -85,6 +85,8 @@ class TableGrammar(ExpressionGrammar):
         else:
             self.name_ahead()
         qualified = self.dotted()
+        if qualified and self.kind == "(" and self.tokens.kinds[self.index - 1] not in FUNCTION_NAMES:
+            self.refuse("the name of a function before it")
         if self.kind == "(" and (qualified or kind in FUNCTION_NAMES):
             self.call(with_clauses=False)
             if self.skip("WITH"):

@@ -106,6 +106,9 @@ def _cast_json(expression: Expression, target: DataType, span: Span | None, is_t
         return cast_to(folded(Call("json_fields", (expression, flag), parts, span)), target, span, is_try)
     if target.kind is TypeKind.ARRAY:
         return cast_to(cast_to(expression, list_of(target.element), span, is_try), target, span, is_try)
+    if target == BLOB and expression.data_type.is_json:
+        text = folded(Call("json_extract_string", (expression, Literal("$", VARCHAR)), VARCHAR, span))
+        return folded(Call("encode", (text,), BLOB, span))
     if target not in (JSON, VARCHAR):
         raise UnsupportedError(
             f"a cast from {expression.data_type} to {target} is not supported; cast by way of VARCHAR", span
@@ -121,15 +124,15 @@ def _cast_json(expression: Expression, target: DataType, span: Span | None, is_t
 
 def _part_of_json(target: DataType) -> DataType:
     """What a part of JSON is read as that becomes this type: a text where that is what is cast."""
-    return VARCHAR if target in (VARCHAR, BLOB) or target.is_enum else JSON
+    return VARCHAR if target == VARCHAR else JSON
 
 
 def _kind_in_json(target: DataType) -> str | None:
     """How JSON is read for a type; None for those that it is not read for."""
     if target.is_integer or target.is_decimal or target.is_float:
         return "integer" if target.is_integer else "decimal" if target.is_decimal else "float"
-    if target.is_temporal or target.kind is TypeKind.INTERVAL:
-        return "time"
+    if target.is_temporal or target.kind is TypeKind.INTERVAL or target.is_enum:
+        return "text"
     return "boolean" if target.kind is TypeKind.BOOLEAN else None
 
 
