@@ -82,7 +82,7 @@ def _date_part(part: str | bytes, values: Tensor, data_type: DataType) -> Tensor
     day_function = DAY_PARTS.get(part)
     if day_function is not None:
         return dates.by_day(dates.days_of(values, data_type), lambda days: _narrow(day_function(days)))
-    if part in _ZONE_PARTS and data_type.kind is TypeKind.TIMESTAMP_TZ:
+    if part in _ZONE_PARTS and data_type.is_timestamp:
         return torch.zeros(values.shape, dtype=torch.int64, device=values.device)
     per_second = TICKS_PER_SECOND.get(data_type.kind, 1)
     if part == "epoch":
