@@ -334,12 +334,12 @@ def _common_temporal(left: DataType, right: DataType) -> DataType | None:
 def ordering_type(left: Expression, right: Expression) -> DataType | None:
     """The type both sides of <, <=, >, >= and BETWEEN are cast to: decimals lose no digit after the point.
 
-    JSON takes the type of what it is compared with, unless that is text.
+    JSON takes the type of what it is compared with, unless that is text or an ENUM.
     """
     left_type, right_type = left.data_type, right.data_type
     if left_type.is_json != right_type.is_json:
         other = right_type if left_type.is_json else left_type
-        return JSON if other.is_string or other.kind is TypeKind.NULL else other
+        return JSON if other.is_string or other.is_enum or other.kind is TypeKind.NULL else other
     found = common_type(left, right)
     if found is not None and found.is_decimal and left_type.is_numeric and right_type.is_numeric:
         return exact_decimal((left_type, right_type))
