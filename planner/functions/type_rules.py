@@ -334,12 +334,13 @@ def _common_temporal(left: DataType, right: DataType) -> DataType | None:
 def ordering_type(left: Expression, right: Expression) -> DataType | None:
     """The type both sides of <, <=, >, >= and BETWEEN are cast to: decimals lose no digit after the point.
 
-    JSON takes the type of what it is compared with, unless that is text or an ENUM.
+    JSON takes the type of what it is compared with, unless that is text, an ENUM or nested.
     """
     left_type, right_type = left.data_type, right.data_type
     if left_type.is_json != right_type.is_json:
         other = right_type if left_type.is_json else left_type
-        return JSON if other.is_string or other.is_enum or other.kind is TypeKind.NULL else other
+        is_text = other.is_string or other.is_enum or other.is_nested or other.kind is TypeKind.NULL
+        return JSON if is_text else other
     found = common_type(left, right)
     if found is not None and found.is_decimal and left_type.is_numeric and right_type.is_numeric:
         return exact_decimal((left_type, right_type))
