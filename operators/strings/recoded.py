@@ -135,7 +135,11 @@ _DECODING_ERRORS = {"replace": "tqp_question_marks", "ignore": "ignore"}
 
 def _error(messages: Strings, *, validity: Tensor | None = None) -> Strings:
     """Raises the first of the messages that are not NULL; gives them back where there is none."""
-    rows = torch.arange(messages.num_rows) if validity is None else validity.nonzero().squeeze(-1)
+    rows = (
+        torch.arange(messages.num_rows, device=messages.starts.device)
+        if validity is None
+        else validity.nonzero().squeeze(-1)
+    )
     if not rows.shape[0]:
         return messages
     first = rows[:1] if messages.num_rows > 1 else torch.zeros_like(rows[:1])
