@@ -123,6 +123,11 @@ def test_answers_are_those_of_duckdb(folder: Path, backend: str) -> None:
         ("FROM read_csv('c.csv', encoding = 'nope')", tqp.BindError, "the encoding 'nope' is not known"),
         ("FROM read_csv('german.csv', decimal_separator = 'x')", tqp.BindError, "one of '.', ','"),
         ("FROM 'short.csv'", tqp.ExecutionError, "null_padding = true fills"),
+        (
+            "FROM read_csv('short.csv', null_padding = true, allow_quoted_nulls = false)",
+            tqp.ExecutionError,
+            "cannot be filled where allow_quoted_nulls = false",
+        ),
         ("FROM 'latin.csv'", tqp.ExecutionError, "say encoding = 'latin-1'"),
         ("FROM 'wide16.csv'", tqp.ExecutionError, "say encoding = 'utf-16'"),
         ("FROM read_csv('latin.csv', encoding = 'ascii')", tqp.ExecutionError, "not of the encoding 'ascii'"),
@@ -151,6 +156,9 @@ def test_comments_leave_what_is_in_quotes_and_what_nobody_said_is_one(folder: Pa
         assert said == [(1, "x"), (2, "y"), (3, "#z")]
         (folder / "found.csv").write_text("# made\na,b\n1,x\n# in between\n2,y # of it\n")
         assert connection.sql("FROM 'found.csv'").fetchall() == [(1, "x"), (2, "y # of it")]
+        (folder / "short_found.csv").write_text("# made\na,b,c\n1,x,2\n# in between\n3\n")
+        padded = connection.sql("FROM read_csv('short_found.csv', null_padding = true)").fetchall()
+        assert padded == [(1, "x", 2), (3, None, None)]
         (folder / "heights.csv").write_text('a|b\n5" nail|1 # short\n6" nail|2 # long\n')
         found = connection.sql("FROM read_csv('heights.csv', comment = '#', delim = '|', all_varchar = true)")
         assert found.fetchall() == [('5" nail', "1 "), ('6" nail', "2 ")]

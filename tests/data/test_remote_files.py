@@ -116,6 +116,18 @@ def test_what_cannot_be_read_is_named(put: Put, address: str, message: str) -> N
         connection.sql(f"FROM '{address}' f")
 
 
+def test_a_file_system_that_fails_is_named(put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("the credentials have expired")
+
+    put("/d/a.csv", b"a\n1\n")
+    with tqp.connect() as connection:
+        connection.register("t", "memory://d/a.csv")
+        monkeypatch.setattr("fsspec.spec.AbstractFileSystem.checksum", fails)
+        with pytest.raises(tqp.ExecutionError, match="the credentials have expired"):
+            connection.sql("SELECT sum(a) FROM t")
+
+
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def without_package(path: str) -> None:
         raise ImportError("Install s3fs to access S3")

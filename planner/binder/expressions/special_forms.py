@@ -236,7 +236,6 @@ def bind_trim(binder: ExpressionBinder, node: exp.Trim) -> Expression:
     return bind_operator(binder, function, nodes, span_of(node), f"{function}()")
 
 
-#: By name, what is bound otherwise than by its overloads, and how many arguments it takes: at least, at most.
 def _error(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """error('message'): NULL of no type, but for a message that is NULL, never."""
     message = settle(binder.bind_flexible(nodes[0]))
@@ -245,6 +244,7 @@ def _error(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Express
     return null_after(Call("error", (cast_to(message, VARCHAR, span),), VARCHAR, span), NULL)
 
 
+#: By name, what is bound otherwise than by its overloads, and how many arguments it takes: at least, at most.
 _SPECIAL_FORMS: Forms = {
     **NESTED_FORMS,
     **STRUCT_FORMS,

@@ -8,7 +8,6 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -77,13 +76,14 @@ def _read(
     content: bytes, dialect: _Dialect, width: int, has_header: bool, has_comments: bool, options: ReadOptions
 ) -> pa.Table:
     """Columns of text, whose names are their numbers."""
-    short_rows: list[str] = []
+    has_short_rows = False
 
     def without_fault(row: pa_csv.InvalidRow) -> str:
+        nonlocal has_short_rows
         if has_comments and row.text.startswith("#"):
             return "skip"
         if options.null_padding and row.actual_columns < width:
-            short_rows.append(row.text)
+            has_short_rows = True
             return "skip"
         return "skip" if options.ignore_errors else "error"
 
@@ -91,10 +91,7 @@ def _read(
     try:
         table = pa_csv.read_csv(
             pa.BufferReader(content),
-            read_options=pa_csv.ReadOptions(
-                column_names=columns,
-                skip_rows_after_names=int(has_header),
-            ),
+            read_options=pa_csv.ReadOptions(column_names=columns, skip_rows_after_names=int(has_header)),
             parse_options=pa_csv.ParseOptions(
                 delimiter=dialect.delimiter,
                 quote_char=dialect.quote,
@@ -117,22 +114,27 @@ def _read(
             if "Expected" in str(error)
             else str(error)
         ) from None
-    return _padded(content, dialect, columns, has_header, options) if short_rows else table
-
-
-def _padded(
-    content: bytes, dialect: _Dialect, columns: Sequence[str], has_header: bool, options: ReadOptions
-) -> pa.Table:
-    """As `_read`, of a file with rows that are too short: row by row."""
-    text = io.StringIO(content.decode(), newline="")
-    rows = csv.reader(text, delimiter=dialect.delimiter, quotechar=dialect.quote)
-    kept = [row for row in rows if row and len(row) <= len(columns)][int(has_header) :]
-    values: list[list[str | None]] = list(map(list, zip_longest(*kept))) if kept else []  # column by column
-    values += [[None] * len(kept)] * (len(columns) - len(values))
-    arrays = [
-        pa.array([None if each in options.nulls else each for each in column], pa.string())
-        for column in values
+    if not has_short_rows:
+        return table
+    if not options.quoted_nulls:
+        raise ValueError("rows that are too short cannot be filled where allow_quoted_nulls = false")
+    rows = [
+        row
+        for row in csv.reader(
+            io.StringIO(content.decode(), newline=""), delimiter=dialect.delimiter, quotechar=dialect.quote
+        )
+        if row and len(row) <= width and not (has_comments and len(row) < width and row[0].startswith("#"))
     ]
+    return _padded(rows[int(has_header) :], columns, options)
+
+
+def _padded(rows: Sequence[Sequence[str]], columns: Sequence[str], options: ReadOptions) -> pa.Table:
+    """Rows of which some are too short, as columns of text."""
+
+    def value(row: Sequence[str], place: int) -> str | None:
+        return row[place] if place < len(row) and row[place] not in options.nulls else None
+
+    arrays = [pa.array([value(row, place) for row in rows], pa.string()) for place in range(len(columns))]
     return pa.Table.from_arrays(arrays, names=list(columns))
 
 

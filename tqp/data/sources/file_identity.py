@@ -94,7 +94,10 @@ class FileSet:
         return list(self.identities)
 
     def are_unchanged(self) -> bool:
-        """Whether all files are still the same, and no file came to or went from a directory that was searched."""
+        """Whether all files are still the same, and no file came to or went from a directory that was searched.
+
+        A file that cannot be looked at is not: it is read again, which says why that fails.
+        """
         try:
             return all(identity_of(file) == identity for file, identity in self.identities.items()) and all(
                 state_of_directory(path) == state for path, state in self.directories.items()

@@ -32,12 +32,13 @@ def remote_files(pattern: str) -> list[str]:
     Raises BindError for a file system that fsspec does not know, or for which a package is missing.
     """
     system, path = _system(pattern)
-    system.invalidate_cache()
-    if system.exists(path):
-        found = [path] if system.isfile(path) else system.glob(f"{path.rstrip('/')}/{_PARQUET_FILES}")
-    else:
-        found = [each for each in system.glob(path) if system.isfile(each)]
-    return sorted(system.unstrip_protocol(each) for each in found)
+    with _asking(pattern):
+        system.invalidate_cache()
+        if system.exists(path):
+            found = [path] if system.isfile(path) else system.glob(f"{path.rstrip('/')}/{_PARQUET_FILES}")
+        else:
+            found = [each for each in system.glob(path) if system.isfile(each)]
+        return sorted(system.unstrip_protocol(each) for each in found)
 
 
 def identity_of(path: str) -> Identity:
@@ -46,11 +47,12 @@ def identity_of(path: str) -> Identity:
         status = os.stat(path)
         return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
     system, inner = _system(path)
-    system.invalidate_cache(inner)
-    changed = 0
-    with contextlib.suppress(NotImplementedError, KeyError):
-        changed = int(system.modified(inner).timestamp() * 1_000_000)
-    return system.checksum(inner), 0, system.size(inner) or 0, changed, 0
+    with _asking(path):
+        system.invalidate_cache(inner)
+        changed = 0
+        with contextlib.suppress(NotImplementedError, KeyError):
+            changed = int(system.modified(inner).timestamp() * 1_000_000)
+        return system.checksum(inner), 0, system.size(inner) or 0, changed, 0
 
 
 def state_of_directory(path: str) -> int:
@@ -81,6 +83,17 @@ def content_of(path: str) -> bytes:
         return content
     with pa.input_stream(pa.py_buffer(content), compression=compression) as stream:
         return bytes(stream.read())
+
+
+@contextlib.contextmanager
+def _asking(path: str) -> Iterator[None]:
+    """Whatever the package of a file system raises becomes an OSError."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:
+        raise OSError(f"{path}: {error}") from error
 
 
 def _system(path: str) -> tuple[Any, str]:
