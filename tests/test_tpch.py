@@ -185,6 +185,13 @@ def test_generated_data_is_complete_and_kept(tmp_path: Path, monkeypatch: pytest
         DATA.ensure(0.001, console)
 
 
+def test_progress_bears_that_a_file_is_renamed_while_it_is_counted(tmp_path: Path) -> None:
+    (tmp_path / "orders.parquet").write_bytes(b"1234")
+    # Listed, but not there any more: what a file looks like that is renamed between the two.
+    (tmp_path / "lineitem.parquet.inprogress").symlink_to(tmp_path / "lineitem.parquet")
+    assert data._bytes_in(tmp_path) == 4
+
+
 def test_failed_generation_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TQP_CACHE", str(tmp_path))
     monkeypatch.setattr(data, "_generator", lambda: "/bin/false")

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -120,14 +121,25 @@ def _generate(data_set: DataSet, scale_factor: float, directory: Path, console: 
         console.status(title) as status,
     ):
         while process.poll() is None:
-            written = sum(file.stat().st_size for file in directory.iterdir())
-            status.update(f"{title}: {written / 1e6:,.0f} MB written")
+            status.update(f"{title}: {_bytes_in(directory) / 1e6:,.0f} MB written")
             time.sleep(0.1)
         if process.returncode != 0:
             log.seek(0)
             raise UsageError(
                 f"tpcgen-cli could not generate scale factor {scale_factor:g}:\n{log.read().strip()}"
             )
+
+
+def _bytes_in(directory: Path) -> int:
+    """The size of the files in `directory`, while another process writes them.
+
+    tpcgen-cli gives a complete file its final name: one that has just been listed may be gone.
+    """
+    size = 0
+    for file in directory.iterdir():
+        with suppress(FileNotFoundError):
+            size += file.stat().st_size
+    return size
 
 
 def _generator() -> str:
