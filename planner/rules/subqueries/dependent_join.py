@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import FALSE, TRUE, Call, Expression, conjunction, conjuncts
+from tqp.planner.algebra.expressions import FALSE, TRUE, Call, ColumnRef, Expression, conjunction, conjuncts
 from tqp.planner.algebra.join_keys import THREE_VALUED
 from tqp.planner.algebra.logical_plan import (
     Filter,
@@ -64,11 +64,16 @@ def join_dependent(
     unnested = _beside_lists(left, right) if join_type is JoinType.INNER else None
     if unnested is not None:
         return filtered(unnested, conjuncts(condition))
-    if not is_of_one_row(right):
+    may_raise = join_type in _QUANTIFIED and bool(raising_in(conjuncts(condition), left, right))
+    if may_raise or not is_of_one_row(right):
         pulled = pull_up(right, outer, context)
-        if pulled is not None and pulled.empty_row is None:
+        if (
+            pulled is not None
+            and pulled.empty_row is None
+            and not (may_raise and _asks_first(pulled, join_type))
+        ):
             return _joined(left, pulled, join_type, condition, mark)
-    joined = _row_by_row(left, right, join_type, condition, mark, context)
+    joined = None if may_raise else _row_by_row(left, right, join_type, condition, mark, context)
     if joined is None and join_type in (JoinType.INNER, JoinType.LEFT, JoinType.SINGLE):
         joined = _above_the_join(left, right, join_type, condition, context)
         if joined is not None and _compares_all_pairs(joined, left):
@@ -78,6 +83,24 @@ def join_dependent(
     join_type = _plain_type(join_type, right, condition)
     left, right, matches = over_domain(left, right, outer, context)
     return Join(left, right, join_type, conjoin(matches, condition), mark)
+
+
+#: The joins that IN, ANY and ALL become.
+_QUANTIFIED = (JoinType.SEMI, JoinType.ANTI, JoinType.NULL_AWARE_ANTI, JoinType.MARK)
+
+
+def _asks_first(pulled: PulledUp, join_type: JoinType) -> bool:
+    """Whether what is compared with the subquery's rows is computed only where there are such rows for some left row.
+
+    DuckDB computes it for any inner row where the two sides meet by columns alone and rows without a match stay.
+    """
+    is_plain = all(
+        isinstance(predicate, Call)
+        and predicate.function == "equal"
+        and all(isinstance(side, ColumnRef) for side in predicate.arguments)
+        for predicate in pulled.predicates
+    )
+    return not is_plain or join_type is JoinType.SEMI
 
 
 def _beside_lists(left: LogicalPlan, right: LogicalPlan) -> LogicalPlan | None:
