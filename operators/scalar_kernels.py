@@ -32,6 +32,7 @@ from tqp.operators.text.json_functions import JSON_KERNELS
 from tqp.operators.text.nested_texts import NESTED_TEXT_KERNELS
 from tqp.operators.text.printed import PRINTED_KERNELS
 from tqp.operators.text.sizes import SIZE_KERNELS
+from tqp.operators.text.uuids import UUID_KERNELS
 from tqp.operators.vectors import VECTOR_KERNELS
 
 _KERNELS: dict[str, Overload] = {
@@ -53,6 +54,7 @@ _KERNELS: dict[str, Overload] = {
     **DISTANCE_KERNELS,
     **RECODED_KERNELS,
     **SIZE_KERNELS,
+    **UUID_KERNELS,
     **PRINTED_KERNELS,
     **VECTOR_KERNELS,
     **LIST_KERNELS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -31,6 +32,7 @@ _EXAMPLES = (
     _INSTANT.replace(tzinfo=datetime.UTC),
     _INSTANT.time(),
     datetime.timedelta(1),
+    uuid.UUID(int=1),
     [1.0],
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 import duckdb
 import pyarrow as pa
@@ -21,7 +22,7 @@ def assert_same_rows(tables: Mapping[str, pa.Table], query: str, **options: Any)
 
 
 def arrow_of(relation: duckdb.DuckDBPyRelation) -> pa.Table:
-    """What DuckDB answers as Arrow; its ENUMs as ordered dictionaries, which it does not say that they are."""
+    """What DuckDB answers as Arrow; ENUMs as ordered dictionaries and UUIDs as such, which it does not say that they are."""
     table = relation.to_arrow_table()
     for place, (field, data_type) in enumerate(zip(table.schema, relation.types, strict=True)):
         if data_type.id == "enum":
@@ -30,4 +31,9 @@ def arrow_of(relation: duckdb.DuckDBPyRelation) -> pa.Table:
             indices = [chunk.indices for chunk in table.column(place).chunks] or [nothing]
             chunks = [pa.DictionaryArray.from_arrays(each, values, ordered=True) for each in indices]
             table = table.set_column(place, field.name, pa.chunked_array(chunks))
+        if data_type.id == "uuid":
+            texts = table.column(place).to_pylist()
+            content = pa.array([text and UUID(text).bytes for text in texts], pa.binary(16))
+            uuids = pa.ExtensionArray.from_storage(pa.uuid(), content)
+            table = table.set_column(place, field.name, uuids)
     return table

@@ -104,6 +104,14 @@ _TEXTS = [
         "99999999999999999999",
         "1 2",
     ),
+    *(
+        "{019482e4-1441-7aad-8127-eec99573b0a0}",
+        "019482E414417aad8127eec99573b0a0",
+        "-0194-82e4-1441-7aad-8127-eec9-9573-b0a0-",
+        "019482e4-1441-7aad-8127-eec99573b0a",
+        "019482e4-1441-7aad-8127_eec99573b0a0",
+        "{019482e4-1441-7aad-8127-eec99573b0a0",
+    ),
 ]
 
 _EDGES: dict[str, list[str]] = {
@@ -156,7 +164,7 @@ _EDGES: dict[str, list[str]] = {
     ]
     + ["1.7014118346046923e38", "-1.7014118346046923e38", "9223372036854775807", "999.95", "0.9999999995"],
     "VARCHAR": _TEXTS,
-    "BLOB": [r"\x00\xFF", "abc", ""],
+    "BLOB": [r"\x00\xFF", "abc", "", "0123456789abcdef"],
     "DATE": [
         "2024-02-29",
         "0001-01-01",
@@ -184,11 +192,17 @@ _EDGES: dict[str, list[str]] = {
         "1677-09-22 00:00:00",
     ],
     "TIMESTAMPTZ": ["infinity", "2024-02-29 12:34:56.789123+00", "294247-01-10 04:00:54.775806+00"],
+    "UUID": [
+        "00000000-0000-0000-0000-000000000000",
+        "7fffffff-ffff-ffff-ffff-ffffffffffff",
+        "80000000-0000-0000-8000-000000000001",
+        "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF",
+    ],
     "INTERVAL": ["0 days", "1 year 2 months 3 days 04:05:06.789", "-00:00:01.5", "30 days", "1 month -1 day"],
 }
 _TARGETS = [*_EDGES, "DECIMAL(1,0)", "DECIMAL(5,5)"]
 #: DuckDB gives Arrow these in another type; they come as text and are cast back.
-_AS_TEXT = ("HUGEINT", "INTERVAL")
+_AS_TEXT = ("HUGEINT", "INTERVAL", "UUID")
 
 
 def _quoted(text: str) -> str:

@@ -432,7 +432,7 @@ def queries() -> list[str]:
 
 
 def test_every_kind_of_table_is_made() -> None:
-    tables = [table for index in range(400) for table in random_tables(Random(f"tables {index}")).values()]
+    tables = [table for index in range(600) for table in random_tables(Random(f"tables {index}")).values()]
     assert {0, 1, 100, 20_000} <= {table.num_rows for table in tables}
     for few in (0, 1):
         types = {column.sql_type for table in tables if table.num_rows == few for column in table.columns}

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tqp.core.datatypes import JSON, VARCHAR, DataType, TypeKind
+from tqp.core.datatypes import BLOB, JSON, UUID, VARCHAR, DataType, TypeKind
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.core.text_numbers import ParseFailure, format_bytes, parse_bytes
 from tqp.core.text_values import Parser, parse_json_text, parser_of
@@ -24,6 +24,7 @@ from tqp.operators.rows.selection import row_indices
 from tqp.operators.string_keys.codes import distinct_slices, distinct_values
 from tqp.operators.strings.layout import from_list, replace_rows, take, to_list
 from tqp.operators.text.plain_forms import read_plain
+from tqp.operators.text.uuids import format_uuid_bytes, read_uuid_bytes
 from tqp.operators.text.value_format import formatter
 
 #: Values, the rows that failed (int64 [m], ascending; None: none did), and why each did.
@@ -36,8 +37,8 @@ def resolve_string_cast(source: DataType, target: DataType, is_try: bool) -> Ker
     With `is_try` the kernel returns (values, validity) and never raises for a value.
     """
     if not source.is_string:
-        write = formatter(source)
-        if write is None or target != VARCHAR:
+        write = format_uuid_bytes if source == UUID and target == BLOB else formatter(source)
+        if write is None or (target != VARCHAR and write is not format_uuid_bytes):
             raise UnsupportedError(f"Unimplemented type for cast ({source} -> {target})")
         return _total_kernel(write, is_try)
     if target.is_string:
@@ -48,6 +49,8 @@ def resolve_string_cast(source: DataType, target: DataType, is_try: bool) -> Ker
         if source.kind is TypeKind.BLOB:
             return _total_kernel(_blob_to_text, is_try)
         return _partial_kernel(_text_to_blob, is_try)
+    if source == BLOB and target == UUID:
+        return fix_form(_partial_kernel(read_uuid_bytes, is_try), target)
     parser = parser_of(target)
     if parser is None or source != VARCHAR:
         raise UnsupportedError(f"Unimplemented type for cast ({source} -> {target})")

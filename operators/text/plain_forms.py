@@ -27,6 +27,7 @@ from tqp.operators.strings.layout import from_list, take, to_arrow, to_host
 from tqp.operators.strings.words import WORD, leading_words, word_of
 from tqp.operators.temporal import dates
 from tqp.operators.text.fields import byte_mask, digits_of_word, read_fields, read_fraction, read_integers
+from tqp.operators.text.uuids import read_uuids
 
 #: Values in the storage of the type, and bool [n]: the rows that were read (None: all valid ones).
 Reading = tuple[Tensor, Tensor | None]
@@ -56,6 +57,8 @@ def read_plain(strings: Strings, validity: Tensor | None, target: DataType) -> R
             return _clock_to_end(strings, 0, time_limits.MICROSECONDS_PER_SECOND)
         case TypeKind.INTERVAL:
             return _read_intervals(strings)
+        case TypeKind.UUID:
+            return read_uuids(strings)
     return None
 
 

@@ -13,6 +13,7 @@ from tqp.operators.strings.build import join
 from tqp.operators.strings.layout import from_list, take
 from tqp.operators.text.number_format import format_decimals, format_floats, format_integers
 from tqp.operators.text.time_format import format_dates, format_intervals, format_times, format_timestamps
+from tqp.operators.text.uuids import format_uuids
 
 Formatter = Callable[[Tensor], Strings]
 
@@ -32,6 +33,7 @@ def formatter(source: DataType) -> Formatter | None:
         TypeKind.DATE: format_dates,
         TypeKind.TIME: format_times,
         TypeKind.INTERVAL: format_intervals,
+        TypeKind.UUID: format_uuids,
         TypeKind.ARRAY: _format_arrays,
     }
     return by_kind.get(source.kind)

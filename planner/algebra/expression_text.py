@@ -8,6 +8,7 @@ from typing import Any
 
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind, list_of
 from tqp.core.keywords import quoted
+from tqp.core.uuids import uuid_of_stored
 from tqp.planner.algebra.element_expressions import ElementRef, OverElements, ReduceElements
 from tqp.planner.algebra.expressions import (
     AggregateCall,
@@ -202,6 +203,8 @@ def format_literal(literal: Literal) -> str:
         return f"{sign}{digits[: -data_type.scale]}.{digits[-data_type.scale :]}"
     if isinstance(value, int) and data_type.is_enum:
         return "'" + data_type.categories[value].replace("'", "''") + "'"
+    if isinstance(value, int) and data_type.kind is TypeKind.UUID:
+        return f"'{uuid_of_stored(value)}'"
     if isinstance(value, int) and data_type.is_temporal:
         return _format_temporal(value, data_type.kind)
     return str(value)

@@ -25,6 +25,7 @@ from tqp.core.errors import ExecutionError
 from tqp.core.text_numbers import ParseFailure, round_half_away
 from tqp.core.text_values import parser_of
 from tqp.core.units import UNITS
+from tqp.core.uuids import uuid_of_stored
 from tqp.planner.algebra.expressions import Value
 
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
@@ -183,6 +184,8 @@ def _to_text(value: Value, source: DataType) -> Any:
         digits = str(abs(value)).rjust(source.scale + whole_digits, "0")
         sign = "-" if value < 0 else ""
         return sign + (f"{digits[: -source.scale]}.{digits[-source.scale :]}" if source.scale else digits)
+    if isinstance(value, int) and source.kind is TypeKind.UUID:
+        return str(uuid_of_stored(value))
     if isinstance(value, int) and source.kind is TypeKind.DATE and -719_162 <= value <= 2_932_896:
         return datetime.date.fromordinal(value + _EPOCH).isoformat()
     return NotImplemented

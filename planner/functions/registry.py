@@ -16,6 +16,7 @@ from tqp.planner.functions.nested import ELEMENT_FUNCTIONS, LIST_FORMS, NESTED
 from tqp.planner.functions.overloads import Overload, overloads_of
 from tqp.planner.functions.temporal import TEMPORAL
 from tqp.planner.functions.text import TEXT
+from tqp.planner.functions.uuids import UUIDS
 from tqp.planner.functions.windows import WINDOW_FUNCTIONS, WindowFunction
 
 #: By the canonical name, which is what plans and kernels call them.
@@ -31,6 +32,7 @@ SCALARS: Mapping[str, ScalarFunction] = {
         ARRAYS,
         NESTED,
         JSON_FUNCTIONS,
+        UUIDS,
     )
     for function in family
 }
@@ -46,7 +48,7 @@ SPECIAL_FORMS = (
     "date_add",
     *"approx_top_k fmod fdiv ago generate_subscripts days_in_month pg_typeof pg_size_pretty geomean geometric_mean wavg weighted_avg".split(),
     *"not_like_escape not_ilike_escape current_schema current_database current_catalog".split(),
-    "random",
+    *"random uuid gen_random_uuid uuidv4 uuidv7".split(),
     "parse_path",
     *"user current_user session_user current_role".split(),
     "pi",

@@ -383,6 +383,7 @@ _FORCED_ORDER = (
     TypeKind.INTERVAL,
     TypeKind.VARCHAR,
     TypeKind.BLOB,
+    TypeKind.UUID,
     TypeKind.ARRAY,
     TypeKind.STRUCT,
     TypeKind.LIST,
@@ -425,6 +426,8 @@ def can_cast(source: DataType, target: DataType) -> bool:
         return other.is_numeric
     if source.is_numeric or target.is_numeric:
         return source.is_numeric and target.is_numeric
+    if TypeKind.UUID in (source.kind, target.kind):
+        return TypeKind.BLOB in (source.kind, target.kind)
     if source.is_temporal and target.is_temporal:
         if target.kind is TypeKind.TIME:
             return source.is_timestamp and source.kind is not TypeKind.TIMESTAMP_TZ

@@ -10,7 +10,7 @@ from tqp.core.errors import UnsupportedError
 _NESTED = ("list_", "array_", "struct_", "map_", "json", "union_", "variant_")
 _KINDS = {
     "try": "TRY",
-    **dict.fromkeys(("setseed", "uuid", "gen_random_uuid"), "randomness"),
+    "setseed": "randomness",
     "fill": "a window function",
 }
 _PREFIXES = ("pg_", "has_", "enum_", "icu_", "collate_", "st_", "inet_", "current_")
@@ -27,8 +27,7 @@ parse_formatted_bytes path_join
 regexp_split_to_table remap_struct replace_type reservoir_quantile round_even
 roundbankers set_bit setval shobj_description sleep_ms stats
 switch timetz_byte_comparable
-to_aggregate_state txid_current unpivot_list uuid_extract_timestamp
-uuid_extract_version uuidv4 uuidv7 vector_type version vertex_extract write_log
+to_aggregate_state txid_current unpivot_list vector_type version vertex_extract write_log
 """.split()
 )
 

@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -203,3 +204,13 @@ def test_a_footer_that_says_too_many_rows_is_an_error(tmp_path: Path) -> None:
     file.write_bytes(content[:footer] + parts[0] + more + parts[1] + rows + parts[2] + more + parts[3])
     with pytest.raises(tqp.Error, match=r"t\.parquet"):
         answers(file, "SELECT sum(x) FROM t")
+
+
+def test_json_keeps_its_type(tmp_path: Path) -> None:
+    ours, theirs = str(tmp_path / "ours.parquet"), str(tmp_path / "theirs.parquet")
+    query = """SELECT x::JSON AS j FROM (VALUES ('{"a": [1, 2]}'), (NULL), ('"é"')) t(x)"""
+    tqp.sql(query).write_parquet(ours)
+    duckdb.sql(query).write_parquet(theirs)
+    for file in (ours, theirs):
+        read = f"SELECT j, typeof(j), j->'$.a[1]' FROM '{file}'"
+        assert tqp.sql(read).fetchall() == duckdb.sql(read).fetchall()

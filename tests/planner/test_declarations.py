@@ -36,6 +36,7 @@ _SAMPLES = {
     TypeKind.DATE: "DATE '2020-01-02'",
     TypeKind.TIME: "TIME '12:34:56'",
     TypeKind.INTERVAL: "INTERVAL '1 month 2 days'",
+    TypeKind.UUID: "'019482e4-1441-7aad-8127-eec99573b0a0'::UUID",
     TypeKind.ARRAY: "[1, 2]::FLOAT[2]",
     TypeKind.LIST: "[[1, 2], [3]]",
 }
@@ -176,7 +177,9 @@ def test_kernels_put_out_64_bits_or_say_that_they_may_not() -> None:
         kernel = resolve(overload.canonical, resolution.argument_types, resolution.result)
         if kernel.any_width or kernel.constant_arguments or not resolution.result.is_integer_like:
             continue
-        result = kernel.function(*(torch.tensor([1, 2], dtype=torch.int8) for _ in types))
+        of_version_7 = torch.tensor([[0x7000, 1], [0x7000, 2]])
+        small = torch.tensor([1, 2], dtype=torch.int8)
+        result = kernel.function(*(of_version_7 if each.kind is TypeKind.UUID else small for each in types))
         values = result[0] if kernel.returns_validity else result
         assert values.dtype == torch.int64, name
         num_kernels += 1

@@ -217,7 +217,7 @@ class Queries:
         operator = random.choice(("UNION", "UNION ALL"))
         return (
             f"SELECT 0 AS o0, 0 AS o1 UNION ALL ({first} ORDER BY ALL LIMIT 3) {operator} "
-            f"SELECT {step}, o1 + 1 FROM {joined} WHERE o1 < {random.randint(1, 6)}"
+            f"SELECT {step}, o1 + 1 FROM {joined} WHERE o1 BETWEEN 0 AND {random.randint(0, 5)}"
         )
 
     def ordered(self, num_columns: int) -> str:

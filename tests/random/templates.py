@@ -123,7 +123,8 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
             "({str})[{small}:]",
         ),
     ),
-    "blob": ("CAST({str} AS BLOB)", "TRY_CAST({str} AS BLOB)", "({blob} || {blob})"),
+    "uuid": ("TRY_CAST({str} AS UUID)", "TRY_CAST({any} AS UUID)", "CAST(CAST({uuid} AS VARCHAR) AS UUID)"),
+    "blob": ("CAST({uuid} AS BLOB)", "CAST({str} AS BLOB)", "TRY_CAST({str} AS BLOB)", "({blob} || {blob})"),
     "date": (
         *("({date} + {small})", "({date} - {small})", "TRY_CAST({str} AS DATE)", "CAST({ts} AS DATE)"),
         *("TRY_CAST({any} AS DATE)", "CAST({tz} AS DATE)"),

@@ -82,7 +82,7 @@ def order_of(sql: str) -> tuple[str, ...] | None:
 
 _TYPE = re.compile(
     r"\b(?:U?(?:TINY|SMALL|BIG|HUGE)INT|U?INTEGER(?:_LITERAL)?|DECIMAL\(\d+,\d+\)|FLOAT(?:\[\d+\])?|DOUBLE|VARCHAR|"
-    r"STRING_LITERAL|BLOB|BOOLEAN|DATE|TIMESTAMP WITH TIME ZONE|TIMESTAMP(?:_N?M?S)?|TIME|INTERVAL|U?INT\d+)\b(?!\()|DECIMAL\(\d+,\d+\)"
+    r"STRING_LITERAL|BLOB|BOOLEAN|DATE|TIMESTAMP WITH TIME ZONE|TIMESTAMP(?:_N?M?S)?|TIME|INTERVAL|UUID|U?INT\d+)\b(?!\()|DECIMAL\(\d+,\d+\)"
 )
 
 

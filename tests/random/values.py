@@ -46,9 +46,15 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "ts": TIMESTAMPS,
     "tz": ("TIMESTAMP WITH TIME ZONE",),
     "interval": ("INTERVAL",),
+    "uuid": ("UUID",),
 }
 FAMILY_OF = {each: family for family, types in FAMILIES.items() for each in types}
 
+UUIDS = (
+    *("00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"),
+    *("7fffffff-ffff-ffff-ffff-ffffffffffff", "80000000-0000-4000-8000-000000000001"),
+    *("019482e4-1441-7aad-8127-eec99573b0a0", "550e8400-e29b-41d4-a716-446655440000"),
+)
 WORDS = (
     *("", "a", "ab", "abc", "B", "banana", "Zebra", "äö", "É", "é", "ß", "日本", "50%", "a_b", " x ", "  "),
     *("apple pie", "🦆", "e\u0301", "a\nb", "it's", "abc" * 40, "ﬁ", "İ", "x,y", "\\", "null", "NULL"),
@@ -59,6 +65,7 @@ TEXTS_OF_VALUES = (
     *("99999999999999999999999999999999999999", "0.00000000000000000000000000000000000001", "1e38", "1e-50"),
     *("true", "f", "yes", "2024-02-29", "2024-02-30", "infinity", "-infinity", "12:34:56", "24:00:00"),
     *("2024-02-14 19:54:57", "2024-02-14 19:54:57.123456789+02", "1 month", "2 days 03:00:00", "-5 hours"),
+    *(UUIDS[4], f"{{{UUIDS[5]}}}", "019482E414417aad8127-eec99573b0a0"),
     *("\\xAA\\x00", "1 year 2 mons", "epoch", "0001-01-01", "9999-12-31 23:59:59.999999"),
 )
 
@@ -89,6 +96,8 @@ def random_value(random: Random, sql_type: str, profile: str) -> str:
             return random.choice(_TIME_ENDS) if at_an_end else _time(random)
         case "INTERVAL":
             return random.choice(_INTERVAL_ENDS if at_an_end else _INTERVALS)
+        case "UUID":
+            return random.choice(UUIDS)
         case "TIMESTAMP_NS":
             return random.choice(_NS_ENDS) if at_an_end else f"{_date(random)} {_time(random)}"
         case _:

@@ -43,6 +43,7 @@ class TypeKind(Enum):
     TIMESTAMP_NS = "TIMESTAMP_NS"
     TIMESTAMP_TZ = "TIMESTAMP WITH TIME ZONE"
     INTERVAL = "INTERVAL"
+    UUID = "UUID"
     ARRAY = "ARRAY"
     ENUM = "ENUM"
     LIST = "LIST"
@@ -221,7 +222,7 @@ class DataType:
     @property
     def is_integer_like(self) -> bool:
         """True where one value is one (possibly scaled) integer: integers, decimals, dates, times, timestamps,
-        positions in an ENUM."""
+        positions in an ENUM, the 128 bits of a UUID."""
         return self.kind in _INTEGER_LIKE
 
     @property
@@ -232,6 +233,8 @@ class DataType:
             return known
         if self.is_decimal:
             return _DECIMAL_BOUNDS[self.precision]
+        if self.kind is TypeKind.UUID:
+            return _INTEGER_BOUNDS[TypeKind.HUGEINT]
         return (0, max(len(self.categories) - 1, 0)) if self.is_enum else _INTEGER_BOUNDS[TypeKind.BIGINT]
 
 
@@ -264,7 +267,10 @@ TICKS_PER_SECOND: dict[TypeKind, int] = {
     TypeKind.TIMESTAMP_TZ: 10**6,
 }
 _INTEGER_LIKE = frozenset(
-    (*_INTEGER_BOUNDS, *TICKS_PER_SECOND, TypeKind.DECIMAL, TypeKind.DATE, TypeKind.TIME, TypeKind.ENUM)
+    (
+        *(*_INTEGER_BOUNDS, *TICKS_PER_SECOND),
+        *(TypeKind.DECIMAL, TypeKind.DATE, TypeKind.TIME, TypeKind.ENUM, TypeKind.UUID),
+    )
 )
 
 #: The widest DECIMAL.
@@ -297,6 +303,7 @@ TIMESTAMP = DataType(TypeKind.TIMESTAMP)
 TIMESTAMP_NS = DataType(TypeKind.TIMESTAMP_NS)
 TIMESTAMP_TZ = DataType(TypeKind.TIMESTAMP_TZ)
 INTERVAL = DataType(TypeKind.INTERVAL)
+UUID = DataType(TypeKind.UUID)
 
 
 def holds_json(data_type: DataType) -> bool:

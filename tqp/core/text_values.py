@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,9 @@ from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.json_values import parse_json
 from tqp.core.text_numbers import ParseFailure, parse_boolean, parse_bytes, parse_float, parse_number
 from tqp.core.text_times import parse_date, parse_interval, parse_time, parse_timestamp
+from tqp.core.uuids import stored_uuid
+
+_UUID_DIGITS = re.compile("[0-9a-fA-F]{32}")
 
 #: One text to a storage value of the type; raises ParseFailure.
 Parser = Callable[[str, DataType], Any]
@@ -33,6 +37,15 @@ def parse_json_text(text: str, target: DataType) -> str:
     return text
 
 
+def parse_uuid(text: str, target: DataType) -> int:
+    """Its stored integer: 32 digits of base 16, hyphens anywhere between or around them, in braces or not."""
+    is_braced = text.startswith("{") and text.endswith("}") and len(text) > 1
+    digits = (text[1:-1] if is_braced else text).replace("-", "")
+    if _UUID_DIGITS.fullmatch(digits) is None:
+        raise ParseFailure(f"Could not convert string '{text}' to UUID")
+    return stored_uuid(int(digits, 16))
+
+
 _BY_KIND: dict[TypeKind, Parser] = {
     TypeKind.BLOB: parse_blob,
     TypeKind.BOOLEAN: parse_boolean,
@@ -40,6 +53,7 @@ _BY_KIND: dict[TypeKind, Parser] = {
     TypeKind.TIME: parse_time,
     TypeKind.INTERVAL: parse_interval,
     TypeKind.ENUM: parse_category,
+    TypeKind.UUID: parse_uuid,
 }
 
 

@@ -54,11 +54,15 @@ _TO_ARROW: dict[TypeKind, pa.DataType] = {
     TypeKind.TIMESTAMP_NS: pa.timestamp("ns"),
     TypeKind.TIMESTAMP_TZ: pa.timestamp("us", tz="UTC"),
     TypeKind.INTERVAL: pa.month_day_nano_interval(),
+    TypeKind.UUID: pa.string(),
 }
+
+#: Those that leave in a type that is read as another.
+_AS_OTHERS = (TypeKind.HUGEINT, TypeKind.UUID)
 
 #: Those that are read as the type that leaves in them, and further ones.
 _FROM_ARROW: dict[pa.DataType, DataType] = {
-    **{arrow: DataType(kind) for kind, arrow in _TO_ARROW.items() if kind is not TypeKind.HUGEINT},
+    **{arrow: DataType(kind) for kind, arrow in _TO_ARROW.items() if kind not in _AS_OTHERS},
     pa.float16(): datatypes.FLOAT,
     pa.large_string(): datatypes.VARCHAR,
     pa.string_view(): datatypes.VARCHAR,
@@ -145,22 +149,27 @@ def _shared_dictionary(dictionaries: Sequence[pa.Array]) -> Sequence[str] | None
     return texts if len(set(texts)) == len(texts) else None
 
 
-def arrow_type_of(data_type: DataType) -> pa.DataType:
-    """The Arrow type in which a result column of this type leaves; DuckDB's choice, but an ENUM's order is kept."""
+def arrow_type_of(data_type: DataType, exact: bool = False) -> pa.DataType:
+    """The Arrow type in which a result column of this type leaves; DuckDB's choice, but an ENUM's order is kept.
+
+    `exact`: that of UUIDs is Arrow's own, where it is text else.
+    """
+    if exact and data_type.kind is TypeKind.UUID:
+        return pa.uuid()
     if data_type.is_decimal:
         return pa.decimal128(data_type.precision, data_type.scale)
     if data_type.kind is TypeKind.ARRAY:
-        return pa.list_(arrow_type_of(data_type.element), data_type.size)
+        return pa.list_(arrow_type_of(data_type.element, exact), data_type.size)
     if data_type.kind is TypeKind.LIST:
-        return pa.list_(pa.field("l", arrow_type_of(data_type.element)))
+        return pa.list_(pa.field("l", arrow_type_of(data_type.element, exact)))
     if data_type.kind is TypeKind.MAP:
-        key, value = map(arrow_type_of, data_type.element.children)
+        key, value = (arrow_type_of(each, exact) for each in data_type.element.children)
         return pa.map_(pa.int32() if key == pa.null() else key, value)  # Arrow has no keys without a type
     if data_type.kind is TypeKind.STRUCT:
         names = field_names(data_type)
         return pa.struct(
             [
-                pa.field(name, arrow_type_of(each))
+                pa.field(name, arrow_type_of(each, exact))
                 for name, each in zip(names, data_type.children, strict=True)
             ]
         )
@@ -188,7 +197,9 @@ def _extension_type(arrow_type: pa.BaseExtensionType, column: str) -> DataType:
         case "tqp.hugeint":
             return datatypes.HUGEINT
         case "arrow.uuid":
-            return datatypes.VARCHAR
+            return datatypes.UUID
+        case "arrow.json":
+            return datatypes.JSON
         case "arrow.bool8":
             return datatypes.BOOLEAN
         case name:

@@ -223,8 +223,9 @@ def make_function(
 
 
 def _check_result(name: str, data_type: DataType, kind: str) -> None:
-    if data_type.is_enum:
-        raise UnsupportedError(f'"{name}" cannot return an ENUM; return {VARCHAR} and cast it in the query')
+    if data_type.is_enum or data_type.kind is TypeKind.UUID:
+        shown = "an ENUM" if data_type.is_enum else "a UUID"
+        raise UnsupportedError(f'"{name}" cannot return {shown}; return {VARCHAR} and cast it in the query')
     if kind != "torch":
         return
     is_number = data_type.is_float or data_type.is_integer or data_type.kind is TypeKind.BOOLEAN

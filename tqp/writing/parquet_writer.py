@@ -53,10 +53,12 @@ def _part(table: Table, names: tuple[str, ...], start: int, stop: int) -> pa.Tab
     """Some rows; texts are those of one kind of Arrow array in all parts."""
     arrays = []
     for name, column in zip(names, table.columns, strict=True):
-        array = column_to_arrow(name, column.cut(start, stop))
+        array = column_to_arrow(name, column.cut(start, stop), exact=True)
         if pa.types.is_dictionary(array.type) or pa.types.is_large_string(array.type):
             array = array.cast(pa.string())
         elif pa.types.is_large_binary(array.type):
             array = array.cast(pa.binary())
+        if column.data_type.is_json:
+            array = pa.ExtensionArray.from_storage(pa.json_(array.type), array)
         arrays.append(array)
     return pa.Table.from_arrays(arrays, names=list(names))

@@ -131,7 +131,7 @@ def _kind_in_json(target: DataType) -> str | None:
     """How JSON is read for a type; None for those that it is not read for."""
     if target.is_integer or target.is_decimal or target.is_float:
         return "integer" if target.is_integer else "decimal" if target.is_decimal else "float"
-    if target.is_temporal or target.kind is TypeKind.INTERVAL or target.is_enum:
+    if target.is_temporal or target.is_enum or target.kind in (TypeKind.INTERVAL, TypeKind.UUID):
         return "text"
     return "boolean" if target.kind is TypeKind.BOOLEAN else None
 

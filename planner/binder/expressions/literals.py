@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import re
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,10 +28,12 @@ from tqp.core.datatypes import (
     TIMESTAMP,
     TIMESTAMP_TZ,
     UBIGINT,
+    UUID,
     VARCHAR,
 )
 from tqp.core.datatypes import decimal as decimal_type
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.uuids import stored_uuid
 from tqp.planner.algebra.expressions import Expression, Literal
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.arrays import array_literal
@@ -147,6 +150,8 @@ def literal_of(value: Any, label: str, span: Span | None) -> Expression:
         return SourceLiteral(value, VARCHAR)
     if isinstance(value, decimal.Decimal):
         return _decimal_literal(value, label, span)
+    if isinstance(value, uuid.UUID):
+        return Literal(stored_uuid(value.int), UUID)
     return _temporal_literal(value, label, span)
 
 
@@ -191,6 +196,6 @@ def _temporal_literal(value: Any, label: str, span: Span | None) -> Expression:
         return Literal((0, value.days, value.seconds * 1_000_000 + value.microseconds), INTERVAL)
     raise BindError(
         f"the value of {label} is a {type(value).__name__}; parameters may be None, bool, int, float, str, bytes, "
-        "Decimal, date, datetime, time, timedelta, or a list of numbers (also as an array or tensor)",
+        "Decimal, UUID, date, datetime, time, timedelta, or a list of numbers (also as an array or tensor)",
         span,
     )

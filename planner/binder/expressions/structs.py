@@ -150,7 +150,8 @@ def _matches(
 ) -> list[tuple[int, Expression]]:
     """The places of the fields that may equal what is looked for, by their types, each with whether it does.
 
-    All are compared as one type, which a NULL without a type gets from the first field.
+    All are compared as one type, which a NULL without a type gets from the first field. A field that went with the types before it
+    need not go with the type of all: TRUE is an INTEGER, but no DECIMAL.
     """
     if not value.data_type.is_tuple:
         raise BindError(f"{function}() takes a row whose fields have no names, not {value.data_type}", span)
@@ -164,6 +165,7 @@ def _matches(
     return [
         (place, compare("is_not_distinct_from", cast_to(field, common, span), wanted, span))
         for place, field in candidates
+        if common_type(of_type(common), of_type(field.data_type)) is not None
     ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,12 +17,13 @@ from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.core.schema import NO_ESTIMATES, ColumnEstimates
 from tqp.data.arrow_buffers import INTERVAL_ITEM, AnyArray, borrow, tensor_of, unpack_bits, values_view
-from tqp.data.arrow_types import type_of_values
+from tqp.data.arrow_types import HUGEINT_ARRAY, type_of_values
 from tqp.data.column import Column
 from tqp.data.encoding.column_facts import estimate_distinct
 from tqp.data.encoding.integers import MICROSECONDS_OF, encode_integers, joined_validity
 from tqp.data.encoding.nested import encode_nested
 from tqp.data.encoding.strings import encode_strings
+from tqp.data.uuids import uuid_values
 
 
 def encode_column(name: str, column: pa.ChunkedArray | pa.Array, device: torch.device) -> Column:
@@ -90,14 +90,24 @@ def _storage(chunk: pa.ExtensionArray) -> pa.Array:
     """What an extension array holds, as the values of the logical type that it is read as."""
     match chunk.type.extension_name:
         case "arrow.uuid":
-            valid = (
-                None if item is None else str(uuid.UUID(bytes=item)) for item in chunk.storage.to_pylist()
-            )
-            return pa.array(valid, pa.string())
+            return _uuid_integers(chunk.storage)
         case "arrow.bool8":
             return pc.not_equal(chunk.storage, 0)
         case _:
             return chunk.storage
+
+
+def _uuid_integers(storage: pa.FixedSizeBinaryArray) -> pa.Array:
+    """The stored integers of UUIDs as 128-bit decimals, which are what Arrow has of that width."""
+    bitmap, content = storage.buffers()
+    items = np.frombuffer(content, np.uint8)[: 16 * (storage.offset + len(storage))].reshape(-1, 16)
+    words = uuid_values(torch.from_numpy(items.copy())).flip(1).contiguous()
+    return pa.Array.from_buffers(
+        HUGEINT_ARRAY.storage_type,
+        len(storage),
+        [bitmap, pa.py_buffer(words.numpy())],
+        offset=storage.offset,
+    )
 
 
 def _encode_other(name: str, chunks: Sequence[pa.Array], data_type: DataType) -> Column:

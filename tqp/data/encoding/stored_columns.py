@@ -35,7 +35,7 @@ def storage_array(name: str, column: Column) -> pa.Array:
     if data_type.is_string:
         return _texts(column)
     if values is None or not data_type.is_integer_like or values.dim() == 2:
-        return column_to_arrow(name, column)
+        return column_to_arrow(name, column, exact=True)
     host = values.detach().cpu()
     if host.untyped_storage().nbytes() > _MUCH_LARGER * host.nbytes:
         host = host.clone()
@@ -85,7 +85,7 @@ def nulls_stored(name: str, num_rows: int, data_type: DataType, device: torch.de
     if data_type.is_integer_like:
         return pa.nulls(num_rows, pa.int8())
     empty = encode_chunks(name, [], data_type, device)
-    return column_to_arrow(name, empty).take(pa.nulls(num_rows, pa.int64()))
+    return column_to_arrow(name, empty, exact=True).take(pa.nulls(num_rows, pa.int64()))
 
 
 def _array_of(name: str, chunk: Chunk) -> pa.Array:

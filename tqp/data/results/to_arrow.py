@@ -17,6 +17,7 @@ from tqp.data.arrow_types import arrow_type_of
 from tqp.data.column import Column, Table, column_of, elements_in_order
 from tqp.data.nested import Lists, Structs
 from tqp.data.string_buffers import string_array
+from tqp.data.uuids import UUID_BYTES, uuid_bytes, uuid_texts
 
 _MAX_DAYS = np.iinfo(np.int64).max // MICROSECONDS_PER_DAY - 1
 _MAX_ELEMENTS = np.iinfo(np.int32).max
@@ -31,8 +32,11 @@ def table_to_arrow(table: Table) -> pa.Table:
     return pa.Table.from_arrays(arrays, names=list(table.names))
 
 
-def column_to_arrow(name: str, column: Column) -> pa.Array:
-    """One column; `name` is for the message of the ExecutionError that an interval beyond Arrow's range raises."""
+def column_to_arrow(name: str, column: Column, exact: bool = False) -> pa.Array:
+    """One column; `name` is for the message of the ExecutionError that an interval beyond Arrow's range raises.
+
+    `exact`: UUIDs are Arrow's own, as DuckDB writes them into files, instead of text.
+    """
     data_type, num_rows = column.data_type, column.num_rows
     validity = None if column.validity is None else column.validity.cpu().numpy()
     if data_type.kind is TypeKind.NULL:
@@ -40,13 +44,15 @@ def column_to_arrow(name: str, column: Column) -> pa.Array:
     if data_type.is_string:
         return string_array(column, validity)
     if column.nested is not None:
-        return _nested(name, column, validity)
+        return _nested(name, column, validity, exact)
     assert column.values is not None
     values = column.values.detach().cpu()
     bitmap = pack_bits(validity)
     arrow_type = arrow_type_of(data_type)
     if data_type.is_enum:
         return _dictionary(column, validity)
+    if data_type.kind is TypeKind.UUID:
+        return _uuids(values, bitmap, exact)
     if data_type.kind is TypeKind.ARRAY:
         elements = pa.Array.from_buffers(
             pa.float32(), values.numel(), [None, _buffer(values.contiguous().numpy())]
@@ -63,19 +69,29 @@ def column_to_arrow(name: str, column: Column) -> pa.Array:
     return pa.Array.from_buffers(arrow_type, num_rows, [bitmap, data])
 
 
-def _nested(name: str, column: Column, validity: BoolArray | None) -> pa.Array:
+def _uuids(values: Tensor, bitmap: pa.Buffer | None, exact: bool) -> pa.Array:
+    if exact:
+        content = _buffer(uuid_bytes(values).numpy())
+        storage = pa.Array.from_buffers(pa.binary(UUID_BYTES), len(values), [bitmap, content])
+        return pa.ExtensionArray.from_storage(pa.uuid(), storage)
+    texts = uuid_texts(values)
+    offsets = np.arange(len(values) + 1, dtype=np.int32) * texts.shape[1]
+    return pa.Array.from_buffers(pa.string(), len(values), [bitmap, _buffer(offsets), _buffer(texts.numpy())])
+
+
+def _nested(name: str, column: Column, validity: BoolArray | None, exact: bool) -> pa.Array:
     """A LIST or MAP as a list array, whose elements are copied where they do not lie in row order; a STRUCT as a struct array."""
     data_type = column.data_type
-    arrow_type, bitmap = arrow_type_of(data_type), pack_bits(validity)
+    arrow_type, bitmap = arrow_type_of(data_type, exact), pack_bits(validity)
     if isinstance(column.nested, Structs):
-        return _structs(name, column, arrow_type, bitmap)
+        return _structs(name, column, arrow_type, bitmap, exact)
     if data_type.kind is TypeKind.ARRAY:
-        return _fixed_lists(name, column, bitmap)
+        return _fixed_lists(name, column, bitmap, exact)
     elements, lengths = elements_in_order(column)
     if data_type.kind is TypeKind.MAP:
-        child = _entries(name, elements, arrow_type)
+        child = _entries(name, elements, arrow_type, exact)
     else:
-        child = column_to_arrow(name, elements)
+        child = column_to_arrow(name, elements, exact)
     if elements.num_rows > _MAX_ELEMENTS:
         raise ExecutionError(
             f'column "{name}": its lists hold more than 2^31 elements together, too many for Arrow'
@@ -85,11 +101,11 @@ def _nested(name: str, column: Column, validity: BoolArray | None) -> pa.Array:
     return pa.Array.from_buffers(arrow_type, column.num_rows, [bitmap, _buffer(offsets)], children=[child])
 
 
-def _fixed_lists(name: str, column: Column, bitmap: pa.Buffer | None) -> pa.Array:
+def _fixed_lists(name: str, column: Column, bitmap: pa.Buffer | None, exact: bool) -> pa.Array:
     """An ARRAY: a row that is NULL has elements, too, those of any other; so has one within a struct that is NULL."""
     data_type, lists = column.data_type, column.nested
     assert isinstance(lists, Lists)
-    arrow_type = arrow_type_of(data_type)
+    arrow_type = arrow_type_of(data_type, exact)
     is_whole = lists.lengths == data_type.size
     if column.validity is not None:
         is_whole &= column.validity
@@ -99,23 +115,25 @@ def _fixed_lists(name: str, column: Column, bitmap: pa.Buffer | None) -> pa.Arra
         starts = torch.where(is_whole, lists.starts, lists.starts[is_whole][0])
         lists = lists._replace(starts=starts, lengths=torch.full_like(lists.lengths, data_type.size))
     elements, _ = elements_in_order(replace(column, validity=None, nested=lists))
-    child = column_to_arrow(name, elements)
+    child = column_to_arrow(name, elements, exact)
     return pa.Array.from_buffers(arrow_type, column.num_rows, [bitmap], children=[child])
 
 
-def _entries(name: str, elements: Column, arrow_type: pa.MapType) -> pa.Array:
+def _entries(name: str, elements: Column, arrow_type: pa.MapType, exact: bool) -> pa.Array:
     """Keys and values of maps. No key is NULL, on which writers of Parquet rely; pyarrow before 26 ends the process where keys
     have a bitmap all the same."""
     assert isinstance(elements.nested, Structs)
     keys, items = elements.nested.fields
     entries = replace(elements, nested=Structs((keys._replace(validity=None), items)))
-    return _structs(name, entries, pa.struct([arrow_type.key_field, arrow_type.item_field]), None)
+    return _structs(name, entries, pa.struct([arrow_type.key_field, arrow_type.item_field]), None, exact)
 
 
-def _structs(name: str, column: Column, arrow_type: pa.DataType, bitmap: pa.Buffer | None) -> pa.Array:
+def _structs(
+    name: str, column: Column, arrow_type: pa.DataType, bitmap: pa.Buffer | None, exact: bool
+) -> pa.Array:
     assert isinstance(column.nested, Structs)
     children = [
-        column_to_arrow(name, column_of(each, column.num_rows, *field))
+        column_to_arrow(name, column_of(each, column.num_rows, *field), exact)
         for each, field in zip(column.data_type.children, column.nested.fields, strict=True)
     ]
     if pa.types.is_null(children[0].type):  # keys of an empty map have a type all the same

@@ -26,7 +26,7 @@ def column_to_pandas(name: str, column: Column) -> Any:
     validity = None if column.validity is None else column.validity.cpu().numpy()
     if validity is not None and validity.all():  # a column may have lost its NULLs on the way
         validity = None
-    if kind in (TypeKind.NULL, TypeKind.TIME, TypeKind.BLOB, TypeKind.MAP):
+    if kind in (TypeKind.NULL, TypeKind.TIME, TypeKind.BLOB, TypeKind.MAP, TypeKind.UUID):
         return pandas.Series(python_values(column), dtype=object)
     if column.data_type.is_vector:
         return _vectors(column, validity)

@@ -12,6 +12,7 @@ from torch import Tensor
 from tqp.core import time_limits
 from tqp.core.datatypes import TICKS_PER_SECOND, TypeKind
 from tqp.core.errors import ExecutionError
+from tqp.core.uuids import uuid_of_stored
 from tqp.data.column import Column, column_of, elements_in_order, entries_in_order
 from tqp.data.nested import Structs
 from tqp.data.results.value_text import date_text, interval_text, time_text, timestamp_text
@@ -28,7 +29,7 @@ def python_values(column: Column) -> list[Any]:
     """One object per row; NULL is None. Exact: Decimal for DECIMAL, int of any size for integers.
 
     DATE is date, TIME time, timestamps datetime (to the microsecond; aware, in UTC, with time zone), INTERVAL timedelta
-    with 30 days a month, BLOB bytes, ARRAY a tuple, LIST a list, STRUCT a dict by name (a tuple if its fields have none), MAP a dict,
+    with 30 days a month, BLOB bytes, UUID uuid.UUID, ARRAY a tuple, LIST a list, STRUCT a dict by name (a tuple if its fields have none), MAP a dict,
     of two lists `key` and `value` where its keys are nested. Infinite dates and timestamps are the first and last ones that
     Python has, others beyond Python's range their text. Raises ExecutionError for an interval that timedelta cannot hold.
     """
@@ -62,6 +63,8 @@ def python_values(column: Column) -> list[Any]:
         items = [_timestamp(item, kind) for item in items]
     elif kind is TypeKind.INTERVAL:
         items = [_interval(*item) for item in items]
+    elif kind is TypeKind.UUID:
+        items = [uuid_of_stored(item) for item in items]
     elif kind is TypeKind.ARRAY:
         items = [tuple(item) for item in items]
     return where_valid(column, items)

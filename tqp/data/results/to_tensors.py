@@ -41,14 +41,14 @@ def column_tensor(
 ) -> Tensor:
     """The values of one column on its device, without a copy where storage and answer agree; see `Result.to_torch`.
 
-    Raises ExecutionError for strings unless these are asked for as codes, and for integers beyond 64 bits.
+    Raises ExecutionError for strings and UUIDs unless these are asked for as codes, and for integers beyond 64 bits.
     """
     if decimals not in ("float", "scaled"):
         raise BindError(f'to_torch(decimals={decimals!r}): choose "float" or "scaled"')
     if strings not in ("error", "codes"):
         raise BindError(f'to_torch(strings={strings!r}): choose "error" or "codes"')
     data_type = column.data_type
-    if data_type.is_string or data_type.is_enum:
+    if data_type.is_string or data_type.is_enum or data_type.kind is TypeKind.UUID:
         if strings == "error":
             raise ExecutionError(
                 f'column "{name}" is {data_type}, which has no tensor form; leave it out of the query or call'

@@ -79,9 +79,13 @@ class _ParquetFile:
     def open(path: str) -> _ParquetFile:
         with reading(path):
             identity = identity_of(path)
-        with reading(path, identity), opened(path) as source:
-            metadata = pq.read_metadata(source)
-            schema = metadata.schema.to_arrow_schema()
+        with (
+            reading(path, identity),
+            opened(path) as source,
+            pq.ParquetFile(source, pre_buffer=False) as parquet,
+        ):
+            # The schema of the metadata alone knows no extension types.
+            metadata, schema = parquet.metadata, parquet.schema_arrow
         first_leaves = list(itertools.accumulate((_num_leaves(field.type) for field in schema), initial=0))
         groups = range(metadata.num_row_groups)
         return _ParquetFile(path, identity, metadata, schema, first_leaves, groups)

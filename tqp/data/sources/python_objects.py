@@ -53,7 +53,7 @@ def arrow_of_objects(values: Iterable[Any], where: str) -> pa.Array:
     """The values as one Arrow array; None, NaN and what pandas has for a missing value are NULL.
 
     Integers beyond 64 bits make HUGEINT, with fractions DOUBLE; decimals with floats DOUBLE; dates with timestamps
-    TIMESTAMP; members of an enumeration, paths and identifiers (UUID) text. `where`: which column, for messages.
+    TIMESTAMP; members of an enumeration and paths text. `where`: which column, for messages.
     Raises BindError for values of no common type, UnsupportedError for times with a zone.
     """
     values = list(values)
@@ -226,6 +226,11 @@ def _durations(items: list[Any]) -> pa.Array:
     )
 
 
+def _identifiers(items: list[Any]) -> pa.Array:
+    content = pa.array(_mapped(lambda item: item.bytes, items), pa.binary(16))
+    return pa.ExtensionArray.from_storage(pa.uuid(), content)
+
+
 def _numpy_values(not_a_time: Any) -> Callable[[list[Any]], pa.Array]:
     def make(items: list[Any]) -> pa.Array:
         return arrow_of_numpy_moments(np.array([not_a_time if item is None else item for item in items]))
@@ -285,7 +290,7 @@ _MAKERS: tuple[tuple[set[str], Callable[[list[Any]], pa.Array]], ...] = (
     ({"date", "timestamp"}, _timestamps),
     ({"time"}, _times),
     ({"duration"}, _durations),
-    ({"identifier"}, lambda items: pa.array(_mapped(str, items), pa.string())),
+    ({"identifier"}, _identifiers),
     ({"numpy moment"}, _numpy_values(np.datetime64("NaT"))),
     ({"numpy duration"}, _numpy_values(np.timedelta64("NaT"))),
 )

@@ -218,9 +218,13 @@ def _kind(prefix: str, source: DataType) -> str:
     return f"{prefix}_away" if source.is_temporal else prefix
 
 
+#: Types of which no value lies half-way between two.
+_IN_ORDER_ONLY = (TypeKind.BOOLEAN, TypeKind.ENUM, TypeKind.UUID, TypeKind.NULL)
+
+
 def _median(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
     source = call.arguments[0].data_type
-    if source.is_string or source.kind in (TypeKind.BOOLEAN, TypeKind.ENUM, TypeKind.NULL):
+    if source.is_string or source.kind in _IN_ORDER_ONLY:
         value = _comparable(calls, call, 0)
         value = _with_validity(value, _all_of(calls, kept, value.validity))
         return calls.plain(value, "median_lower", value.layout, call.distinct)
