@@ -30,7 +30,7 @@ class CallGrammar(TypeGrammar):
         """Whether the token at hand can begin an expression."""
 
     def call(self, with_clauses: bool = True) -> None:
-        """`(DISTINCT a, b := 1 ORDER BY c)` and the clauses behind it; the function's name is read."""
+        """`(DISTINCT a, b := 1 ORDER BY c)` and the clauses behind it, which none of a table function has; its name is read."""
         name = self.tokens.source(self.index - 1).strip('"').lower()
         starts = self._starts_argument_of_model if name == _MODEL_FUNCTION else self.starts_expression
         count = 0
@@ -41,7 +41,7 @@ class CallGrammar(TypeGrammar):
             count = self.items(self._argument, starts)
         if name == "columns" and count and self.kinds[self.index - 1] == ",":
             self.complain("no comma stands behind the argument of COLUMNS(...)")
-        if count != _COUNTS.get(name, count):
+        if with_clauses and count != _COUNTS.get(name, count):
             self.complain(f"the number of arguments of {name}() must be {_COUNTS[name]}")
         if self.skip("ORDER", "BY"):
             self.order_by()

@@ -140,6 +140,8 @@ def _position(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expr
     if value.data_type == NULL:
         return null_after(wanted, NULL)
     matches = _matches("struct_position", value, wanted, span)
+    if not matches:
+        return _null_with(value, null_after(wanted, INTEGER), span)
     places = [Literal(place, INTEGER) for place, _ in matches]
     first = make_case([found for _, found in matches], [*places, Literal(None, INTEGER)], span)
     return _null_with(value, first, span)
