@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from tqp.core.datatypes import DataType
+from tqp.core.definitions import TableDefinition
 from tqp.core.file_kinds import FileKind
 from tqp.core.models import FunctionSignature, ModelSignature
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
@@ -48,6 +49,10 @@ class Catalog(Protocol):
 
     def lookup(self, name: str) -> TableSource | None:
         """The table of that name, or None."""
+        ...
+
+    def lookup_definition(self, name: str) -> TableDefinition | None:
+        """How the table of that name was made by a statement, or None."""
         ...
 
     def lookup_view(self, name: str) -> View | None:

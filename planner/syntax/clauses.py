@@ -229,21 +229,6 @@ class Alter:
 
 
 @dataclass(frozen=True, slots=True)
-class Describe:
-    """DESCRIBE, SHOW or, with `summarize`, SUMMARIZE of a table or a query."""
-
-    query: Part
-    summarize: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ShowTables:
-    """SHOW TABLES; with `all`, SHOW ALL TABLES."""
-
-    all: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Set:
     """SET name = value; of a variable, SET VARIABLE."""
 
@@ -337,8 +322,6 @@ Clauses = (
     | Update
     | Delete
     | Alter
-    | Describe
-    | ShowTables
     | Set
     | Reset
     | Prepare

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeGuard
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from tqp.planner.syntax.pivot_parser import PivotParser
+from tqp.planner.syntax.description_parser import DescriptionParser
 from tqp.planner.syntax.sqlglot_parser import DuckDBParser
 from tqp.planner.syntax.sqlglot_tokens import FOREIGN_TYPES
 from tqp.planner.syntax.type_grammar import UNITS
@@ -155,7 +155,7 @@ class _NoTypes(set[str]):
         return str(name).upper() in FOREIGN_TYPES
 
 
-class Parser(PivotParser):
+class Parser(DescriptionParser):
     """One parse of one statement."""
 
     FUNCTIONS: ClassVar[dict[str, Any]] = {}

@@ -23,18 +23,15 @@ Explain = OneOf["plan", "analyze"] | None
 
 _LABELS_OR_TEXT = LABELS | {TEXT}
 _CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE"))
-#: Statements that are not read, by their first words. Some may stand where a query does.
-_OTHER_STATEMENTS = (
-    (QUERY_STARTS - {"SELECT", "FROM", "WITH", "VALUES", "TABLE"} - PIVOT_WORDS - UNPIVOT_WORDS)
-    | _CHANGES
-    | frozenset(
-        """
+#: Statements that are no queries, by their first words.
+_OTHER_STATEMENTS = _CHANGES | frozenset(
+    """
     ABORT ALTER ANALYSE ANALYZE ATTACH BEGIN CALL CHECKPOINT COMMENT COMMIT CONNECT COPY CREATE DEALLOCATE DESTROY DETACH
     DISCONNECT DROP END EXECUTE EXPORT FORCE IMPORT INSTALL LOAD PRAGMA PREPARE REGISTER RESET ROLLBACK SET START TRUNCATE
     USE VACUUM
     """.split()
-    )
 )
+_DESCRIPTIONS = ("DESCRIBE", "DESC", "SHOW", "SUMMARIZE")
 _FIRST_WORDS = tuple(
     "SELECT FROM WITH VALUES EXPLAIN CREATE INSERT UPDATE DELETE DROP DESCRIBE SHOW COPY".split()
 )
@@ -129,7 +126,10 @@ class QueryGrammar(PivotGrammar):
         if not first_read:
             if self.kind == "WITH":
                 self._with()
+            is_description = self.kind in _DESCRIPTIONS
             self._select()
+            if is_description and self.kind in ("ORDER", "LIMIT", "OFFSET", "FETCH"):
+                self.complain(f"{self.kind} stands around a description: FROM (DESCRIBE ...) {self.kind} ...")
         while self.kind in ("UNION", "EXCEPT", "INTERSECT"):
             intersect = self.kind == "INTERSECT"
             self.advance()
@@ -185,10 +185,28 @@ class QueryGrammar(PivotGrammar):
             self.dotted()
         elif kind in PIVOT_WORDS or kind in UNPIVOT_WORDS:
             self.pivot_query()
-        elif kind in QUERY_STARTS - {"WITH"}:
-            raise not_a_query(kind, self._span())
+        elif kind in _DESCRIPTIONS:
+            self._description()
         else:
             self.refuse("a query, which begins with SELECT, FROM, WITH or VALUES")
+
+    def _description(self) -> None:
+        """DESCRIBE, SHOW or SUMMARIZE of a table or a query, or SHOW of all tables."""
+        summarize, show = self.kind == "SUMMARIZE", self.kind == "SHOW"
+        self.advance()
+        if not summarize and self.kind in (";", ")", END):
+            return
+        if show and (self.skip("ALL") or self.kind == "TABLES"):
+            self.skip("TABLES")
+            if self.kind == "FROM":
+                self.lacks("SHOW TABLES FROM")
+            return
+        is_table = self.skip("TABLE")
+        if not is_table and (self.kind in QUERY_STARTS or self.kind == "("):
+            self.query()
+            return
+        self.expect_any(COLUMN_NAMES | {TEXT}, "a table or a query")
+        self.dotted()
 
     def _simple_select(self) -> None:
         if self.skip("FROM"):

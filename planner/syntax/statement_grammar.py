@@ -11,7 +11,6 @@ from tqp.planner.syntax.clauses import (
     Conflict,
     Deallocate,
     Delete,
-    Describe,
     Execute,
     Insert,
     Name,
@@ -19,7 +18,6 @@ from tqp.planner.syntax.clauses import (
     Prepare,
     Reset,
     Set,
-    ShowTables,
     Transaction,
     Update,
 )
@@ -27,7 +25,7 @@ from tqp.planner.syntax.copy_grammar import CopyGrammar
 from tqp.planner.syntax.operand_grammar import QUERY_STARTS
 from tqp.planner.syntax.query_grammar import Statement
 from tqp.planner.syntax.tokens import Tokens
-from tqp.planner.syntax.words import COLUMN_NAMES, END, LABELS, TEXT
+from tqp.planner.syntax.words import COLUMN_NAMES, END, LABELS
 
 
 class StatementGrammar(CopyGrammar):
@@ -143,28 +141,6 @@ class StatementGrammar(CopyGrammar):
         self.skip("TABLE")
         return Delete(self.qualified_name("the name of a table"))
 
-    # DESCRIBE, SHOW, SUMMARIZE
-
-    def _describe(self) -> Describe | ShowTables:
-        summarize, show = self.kind == "SUMMARIZE", self.kind == "SHOW"
-        self.advance()
-        if self.kind in (";", END) and not summarize:
-            return ShowTables(all=True)
-        if show and self.skip("ALL", "TABLES"):
-            return ShowTables(all=True)
-        if show and self.kind == "TABLES":
-            self.advance()
-            if self.kind == "FROM":
-                self.lacks("SHOW TABLES FROM")
-            return ShowTables(all=False)
-        self.skip("TABLE")
-        if self.kind in QUERY_STARTS or self.kind == "(":
-            return Describe(self.part(self.query), summarize)
-        start = self.index
-        self.expect_any(COLUMN_NAMES | {TEXT}, "a table or a query")
-        self.dotted()
-        return Describe(Part(start, self.index), summarize)
-
     # SET, RESET
 
     def _set(self) -> Set:
@@ -259,7 +235,6 @@ _READERS: dict[str, Callable[[StatementGrammar], Clauses]] = {
     "UPDATE": StatementGrammar._update,
     "DELETE": StatementGrammar._delete,
     "TRUNCATE": StatementGrammar._truncate,
-    **dict.fromkeys(("DESCRIBE", "DESC", "SHOW", "SUMMARIZE"), StatementGrammar._describe),
     "COPY": StatementGrammar.copy,
     "SET": StatementGrammar._set,
     "RESET": StatementGrammar._reset,

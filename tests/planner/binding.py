@@ -114,6 +114,9 @@ class NoTables:
     def lookup(self, name: str) -> Any:
         return None
 
+    def lookup_definition(self, name: str) -> None:
+        return None
+
     def lookup_view(self, name: str) -> None:
         return None
 

@@ -9,12 +9,14 @@ from tqp.catalog.state import CatalogState
 from tqp.catalog.system_tables import system_table
 from tqp.catalog.variables import Variables
 from tqp.core.datatypes import DataType
+from tqp.core.definitions import TableDefinition
 from tqp.core.errors import BindError
 from tqp.core.file_kinds import FileKind, kind_of_name
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.core.schema import TableSource
 from tqp.data.sources.base import Source
 from tqp.data.sources.open_files import NamedFiles, OpenFiles
+from tqp.data.sources.stored_tables import StoredTable
 from tqp.ml.model import Model
 from tqp.ml.python_functions import PythonFunction
 from tqp.planner.algebra.expressions import Literal
@@ -51,6 +53,11 @@ class Snapshot:
         if table is not None and table.error is not None:
             raise type(table.error)(table.error.message)
         return table
+
+    def lookup_definition(self, name: str) -> TableDefinition | None:
+        """How the table of that name was made by a statement, or None."""
+        table = self.lookup(name)
+        return table.definition if isinstance(table, StoredTable) else None
 
     def lookup_view(self, name: str) -> View | None:
         """The view of that name, or None."""

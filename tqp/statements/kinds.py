@@ -11,7 +11,6 @@ from tqp.statements.alter import alter
 from tqp.statements.changes import delete, insert, update
 from tqp.statements.copy import copy_from, copy_to
 from tqp.statements.create import create_table, create_view, drop
-from tqp.statements.describe import describe, show_tables
 from tqp.statements.execution import Execution
 from tqp.statements.macros import create_macro
 from tqp.statements.prepared import deallocate, execute_prepared, prepare
@@ -31,8 +30,6 @@ EXECUTORS: Mapping[type[Any], Callable[[Execution], Result]] = {
     clauses.Delete: delete,
     clauses.CopyTo: copy_to,
     clauses.CopyFrom: copy_from,
-    clauses.Describe: describe,
-    clauses.ShowTables: show_tables,
     clauses.Set: set_setting,
     clauses.Reset: reset_setting,
     clauses.Prepare: prepare,

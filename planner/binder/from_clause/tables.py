@@ -34,6 +34,7 @@ from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
 from tqp.planner.binder.from_clause.asof import asof_join
 from tqp.planner.binder.from_clause.ctes import bind_reference
+from tqp.planner.binder.from_clause.descriptions import bind_description
 from tqp.planner.binder.from_clause.files import (
     FILE_FUNCTIONS,
     bind_file_function,
@@ -282,6 +283,9 @@ def _bind_whole_table(context: BindContext, node: exp.Expr, outer: Scope, siblin
         return _bind_values_table(context, node, siblings)
     if isinstance(node, exp.Unnest):
         return _table_function(node, bind_unnest(context, node, siblings), "unnest")
+    if isinstance(node, exp.Describe):
+        bound = bind_description(context, node, siblings)
+        return _under_alias(node, bound.plan, bound.columns)
     if isinstance(node, exp.Lateral):
         inner = node.this
         if isinstance(inner, exp.Subquery):

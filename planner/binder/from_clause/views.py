@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from tqp.core.datatypes import DataType
+from tqp.core.definitions import TableDefinition
 from tqp.core.errors import BindError, Error
 from tqp.core.file_kinds import FileKind
 from tqp.core.models import FunctionSignature, ModelSignature
@@ -73,6 +74,9 @@ class _Inputs:
         if found is None:
             return self.around.lookup(name)
         return None if isinstance(found, View) else found
+
+    def lookup_definition(self, name: str) -> TableDefinition | None:
+        return None if name.lower() in self.inputs else self.around.lookup_definition(name)
 
     def lookup_view(self, name: str) -> View | None:
         found = self.inputs.get(name.lower())

@@ -1,0 +1,132 @@
+"""DESCRIBE, SHOW and SUMMARIZE in FROM: what the columns of a query are, and what is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from tqp.core.arguments import unique_names
+from tqp.core.datatypes import VARCHAR, DataType, TypeKind
+from tqp.core.definitions import ColumnDefinition, TableDefinition, quoted, quoted_list
+from tqp.planner.algebra.expressions import Literal
+from tqp.planner.algebra.logical_plan import Values
+from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.scope import Scope
+from tqp.planner.binder.select.output import BoundQuery
+from tqp.planner.parse import parse, without_parentheses
+from tqp.planner.syntax.description_parser import Kind
+
+_DESCRIPTION = ("column_name", "column_type", "null", "key", "default", "extra")
+#: What SUMMARIZE calls the rows that it reads.
+_ALL = '"%all"'
+_LISTS: dict[Kind, str] = {
+    Kind.TABLES: "SELECT table_name AS name FROM information_schema.tables ORDER BY lower(name), name",
+    Kind.ALL_TABLES: """
+        SELECT
+            database_name AS database, schema_name AS schema, table_name AS name,
+            list(column_name ORDER BY column_index) AS column_names,
+            list(data_type ORDER BY column_index) AS column_types,
+            database_name = 'temp' AS temporary
+        FROM duckdb_columns()
+        GROUP BY ALL ORDER BY ALL
+    """,
+    Kind.DATABASES: "SELECT current_database() AS database_name",
+}
+
+
+def bind_description(context: BindContext, node: exp.Describe, siblings: Scope) -> BoundQuery:
+    """The rows that tell of the query in the node, which is bound and not run, or run by SUMMARIZE alone."""
+    kind: Kind = node.args["kind"]
+    if kind in _LISTS:
+        return context.bind_query.bind_exact(parse(_LISTS[kind]).tree, siblings)
+    columns = [
+        ColumnDefinition(column.name, column.field().data_type)
+        for column in context.bind_query.bind_exact(node.this, siblings).columns
+    ]
+    if kind is Kind.SUMMARY:
+        return context.bind_query.bind_exact(_summary(node.this, columns), siblings)
+    definition = _definition(context, node.this, siblings)
+    rows = [
+        (each.name, type_name(each.data_type), "YES" if each.nullable else "NO", _key(definition, each.name))
+        + (each.default, None)
+        for each in (columns if definition is None else definition.columns)
+    ]
+    fields = tuple(context.new_field(name, VARCHAR) for name in _DESCRIPTION)
+    values = tuple(tuple(Literal(text, VARCHAR) for text in row) for row in rows)
+    return BoundQuery.exact(Values(values, fields), _DESCRIPTION)
+
+
+def _definition(context: BindContext, query: exp.Expr, siblings: Scope) -> TableDefinition | None:
+    """How the table was made of which the query is all, if it was made by a statement."""
+    query = without_parentheses(query)
+    if not isinstance(query, exp.Select) or query.args.get("from_") is None:
+        return None
+    table: exp.Expr = query.args["from_"].this
+    is_all = isinstance(table, exp.Table) and all(
+        isinstance(each, exp.Star) and not any(each.args.values()) for each in query.expressions
+    )
+    if not is_all or query.args.get("joins") or table.args.get("joins"):
+        return None
+    assert isinstance(table, exp.Table)
+    name = table.name.lower()
+    if not isinstance(table.this, exp.Identifier) or (not table.args.get("db") and name in siblings.ctes):
+        return None
+    return context.catalog.lookup_definition(name)
+
+
+def _key(definition: TableDefinition | None, name: str) -> str | None:
+    for key in () if definition is None else definition.keys:
+        if name in key.columns:
+            return "PRI" if key.is_primary else "UNI"
+    return None
+
+
+def type_name(data_type: DataType) -> str:
+    """The type as DuckDB names it where it describes a column."""
+    return '"NULL"' if data_type.kind is TypeKind.NULL else str(data_type)
+
+
+def _summary(query: exp.Expr, columns: Sequence[ColumnDefinition]) -> exp.Expr:
+    """The query for a row of each column."""
+    aliases = unique_names([each.name for each in columns])
+    rows = (
+        _summary_row(each.name, quoted(alias), each.data_type)
+        for each, alias in zip(columns, aliases, strict=True)
+    )
+    text = f"WITH {_ALL}({quoted_list(aliases)}) AS (SELECT 1) {' UNION ALL '.join(rows)}"
+    tree = parse(text).tree
+    [table] = tree.args["with_"].expressions
+    table.set("this", query)
+    return tree
+
+
+def _summary_row(name: str, column: str, data_type: DataType) -> str:
+    """Quantiles are exact, as is the number of distinct values."""
+    is_date = data_type.is_timestamp or data_type.kind is TypeKind.DATE
+    values = {
+        "min": f"CAST(min({column}) AS VARCHAR)",
+        "max": f"CAST(max({column}) AS VARCHAR)",
+        "approx_unique": f"count(DISTINCT {column})",
+        "avg": _text(f"avg({column})", data_type.is_numeric or is_date),
+        "std": _text(f"stddev({column})", data_type.is_numeric),
+    }
+    for percent in (25, 50, 75):
+        quantile = f"quantile_cont({column}, {percent / 100})"
+        if is_date:
+            quantile = f"quantile_disc({column}, {percent / 100})"
+        values[f"q{percent}"] = _text(f"CAST({quantile} AS {data_type})", data_type.is_numeric or is_date)
+    values["count"] = "count(*)"
+    missing = f"100.0 * (count(*) - count({column})) / nullif(count(*), 0)"
+    values["null_percentage"] = f"CAST({missing} AS DECIMAL(9, 2))"
+    described = {"column_name": _literal(name), "column_type": _literal(type_name(data_type))}
+    items = (f"{value} AS {quoted(key)}" for key, value in {**described, **values}.items())
+    return f"SELECT {', '.join(items)} FROM {_ALL}"
+
+
+def _text(expression: str, there_is: bool) -> str:
+    return f"CAST({expression if there_is else 'NULL'} AS VARCHAR)"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,84 @@
+"""sqlglot's parser with DESCRIBE, SHOW and SUMMARIZE as DuckDB has them: queries, which may stand wherever a SELECT may.
+
+Each is `SELECT * FROM` an `exp.Describe` around the query that it is about, or around nothing; its `kind` is one of the `Kind`s.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from tqp.planner.syntax.pivot_parser import PivotParser
+
+
+class Kind(Enum):
+    """What is asked for."""
+
+    COLUMNS = "DESCRIBE"
+    SUMMARY = "SUMMARIZE"
+    TABLES = "SHOW TABLES"
+    ALL_TABLES = "SHOW ALL TABLES"
+    DATABASES = "SHOW DATABASES"
+
+
+_WORDS = (TokenType.DESCRIBE, TokenType.DESC, TokenType.SHOW, TokenType.SUMMARIZE)
+_QUERY_STARTS = (
+    *(TokenType.SELECT, TokenType.FROM, TokenType.WITH, TokenType.VALUES, TokenType.TABLE, TokenType.L_PAREN),
+    *(TokenType.PIVOT, TokenType.UNPIVOT, *_WORDS),
+)
+_ENDS = (TokenType.R_PAREN, TokenType.SEMICOLON)
+
+
+class DescriptionParser(PivotParser):
+    """Of queries that say what tables, columns and their values are like."""
+
+    def _description_statement(self) -> exp.Expr:
+        """Behind the word with which a statement begins."""
+        found = self._parse_query_modifiers(self._parse_set_operations(self._description()))
+        assert found is not None
+        return found
+
+    STATEMENT_PARSERS: ClassVar[dict[TokenType, Any]] = {
+        **PivotParser.STATEMENT_PARSERS,
+        **dict.fromkeys(_WORDS, _description_statement),
+    }
+
+    def _parse_select_query(self, *arguments: Any, **options: Any) -> exp.Expr | None:
+        if not self._match_set(_WORDS):
+            query: exp.Expr | None = super()._parse_select_query(*arguments, **options)
+            return query
+        described = self._description()
+        if options.get("parse_set_operation", True):
+            return self._parse_query_modifiers(self._parse_set_operations(described))
+        return described
+
+    def _description(self) -> exp.Expr:
+        word = self._prev
+        kind = Kind.SUMMARY if word.token_type is TokenType.SUMMARIZE else self._kind()
+        query = self._described() if kind in (Kind.COLUMNS, Kind.SUMMARY) else None
+        node = exp.Describe(kind=kind, this=query)
+        return self._all_of(node.update_positions(word))
+
+    def _kind(self) -> Kind:
+        is_show = self._prev.token_type is TokenType.SHOW
+        if not self._curr or self._curr.token_type in _ENDS or is_show and self._match_text_seq("ALL"):
+            self._match_text_seq("TABLES")
+            return Kind.ALL_TABLES
+        if self._match_text_seq("TABLES"):
+            return Kind.TABLES
+        return Kind.DATABASES if is_show and self._match_text_seq("DATABASES") else Kind.COLUMNS
+
+    def _described(self) -> exp.Expr | None:
+        """The query, which of a table is all of it."""
+        if self._match(TokenType.TABLE):
+            return self._all_of(self._parse_table())
+        if self._curr.token_type in _QUERY_STARTS:
+            query: exp.Expr | None = self._parse_statement()
+            return query
+        return self._all_of(self._parse_table())
+
+    def _all_of(self, source: exp.Expr | None) -> exp.Expr:
+        return self.expression(exp.Select(expressions=[exp.Star()], from_=exp.From(this=source)))
