@@ -36,6 +36,15 @@ from tests.test_random_queries import TABLE
         ("SELECT m::TIMESTAMP_NS FROM (SELECT median(DATE 'infinity') AS m FROM range(2))", "intended"),
         ("SELECT median(DATE 'infinity') + INTERVAL 1 DAY FROM range(2)", "intended"),
         ("SELECT extract(quarter FROM TRY_CAST(strftime(DATE '1971-12-01', '%A') AS DATE))", "intended"),
+        (
+            "SELECT '日本' AS o1, lag(1, extract(doy FROM TRY_CAST('日本' AS DATE))) OVER () GROUP BY o1",
+            "intended",
+        ),
+        (
+            "SELECT extract(minute FROM list_transform([DATE '1970-11-01'], lambda k: MAP {k: k})[1][NULL])",
+            "intended",
+        ),
+        ("SELECT extract(minute FROM [DATE '1970-11-01', NULL][2])", "equal"),
         ("SELECT extract(isoyear FROM TRY_CAST(concat(NULL) AS DATE))", "intended"),
         ("SELECT NULL FROM t0 GROUP BY 'ab' HAVING 1 || TRY_CAST('ab' AS ENUM('only')) < 1", "intended"),
         (

@@ -32,7 +32,7 @@ def with_null_constants(sql: str, type_of_null: Callable[[str], str | None]) -> 
             not isinstance(node, exp.Func | exp.Bracket | exp.Dot)
             or is_branch
             or node.find(exp.Query, exp.Star)
-            or not all(map(_is_left_out, node.find_all(exp.Null)))
+            or not (node.find(exp.Lambda) or all(map(_is_left_out, node.find_all(exp.Null))))
         ):
             return node
         constant = _without_columns(node)
@@ -142,6 +142,8 @@ def with_constant_keys_apart(sql: str) -> str:
             return node
         place = _place(node)
         items = around.parent.expressions[place : place + 1] if place is not None else [node]
+        if isinstance(node, exp.Column) and not node.table:  # perhaps the name of an item
+            items = [item for item in around.parent.expressions if item.alias.lower() == node.name.lower()]
         if not items or items[0].find(exp.Column, exp.Query, exp.Star, exp.Window):
             return node
         key = items[0].unalias()
