@@ -136,8 +136,10 @@ class PivotParser(OperatorParser):
         items: list[exp.Expr] = []
         while self._curr and self._curr.token_type not in _ENDS:
             item = self._parse_expression()
-            assert item is not None
-            items.append(item)
+            if item is None:  # such as an operator that sqlglot does not know
+                self.raise_error("an item")
+            else:
+                items.append(item)
             if not self._match(TokenType.COMMA):
                 break
         return items
