@@ -18,6 +18,7 @@ from tqp.planner.rules.columns import restore_schema
 from tqp.planner.rules.common_subplans import common_subplans
 from tqp.planner.rules.constant_conditions import constant_conditions
 from tqp.planner.rules.context import OptimizerContext
+from tqp.planner.rules.distinct_as_groups import distinct_as_groups
 from tqp.planner.rules.group_by_days import group_by_days
 from tqp.planner.rules.group_by_order_keys import group_by_order_keys
 from tqp.planner.rules.group_in_two_steps import group_in_two_steps
@@ -59,6 +60,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("reduce_group_keys", reduce_group_keys),
     ("group_by_days", group_by_days),
     ("group_in_two_steps", group_in_two_steps),
+    ("distinct_as_groups", distinct_as_groups),
     ("sums_of_shifted_values", sums_of_shifted_values),
     ("group_before_join", group_before_join),
     ("group_by_order_keys", group_by_order_keys),

@@ -92,8 +92,10 @@ class GroupSituation:
     def hashes(self) -> bool:
         """Are there few groups, each known by one word?"""
         types = [key.data_type for key in self.keys]
-        is_integer = len(types) == 1 and types[0].is_integer_like and within(types[0].bounds, BIGINT)
-        one_word = self.packing is not None or is_integer
+        is_number = len(types) == 1 and (
+            types[0].is_float or (types[0].is_integer_like and within(types[0].bounds, BIGINT))
+        )
+        one_word = self.packing is not None or is_number
         few = _ROWS_PER_HASHED_GROUP * self.groups <= self.input.estimated_rows
         return one_word and few and self.options.backend is Backend.HOST
 

@@ -31,8 +31,8 @@ from tqp.planner.physical.plan import (
 
 #: Rows of the table for each row that is grouped, at most: of fewer rows the values are not worth being encoded.
 _TABLE_ROWS = 4.0
-#: Rows of the table for each distinct value, at least: of integers, which hash and sort fast, and of strings.
-_ROWS_PER_INTEGER, _ROWS_PER_STRING = 8.0, 2.0
+#: Rows of the table for each distinct value, at least: of numbers, which hash and sort fast, and of strings.
+_ROWS_PER_NUMBER, _ROWS_PER_STRING = 8.0, 2.0
 #: What a key spans for each of its values, at least: a wider packing costs less than codes.
 _SPANNED = 2.0
 
@@ -80,7 +80,7 @@ def encode_keys(
     sizes = {column: column[0].dictionary_size(column[1]) for column in chosen}
     missing = [column for column, size in sizes.items() if size is None]
     options.wanted.extend(missing)
-    return None if missing else packing(lambda table, name: sizes[table, name] or 0)
+    return packing(lambda table, name: sizes[table, name] or 0) if all(sizes.values()) else None
 
 
 def _estimated_values(table: TableSource, name: str) -> float:
@@ -95,8 +95,9 @@ def _is_worth(table: TableSource, name: str, reads: float, input: PhysicalPlan, 
         rows = _ROWS_PER_STRING
         can_be = backend is Backend.HOST and facts.dictionary_size is None
     else:
-        rows = _ROWS_PER_INTEGER
-        can_be = data_type.is_integer_like and within(facts.range, BIGINT)
+        rows = _ROWS_PER_NUMBER
+        is_float = data_type.is_float and backend is Backend.HOST
+        can_be = is_float or (data_type.is_integer_like and within(facts.range, BIGINT))
     few = count is not None and 0 < rows * count <= reads
     return can_be and few and table.num_rows <= _TABLE_ROWS * input.estimated_rows
 

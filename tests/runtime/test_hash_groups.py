@@ -22,6 +22,9 @@ _QUERIES = (
     "SELECT DISTINCT k FROM t",
     "SELECT few, n, s, count(*) FROM t GROUP BY few, n, s",
     "SELECT n * 1000 AS m, day, count(*) FROM t GROUP BY m, day",
+    "SELECT f, count(*), sum(n), min(d), avg(n) FROM t GROUP BY f",
+    "SELECT g, count(*), max(n) FROM t WHERE b GROUP BY g",
+    "SELECT f * 2 AS h, count(*) FROM t GROUP BY h",
 )
 
 
@@ -29,11 +32,14 @@ def _table(rows: int) -> pa.Table:
     random = np.random.default_rng(4)
     domain = random.integers(-(2**63), 2**63 - 1, 1000)
     few = random.choice(domain, rows)
+    floats = random.choice(np.array([0.0, np.nan, -np.nan, np.inf, -np.inf, 1e-40, -2.5, *range(30)]), rows)
     return pa.table(
         {
             "k": random.choice(domain, rows),
             "few": pa.array(few, mask=random.random(rows) < 0.2),
             "n": pa.array(random.integers(-5, 5, rows) * 10**9, mask=random.random(rows) < 0.2),
+            "f": floats,
+            "g": pa.array(floats.astype(np.float32), mask=random.random(rows) < 0.2),
             "x": random.normal(size=rows) * 10.0 ** random.integers(-8, 8, rows),
             "d": pa.array(random.integers(0, 9, rows), pa.int32()).cast(pa.decimal128(20, 2)),
             "w": random.integers(-(2**62), 2**62, rows),
@@ -73,6 +79,19 @@ def test_the_table_changes_no_group(query: str, monkeypatch: pytest.MonkeyPatch)
         assert answers[0] == answers[1]
         if "sum(x)" not in query:  # sums of floats in the order of batches, not of rows
             assert answers[0] == expected
+
+
+def test_zeros_are_one_group_under_the_first_of_them() -> None:
+    for zeros in ([0.0, -0.0], [-0.0, 0.0], [-0.0, -0.0]):
+        for dtype in (np.float32, np.float64):
+            keys = np.array([1.5, *zeros, np.nan, *zeros, -1.0] * 100, dtype)
+            with tqp.connect(threads=1, disabled_rules=("dictionary_encoded_keys",)) as connection:
+                connection.register("t", {"k": keys, "v": np.arange(len(keys))})
+                query = "SELECT k, count(*), min(v), max(v) FROM t GROUP BY k"
+                assert "hash group-by" in connection.explain(query) or connection._backend.name == "TORCH"
+                answer = sorted(connection.sql(query).fetchall(), key=lambda row: row[2])
+                expected = [("1.5", 100, 0, 693), (repr(zeros[0]), 400, 1, 698), ("None", 100, 3, 696)]
+                assert [(repr(row[0]), *row[1:]) for row in answer[:3]] == expected
 
 
 @pytest.mark.cpu

@@ -141,5 +141,5 @@ class TableSource(Protocol):
         ...
 
     def dictionary_size(self, name: str) -> int | None:
-        """How many distinct values it holds; None if there is none."""
+        """How many distinct values it holds; None if there is none, 0 if its values can have none."""
         ...

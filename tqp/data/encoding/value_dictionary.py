@@ -1,4 +1,4 @@
-"""Dictionary encoding of columns stored otherwise: of integers that lie far apart, and of strings that are many."""
+"""Dictionary encoding of columns stored otherwise: of integers that lie far apart, of floats, and of strings that are many."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _LEAST_MEAN = 32
 class ValueDictionary:
     """Row i of a column holds the value `values[codes[i]]`.
 
-    `values`: [k], of integers the distinct ones, ascending, in the column's dtype; of strings the number of a row, int32 or
-    int64, that holds each. `codes`: [n], as narrow as k allows.
+    `values`: [k], of numbers the distinct ones, ascending, in the column's dtype, NaN last; of strings the number of a row, int32 or
+    int64, that holds each. There are none of floats among which are 0.0 and -0.0: they are equal, and each group has its own. `codes`: [n], as narrow as k allows.
     """
 
     KEPT: ClassVar[str] = "dictionary"
@@ -53,7 +53,7 @@ def is_worth_encoding(column: Column) -> bool:
 
 
 def make_value_dictionary(column: Column) -> ValueDictionary:
-    """Of a column of integers of up to 64 bits; or, in main memory, of strings each of which is a row of the pool.
+    """Of a column of integers of up to 64 bits; or, in main memory, of floats, or of strings each of which is a row of the pool.
 
     What stands under NULL is encoded like any other value.
     """
@@ -67,7 +67,11 @@ def make_value_dictionary(column: Column) -> ValueDictionary:
     found = [chunk.indices.to_numpy() for chunk in chunks]
     distinct, codes = chunks[0].dictionary, None
     if column.pool is None:
-        values, codes = np.unique(distinct.to_numpy(), return_inverse=True)
+        given = distinct.to_numpy()
+        zeros = np.signbit(given[given == 0]) if given.dtype.kind == "f" else np.empty(0, np.bool_)
+        if zeros.any() and not zeros.all():
+            return ValueDictionary(torch.empty(0), torch.empty(0))
+        values, codes = np.unique(given, return_inverse=True)
     else:  # a row that holds each
         values = np.empty(len(distinct), np.int32 if column.num_rows < 2**31 else np.int64)
         for indices, (first, end) in zip(found, itertools.pairwise(bounds), strict=True):

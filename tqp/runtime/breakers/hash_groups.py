@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from tqp.operators.groups.packed_sums import PackedSums
 from tqp.operators.numbers import elementwise
+from tqp.operators.numbers.logic import any_true
 from tqp.operators.rows.hash_table import HashTable, empty_table
 from tqp.operators.rows.selection import row_indices, take
 from tqp.runtime.breakers.reductions import PACKED, Reduction, fold, listed, summands
@@ -51,9 +53,10 @@ class _Groups:
 
 
 class HashGroups(Breaker):
-    """Accumulators by the number that a hash table gives a key, the first output column: integers of up to 64 bits.
+    """Accumulators by the number that a hash table gives a key, the first output column: integers of up to 64 bits, or floats.
 
-    The slot gets a frame: the keys, ascending, with NULL last; then one column per reduction.
+    Floats are known by their bits. 0.0 and -0.0, which have other bits and are equal, become one group at the end, under the zero
+    that was there first. The slot gets a frame: the keys, ascending, with NULL last; then one column per reduction.
     """
 
     def __init__(
@@ -71,7 +74,7 @@ class HashGroups(Breaker):
         assert isinstance(keys, Tensor)
         groups = state or _Groups(empty_table(self.expected_groups, keys.device), len(self.reductions))
         groups.key_dtype, groups.nullable = keys.dtype, validity is not None
-        numbers = self._numbers(groups, keys.to(torch.int64), validity)
+        numbers = self._numbers(groups, _words(keys), validity)
         if groups.sums is not None:
             groups.sums.add([summands(self.reductions[index], frame) for index in self._packed], numbers)
         for index, reduction in enumerate(self.reductions):
@@ -127,15 +130,43 @@ class HashGroups(Breaker):
                 )
 
     def finish(self, state: _Groups, program_state: State) -> State:
-        keys, order = torch.sort(state.table.keys())
+        keys, order = torch.sort(_keys_of_words(state.table.keys(), state.key_dtype))
+        if state.key_dtype.is_floating_point:
+            keys, order = self._with_one_zero(state, keys, order)
         places = state.places(order)
         states = list(state.states)
         if state.sums is not None:
             for index, total in zip(self._packed, state.sums.totals(), strict=True):
                 states[index] = total
         columns = [FrameColumn(take_values(values, places), None) for values in states]
-        key = FrameColumn(*state.key_column(keys.to(state.key_dtype)))
+        key = FrameColumn(*state.key_column(keys))
         return {self.slot: Frame(places.shape[0], (key, *columns))}
+
+    def _with_one_zero(self, state: _Groups, keys: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
+        """The keys, and their numbers, without the zero that came second if both are there; the other has its rows, too."""
+        zeros = row_indices(keys == 0)
+        if zeros.shape[0] < 2:
+            return keys, order
+        first, second = zeros[torch.argsort(order[zeros])]
+        self._add(state, order[first : first + 1], copy(state), order[second : second + 1])
+        others = torch.arange(keys.shape[0]) != second
+        return keys[others], order[others]
 
     def describe(self) -> str:
         return f"hash group-by: fold {listed(self.reductions)} into {self.slot}"
+
+
+def _words(keys: Tensor) -> Tensor:
+    """int64 [n]: integers as they are, the bits of floats. All NaNs have the same."""
+    if not keys.is_floating_point():
+        return keys.to(torch.int64)
+    is_nan = torch.isnan(keys)
+    if any_true(is_nan):
+        keys = keys.masked_fill(is_nan, math.nan)
+    return keys.view(torch.int32 if keys.dtype is torch.float32 else torch.int64).to(torch.int64)
+
+
+def _keys_of_words(words: Tensor, dtype: torch.dtype) -> Tensor:
+    if not dtype.is_floating_point:
+        return words.to(dtype)
+    return words.to(torch.int32 if dtype is torch.float32 else torch.int64).view(dtype)
