@@ -44,6 +44,11 @@ from tests.test_random_queries import TABLE
             "SELECT extract(minute FROM list_transform([DATE '1970-11-01'], lambda k: MAP {k: k})[1][NULL])",
             "intended",
         ),
+        (
+            "SELECT TIME '07:59:01.5' AS o0, [o0, printf('%5s|%d', repeat(['é'], 2)[0])]",
+            "intended",
+        ),
+        ("SELECT json_extract_path(CAST(1 AS VARCHAR), nfc_normalize('\\')) FROM t0 WHERE false", "intended"),
         ("SELECT extract(minute FROM [DATE '1970-11-01', NULL][2])", "equal"),
         ("SELECT extract(isoyear FROM TRY_CAST(concat(NULL) AS DATE))", "intended"),
         ("SELECT NULL FROM t0 GROUP BY 'ab' HAVING 1 || TRY_CAST('ab' AS ENUM('only')) < 1", "intended"),

@@ -32,7 +32,9 @@ def with_null_constants(sql: str, type_of_null: Callable[[str], str | None]) -> 
             not isinstance(node, exp.Func | exp.Bracket | exp.Dot)
             or is_branch
             or node.find(exp.Query, exp.Star)
-            or not (node.find(exp.Lambda) or all(map(_is_left_out, node.find_all(exp.Null))))
+            or not (
+                node.find(exp.Lambda) or all(_is_left_out(each, node) for each in node.find_all(exp.Null))
+            )
         ):
             return node
         constant = _without_columns(node)
@@ -117,11 +119,26 @@ def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
         yield node
 
 
-def _is_left_out(null: exp.Null) -> bool:
-    """Whether what reads the NULL is none for it."""
-    if null.find_ancestor(exp.Array, exp.Struct, exp.Lambda) is not None:
+def _is_left_out(null: exp.Null, within: exp.Expr) -> bool:
+    """Whether what reads the NULL, in a part of the query, is none for it."""
+    around = null.find_ancestor(exp.Array, exp.Struct, exp.Lambda)
+    if around is not None and (around is within or within in _ancestors(around)):
         return True
     return isinstance(null.parent, exp.Anonymous) and null.parent.name.lower() in ("concat", "concat_ws")
+
+
+def with_constant_texts(sql: str, text_of: Callable[[str], str | None]) -> str:
+    """The query with the text that each call of constants gives: DuckDB knows it before it asks what a path or a pattern is.
+
+    `text_of` gives the value of an expression that is a text, None of others.
+    """
+
+    def change(node: exp.Expr) -> exp.Expr:
+        is_constant = not node.find(exp.Column, exp.Query, exp.Star, exp.Placeholder, exp.Null)
+        text = text_of(text_of_tree(node)) if isinstance(node, exp.Func) and is_constant else None
+        return node if text is None else exp.Literal.string(text)
+
+    return transformed(sql, change)
 
 
 def constant_parts(sql: str) -> Iterator[str]:
