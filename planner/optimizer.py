@@ -13,6 +13,7 @@ from tqp.planner.algebra.logical_plan import LogicalPlan
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.verify import PlanVerifier
 from tqp.planner.rules.aggregate_partitions import aggregate_partitions
+from tqp.planner.rules.choices_by_groups import choices_by_groups
 from tqp.planner.rules.coarser_from_finer import coarser_from_finer
 from tqp.planner.rules.columns import restore_schema
 from tqp.planner.rules.common_subplans import common_subplans
@@ -59,6 +60,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("remove_redundant", remove_redundant),
     ("reduce_group_keys", reduce_group_keys),
     ("group_by_days", group_by_days),
+    ("choices_by_groups", choices_by_groups),
     ("group_in_two_steps", group_in_two_steps),
     ("distinct_as_groups", distinct_as_groups),
     ("sums_of_shifted_values", sums_of_shifted_values),

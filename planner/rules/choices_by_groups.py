@@ -1,0 +1,165 @@
+"""Aggregates of what conditions choose, over the groups by what these conditions read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+from tqp.core.datatypes import BIGINT
+from tqp.core.schema import Field
+from tqp.planner.algebra.expressions import (
+    AggregateCall,
+    Case,
+    Cast,
+    Expression,
+    Literal,
+    column_ids,
+)
+from tqp.planner.algebra.field_facts import key_codes
+from tqp.planner.algebra.known_fields import FieldsById
+from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan, Project
+from tqp.planner.algebra.may_raise import raising_in
+from tqp.planner.rules.columns import reference
+from tqp.planner.rules.context import OptimizerContext
+from tqp.planner.rules.merged_aggregates import is_mergeable, merged, parts_of, result_of
+
+#: Rows for each group of the first step, at least, and choices: two accumulators cost less than a step of its own.
+_ROWS_PER_GROUP, _FEWEST_CHOICES = 16.0, 3
+_FEWEST_ROWS = 100_000.0
+
+
+def choices_by_groups(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
+    """GROUP BY week with sum(CASE WHEN day = 'Sunday' THEN price END), ... is one by week and day with sum(price) first.
+
+    Each row is added once then, and conditions are asked of the few groups. That is a pivot, as most of such sums are.
+    """
+    return context.rewrite_each(plan, Aggregate, lambda node: _split(node, context))
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """An aggregate as a CASE of aggregates: `branches` and `default` are of parts, or None for NULL; `zero` stands for 0."""
+
+    call: AggregateCall
+    branches: tuple[tuple[Expression, AggregateCall | int | None], ...]
+    default: AggregateCall | int | None
+
+    @property
+    def parts(self) -> Iterator[AggregateCall]:
+        """What is to be known of each group."""
+        for value in (*(value for _, value in self.branches), self.default):
+            if isinstance(value, AggregateCall):
+                yield value
+
+    def over(self, fields: dict[AggregateCall, Field]) -> AggregateCall:
+        """The aggregate over the groups, whose parts are columns."""
+        data_type = self.call.data_type
+
+        def chosen(value: AggregateCall | int | None) -> Expression:
+            if not isinstance(value, AggregateCall):
+                return Literal(value, data_type)
+            column = reference(fields[value])
+            return column if column.data_type == data_type else Cast(column, data_type)
+
+        branches = tuple((condition, chosen(value)) for condition, value in self.branches)
+        function = "sum_of_sums" if self.call.function == "sum" else "sum_of_counts"
+        argument = Case(branches, chosen(self.default), data_type)
+        return AggregateCall(function, (argument,), data_type, span=self.call.span)
+
+
+def _split(plan: Aggregate, context: OptimizerContext) -> LogicalPlan:
+    choices = {call: found for call in plan.aggregates if (found := _choice(call)) is not None}
+    below, fields = plan.input, plan.input.field_facts
+    if len(choices) < _FEWEST_CHOICES or context.estimator.rows(below) < _FEWEST_ROWS:
+        return plan
+    asked = [condition for choice in choices.values() for condition, _ in choice.branches]
+    read = frozenset().union(*map(column_ids, asked))
+    passed = {field.id for field in plan.key_fields}
+    added = [field for field in below.schema if field.id in read - passed]
+    if {field.id for field in added} | (read & passed) != read:
+        return plan
+    keys = (*plan.keys, *map(reference, added))
+    groups, rows = context.estimator.distinct(below, keys), context.estimator.rows(below)
+    if groups * _ROWS_PER_GROUP > rows or not _have_numbers(keys, fields, rows):
+        return plan
+    others = [call for call in plan.aggregates if call not in choices]
+    chosen = [part for choice in choices.values() for part in choice.parts]
+    values = [value for part in chosen for value in part.arguments]
+    if raising_in(values, below) or not all(
+        is_mergeable(call, fields, below.max_rows) for call in (*others, *chosen)
+    ):
+        return plan
+    parts = tuple(dict.fromkeys([*chosen, *(part for call in others for part in parts_of(call))]))
+    partial = {part: context.new_field(part.function, part.data_type) for part in parts}
+    key_fields = (*plan.key_fields, *added)
+    first = Aggregate(below, key_fields, keys, tuple(partial.values()), parts)
+    over: dict[AggregateCall, Field] = {}
+    for call in plan.aggregates:
+        choice = choices.get(call)
+        calls = (
+            [choice.over(partial)]
+            if choice
+            else [merged(part, reference(partial[part])) for part in parts_of(call)]
+        )
+        for each in calls:
+            over.setdefault(each, context.new_field(call.function, each.data_type))
+    plain = tuple(map(reference, plan.key_fields))
+    grouped = Aggregate(first, plan.key_fields, plain, tuple(over.values()), tuple(over))
+    results: list[Expression] = []
+    for call in plan.aggregates:
+        choice = choices.get(call)
+        if choice is not None:
+            results.append(reference(over[choice.over(partial)]))
+        else:
+            made = [reference(over[merged(part, reference(partial[part]))]) for part in parts_of(call)]
+            results.append(result_of(call, made, plan.aggregates, fields))
+    return Project(grouped, plan.schema, (*plain, *results))
+
+
+def _have_numbers(keys: tuple[Expression, ...], fields: FieldsById, rows: float) -> bool:
+    """Is there a number for each combination of the keys' values, and no more of these than of rows?"""
+    codes = [key_codes(key, fields) for key in keys]
+    return all(each is not None for each in codes) and prod(each[1] for each in codes if each) <= rows
+
+
+def _choice(call: AggregateCall) -> _Choice | None:
+    """sum(CASE ...), count(CASE ...), and either with FILTER; None of what is no choice."""
+    if call.distinct or call.order or call.function not in ("sum", "count", "count_star"):
+        return None
+    branches: tuple[tuple[Expression, Expression | None], ...]
+    if call.filter is not None:
+        branches, default = ((call.filter, call.arguments[0] if call.arguments else None),), None
+        otherwise: AggregateCall | int | None = None if call.function == "sum" else 0
+    elif len(call.arguments) == 1 and isinstance(call.arguments[0], Case):
+        branches, default = call.arguments[0].branches, call.arguments[0].default
+        found = _part(call, default)
+        if found is NotImplemented:
+            return None
+        otherwise = found
+    else:
+        return None
+    made = [(condition, _part(call, value)) for condition, value in branches]
+    if any(value is NotImplemented for _, value in made):
+        return None
+    return _Choice(call, tuple(made), otherwise)
+
+
+def _part(call: AggregateCall, value: Expression | None) -> Any:
+    """What the rows of a group that choose a value come to; NotImplemented where that is not known."""
+    plain = replace(call, filter=None)
+    rows = replace(plain, function="count_star", arguments=(), data_type=BIGINT)
+    if value is None:  # count(*)
+        return rows
+    if isinstance(value, Literal):
+        if value.value is None:
+            return None if call.function == "sum" else 0
+        if call.function == "count":
+            return rows
+        if value.value == 0 and not isinstance(value.value, bool | float):
+            return 0
+        return rows if value.value == 1 and value.data_type.is_integer else NotImplemented
+    if value.data_type.is_float and call.function == "sum":
+        return NotImplemented  # the last digits of sums depend on their order
+    return replace(plain, arguments=(value,))
