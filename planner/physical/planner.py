@@ -79,7 +79,7 @@ PHYSICAL_RULES = (
     *"factored_sums predict_distinct first_of_partitions choose_rows".split(),
 )
 
-_LET_FILTERS_PASS = (Filter, Project, Join, Aggregate, Sort)
+_LET_FILTERS_PASS = (Filter, Project, Join, Aggregate, Sort, UnionAll)
 
 
 def plan_physical(
@@ -158,7 +158,7 @@ class Planner:
             case Limit():
                 return self._limit(plan, required)
             case UnionAll():
-                return self._union(plan, required)
+                return self._union(plan, required, requests)
             case WorkingRows():
                 fields, rows = tuple(plan.field_facts.values()), self.estimator.rows(plan)
                 return physical.WorkingRows(fields, rows, plan.max_rows, plan.identifier)
@@ -322,12 +322,20 @@ class Planner:
         rows = rows if plan.limit is None else min(rows, float(plan.limit))
         return physical.Limit(below.fields, rows, plan.max_rows, below, plan.limit, plan.offset)
 
-    def _union(self, plan: UnionAll, required: frozenset[int]) -> PhysicalPlan:
+    def _union(self, plan: UnionAll, required: frozenset[int], requests: Requests) -> PhysicalPlan:
         kept = [position for position, field in enumerate(plan.fields) if field.id in required]
         branches: list[PhysicalPlan] = []
+        inside: list[Requests] = []
         for branch in plan.branches:
+            columns = {
+                field.id: reference(own) for field, own in zip(plan.fields, branch.schema, strict=True)
+            }
+            inside.append(tuple(request.over(columns) for request in requests))
             schema = tuple(branch.schema[position] for position in kept)
-            branches.append(self.with_schema(self.plan(branch, _ids(schema), ()), schema))
+            needed = _ids(schema) | columns_of(inside[-1])
+            branches.append(self.with_schema(self.plan(branch, needed, inside[-1]), schema))
+        for request, parts in zip(requests, zip(*inside, strict=True), strict=True):
+            request.was_placed_in(parts)
         fields = tuple(
             union_field(plan.fields[position], [branch.fields[column] for branch in branches])
             for column, position in enumerate(kept)

@@ -6,7 +6,7 @@ there if it has passed an operator on its way that it saves work (right below it
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from tqp.planner.algebra.cardinality import Estimator
@@ -21,6 +21,7 @@ from tqp.planner.algebra.logical_plan import (
     Project,
     Scan,
     Shared,
+    UnionAll,
 )
 from tqp.planner.algebra.may_raise import raising_in
 from tqp.planner.algebra.value_ranges import value_range
@@ -29,6 +30,7 @@ from tqp.planner.physical.plan import Filter as PhysicalFilter
 from tqp.planner.physical.plan import Join as PhysicalJoin
 from tqp.planner.physical.plan import PhysicalPlan, RuntimeFilter, TableScan
 from tqp.planner.physical.plan import Project as PhysicalProject
+from tqp.planner.rules.columns import substitute
 
 #: A filter that keeps more than this share of the keys is not worth its look-ups.
 _LARGEST_SHARE = 0.5
@@ -44,7 +46,7 @@ class FilterRequest:
     """A filter on its way down; one object for one filter, changed as it travels.
 
     `by_runs` is decided at the table's filters. Set where it is placed: `ranges`, what the keys can be there, which the
-    join's key packing must cover; `rows`, how many are looked up.
+    join's key packing must cover; `rows`, how many are looked up; `is_partial`, whether others get by without it.
     """
 
     join: int
@@ -54,10 +56,27 @@ class FilterRequest:
     by_runs: bool = False  # of a sorted column, if it gets down to its table
     ranges: tuple[Range, ...] | None = None
     rows: float = 0.0
+    is_partial: bool = False
 
     def columns(self) -> frozenset[int]:
         """Ids of the columns the keys read."""
         return all_column_ids(self.keys)
+
+    def over(self, columns: Mapping[int, Expression]) -> FilterRequest:
+        """The same in a branch of UNION ALL, with its columns for those of the union, whose rows need not be put together then."""
+        keys = tuple(substitute(key, columns) for key in self.keys)
+        return FilterRequest(self.join, keys, self.share, has_passed=True)
+
+    def was_placed_in(self, branches: Sequence[FilterRequest]) -> None:
+        """What the keys can be where it was placed in some branches, and how many are looked up."""
+        placed = [each for each in branches if each.ranges is not None]
+        if placed:
+            pairs = zip(*(each.ranges or () for each in placed), strict=True)
+            self.ranges = tuple(
+                (min(low for low, _ in each), max(high for _, high in each)) for each in pairs
+            )
+            self.rows = sum(each.rows for each in placed)
+            self.is_partial = len(placed) < len(branches) or any(each.is_partial for each in placed)
 
 
 Requests = tuple[FilterRequest, ...]
@@ -134,10 +153,14 @@ def inner_join_on(plan: PhysicalPlan, column: int) -> PhysicalJoin | None:
 def origin(plan: LogicalPlan, columns: frozenset[int]) -> LogicalPlan | None:
     """How deep below `plan` a filter on these columns can go; None if it would pass no join, group-by or prediction."""
     has_passed = False
-    while not stops_above(plan) and (below := plan.source_of(columns)) is not None:
+    while (
+        not stops_above(plan)
+        and not isinstance(plan, UnionAll)
+        and (below := plan.source_of(columns)) is not None
+    ):
         has_passed = has_passed or scores_rows(plan) or isinstance(plan, Join | Aggregate)
         plan = below
-    return plan if has_passed else None
+    return plan if has_passed or isinstance(plan, UnionAll) else None
 
 
 def saved_work(

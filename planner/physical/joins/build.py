@@ -165,7 +165,7 @@ class JoinPlanner:
             rows /= max(own.share, 1e-9)
         rows = min(rows, self._planner.estimator.rows(plan))
         all_match = is_perfect_hash and join_type in (JoinType.INNER, JoinType.SEMI)
-        if all_match and (ranges is None or keys.residual):
+        if all_match and (own is None or own.ranges is None or own.is_partial or keys.residual):
             all_match = every_row_matches(keys, probed, built)
         payload = ((required | all_column_ids(join.keys.residual)) & right.keys()) - all_column_ids(
             keys.right
