@@ -175,3 +175,15 @@ def test_texts_of_rows_without_an_order_are_tried_in_a_random_one() -> None:
         "SELECT string_agg(s, ' '), string_agg(s ORDER BY s), row_number() OVER (ORDER BY k) FROM t"
     )
     assert variant.lower().count("any_order(") == 2
+
+
+def test_rows_whose_keys_are_nearly_equal_may_come_in_any_order() -> None:
+    sql = "SELECT corr(x, x) AS o0, sum(y) AS o1 FROM t GROUP BY z ORDER BY o0, o1"
+    expected = Rows(("o0", "o1"), ("DOUBLE", "BIGINT"), [(0.9999999999999997, "180"), (1.0, "120")])
+    actual = Rows(("o0", "o1"), ("DOUBLE", "BIGINT"), [(1.0, "120"), (1.0000000000000002, "180")])
+    assert difference(sql, expected, actual, False) is None
+    other = Rows(("o0", "o1"), ("DOUBLE", "BIGINT"), [(1.0, "180"), (1.0, "120")])
+    assert (
+        difference(sql, Rows(("o0", "o1"), ("DOUBLE", "BIGINT"), [(1.0, "120"), (1.0, "180")]), other, False)
+        is not None
+    )
