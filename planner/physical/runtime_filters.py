@@ -35,6 +35,8 @@ from tqp.planner.rules.columns import substitute
 #: A filter that keeps more than this share of the keys is not worth its look-ups.
 _LARGEST_SHARE = 0.5
 _FEWEST_ROWS = 256.0
+#: What the look-up of a join by several keys costs, in those by one.
+_OF_SEVERAL_KEYS = 3.0
 _SAVED_PER_ROW = 4.0
 #: Up to this share of a sorted column's values, the rows of those found are counted out; else all rows look theirs up.
 _LARGEST_SHARE_OF_RUNS = 0.07
@@ -108,7 +110,36 @@ def request_filter(
         return None
     if place_below is not None and raising_in(keys.left, place_below):
         return None
-    return request if share <= _LARGEST_SHARE else None
+    if share > _LARGEST_SHARE:
+        return None
+    return request if _saves_look_ups(probe, request, estimator) else None
+
+
+def _saves_look_ups(probe: LogicalPlan, request: FilterRequest, estimator: Estimator) -> bool:
+    """Do fewer rows look up a key where the filter looks up one of each row below all joins that it passes?
+
+    A join that keeps fewer rows than the filter had better come first: the filter's own join finds these few. Runs of a sorted
+    column are looked up, not its rows.
+    """
+    joins: list[tuple[float, float]] = []  # what a look-up costs, and the share of the rows that it leaves
+    plan, columns = probe, request.columns()
+    while not stops_above(plan) and not isinstance(plan, UnionAll):
+        below = plan.source_of(columns)
+        if below is None:
+            break
+        if scores_rows(plan) or isinstance(plan, Aggregate):
+            return True
+        if isinstance(plan, Join):
+            cost = 1.0 if len(plan.keys.left) == 1 else _OF_SEVERAL_KEYS
+            joins.append((cost, estimator.rows(plan) / max(1.0, estimator.rows(below))))
+        plan = below
+    if isinstance(plan, UnionAll) or reads_runs(plan, request, estimator):
+        return True
+    left, saved = 1.0, 0.0
+    for cost, share in (*reversed(joins), (1.0, 1.0)):  # its own join is the last
+        saved += left * cost
+        left *= share
+    return (1.0 - request.share) * saved > 1.0
 
 
 def filter_from_probe(
