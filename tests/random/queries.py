@@ -193,6 +193,9 @@ class Queries:
             f"SELECT * REPLACE ({computed} AS {name}) FROM ({sql})",
             f"FROM ({sql}) q SELECT q.*, {computed}",
             f"FROM ({sql}) WHERE {self.expressions.predicate(Scope(columns), 1)}",
+            f'SELECT column_name, column_type, "null" FROM (DESCRIBE SELECT *, {computed} AS o9 FROM ({sql}))',
+            f"SELECT column_name, column_type, min, count FROM (SUMMARIZE SELECT {kept[0]} FROM ({sql}))",
+            f"SELECT unnest([[{name}, NULL], [{name}]], {random.choice(('recursive := true', 'max_depth := 2'))}) FROM ({sql})",
             f"({sql}) {random.choice(('UNION', 'UNION ALL'))} BY NAME (SELECT {name} FROM ({sql}))",
             f"SELECT * FROM (SELECT {', '.join(kept)} FROM ({sql})) {random.choice(joins)} (SELECT {kept[-1]} FROM ({sql}))",
         ]
