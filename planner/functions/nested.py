@@ -133,6 +133,7 @@ NESTED = (
         "BLOB BIGINT BIGINT -> BLOB",
         raises=_may_stand_still,
         computes_all=True,
+        bends=False,
     ),
     scalar("list_sort array_sort", *_SORTS, "LIST VARCHAR VARCHAR -> same", check=_check_order),
     scalar("list_reverse_sort array_reverse_sort", *_SORTS, check=_check_order),

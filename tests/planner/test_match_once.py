@@ -65,6 +65,10 @@ def test_pairs_are_not_made_where_nothing_minds_them(query: str, expected: list[
         ("SELECT DISTINCT a FROM left_rows, right_rows", True),
         ("SELECT max(a), count(DISTINCT l.k) FROM left_rows l, right_rows r WHERE r.b IS NOT NULL", True),
         ("SELECT k FROM few WHERE k IN (SELECT l.k FROM left_rows l, right_rows)", True),
+        (
+            "WITH w AS MATERIALIZED (SELECT a, sum(k) AS s FROM left_rows GROUP BY a) SELECT DISTINCT x.a FROM w x, w y",
+            True,
+        ),
         ("SELECT DISTINCT a, b FROM left_rows, right_rows", False),
         ("SELECT a, count(*) FROM left_rows, right_rows GROUP BY a", False),
         ("SELECT DISTINCT a FROM left_rows, right_rows WHERE CAST(b AS UTINYINT) - 1 > 0", False),

@@ -14,6 +14,7 @@ from tqp.planner.algebra.logical_plan import (
     Project,
     Scan,
     Series,
+    Shared,
     Sort,
     Values,
 )
@@ -117,4 +118,4 @@ def _may_be_cut(plan: LogicalPlan) -> bool:
         if raising_in(plan.expressions, plan.input):
             return False
         plan = plan.input
-    return isinstance(plan, Scan | Values | Series)
+    return isinstance(plan, Scan | Values | Series | Shared)  # which is computed whole in any case
