@@ -37,8 +37,8 @@ def resolve_string_cast(source: DataType, target: DataType, is_try: bool) -> Ker
     With `is_try` the kernel returns (values, validity) and never raises for a value.
     """
     if not source.is_string:
-        write = format_uuid_bytes if source == UUID and target == BLOB else formatter(source)
-        if write is None or (target != VARCHAR and write is not format_uuid_bytes):
+        write = _writer(source, target)
+        if write is None:
             raise UnsupportedError(f"Unimplemented type for cast ({source} -> {target})")
         return _total_kernel(write, is_try)
     if target.is_string:
@@ -56,6 +56,13 @@ def resolve_string_cast(source: DataType, target: DataType, is_try: bool) -> Ker
         raise UnsupportedError(f"Unimplemented type for cast ({source} -> {target})")
     kernel = _partial_kernel(lambda strings, validity: _parse(strings, validity, target, parser), is_try)
     return fix_form(kernel, target)
+
+
+def _writer(source: DataType, target: DataType) -> Callable[[Any], Strings] | None:
+    """What writes stored values of a type as texts or bytes; None where nothing does."""
+    if target == VARCHAR:
+        return formatter(source)
+    return format_uuid_bytes if source == UUID and target == BLOB else None
 
 
 def _total_kernel(function: Callable[[Any], Strings], is_try: bool) -> Kernel:

@@ -12,7 +12,7 @@ from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers import wide
 from tqp.operators.rows.selection import row_indices
 
-_TIME_ORDERED = 7
+_RANDOM, _TIME_ORDERED = 4, 7
 #: Of the first 64 bits: the version follows 48, and 12 more follow it. The next 64 begin with the variant, 10.
 _VERSION_SHIFT, _LOW_BITS = 12, (1 << 12) - 1
 _VARIANT = -(2**63)
@@ -81,14 +81,17 @@ def read_uuid_bytes(strings: Strings, validity: Tensor | None) -> tuple[Tensor, 
 
 def _random_uuids(first: Tensor, second: Tensor) -> Tensor:
     """Version 4, of two random numbers below 2**62 for each row."""
-    high = ((first >> 2) & ~(_LOW_BITS << 4)) << 4 | (first & _LOW_BITS) | (4 << _VERSION_SHIFT)
-    return _stored(high, second)
+    return _stored(_first_words(first >> 14, _RANDOM, first), second)
 
 
 def _time_ordered_uuids(first: Tensor, second: Tensor, milliseconds: Tensor) -> Tensor:
     """Version 7, of two random numbers below 2**62 for each row and the time since 1970."""
-    high = (milliseconds << 16) | (first & _LOW_BITS) | (_TIME_ORDERED << _VERSION_SHIFT)
-    return _stored(high, second)
+    return _stored(_first_words(milliseconds, _TIME_ORDERED, first), second)
+
+
+def _first_words(leading: Tensor, version: int, following: Tensor) -> Tensor:
+    """The first 64 bits: 48, the version, and the lowest 12 of others."""
+    return (leading << 16) | (version << _VERSION_SHIFT) | (following & _LOW_BITS)
 
 
 def _stored(high: Tensor, low: Tensor) -> Tensor:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
 
 from tqp.core.datatypes import BIGINT
 from tqp.core.schema import Field
@@ -38,13 +37,17 @@ def choices_by_groups(plan: LogicalPlan, context: OptimizerContext) -> LogicalPl
     return context.rewrite_each(plan, Aggregate, lambda node: _split(node, context))
 
 
+#: An aggregate of each group of the first step, or a constant; None is NULL.
+_Part = AggregateCall | int | None
+
+
 @dataclass(frozen=True)
 class _Choice:
-    """An aggregate as a CASE of aggregates: `branches` and `default` are of parts, or None for NULL; `zero` stands for 0."""
+    """An aggregate as a CASE of parts, by what the conditions are of each group."""
 
     call: AggregateCall
-    branches: tuple[tuple[Expression, AggregateCall | int | None], ...]
-    default: AggregateCall | int | None
+    branches: tuple[tuple[Expression, _Part], ...]
+    default: _Part
 
     @property
     def parts(self) -> Iterator[AggregateCall]:
@@ -57,7 +60,7 @@ class _Choice:
         """The aggregate over the groups, whose parts are columns."""
         data_type = self.call.data_type
 
-        def chosen(value: AggregateCall | int | None) -> Expression:
+        def chosen(value: _Part) -> Expression:
             if not isinstance(value, AggregateCall):
                 return Literal(value, data_type)
             column = reference(fields[value])
@@ -129,37 +132,39 @@ def _choice(call: AggregateCall) -> _Choice | None:
     if call.distinct or call.order or call.function not in ("sum", "count", "count_star"):
         return None
     branches: tuple[tuple[Expression, Expression | None], ...]
+    default: Expression
     if call.filter is not None:
-        branches, default = ((call.filter, call.arguments[0] if call.arguments else None),), None
-        otherwise: AggregateCall | int | None = None if call.function == "sum" else 0
+        branches = ((call.filter, call.arguments[0] if call.arguments else None),)
+        default = Literal(None, call.data_type)
     elif len(call.arguments) == 1 and isinstance(call.arguments[0], Case):
         branches, default = call.arguments[0].branches, call.arguments[0].default
-        found = _part(call, default)
-        if found is NotImplemented:
-            return None
-        otherwise = found
     else:
         return None
-    made = [(condition, _part(call, value)) for condition, value in branches]
-    if any(value is NotImplemented for _, value in made):
+    if not all(_has_part(call, value) for value in (*(value for _, value in branches), default)):
         return None
-    return _Choice(call, tuple(made), otherwise)
+    parts = tuple((condition, _part(call, value)) for condition, value in branches)
+    return _Choice(call, parts, _part(call, default))
 
 
-def _part(call: AggregateCall, value: Expression | None) -> Any:
-    """What the rows of a group that choose a value come to; NotImplemented where that is not known."""
-    plain = replace(call, filter=None)
-    rows = replace(plain, function="count_star", arguments=(), data_type=BIGINT)
-    if value is None:  # count(*)
-        return rows
+def _has_part(call: AggregateCall, value: Expression | None) -> bool:
+    if value is None or call.function == "count":
+        return True
     if isinstance(value, Literal):
-        if value.value is None:
-            return None if call.function == "sum" else 0
-        if call.function == "count":
-            return rows
-        if value.value == 0 and not isinstance(value.value, bool | float):
-            return 0
-        return rows if value.value == 1 and value.data_type.is_integer else NotImplemented
-    if value.data_type.is_float and call.function == "sum":
-        return NotImplemented  # the last digits of sums depend on their order
-    return replace(plain, arguments=(value,))
+        return value.value is None or _is_zero(value) or (value.value == 1 and value.data_type.is_integer)
+    return not value.data_type.is_float  # the last digits of sums depend on their order
+
+
+def _part(call: AggregateCall, value: Expression | None) -> _Part:
+    """What the rows of a group that choose a value, or count(*), come to."""
+    rows = replace(call, function="count_star", arguments=(), filter=None, data_type=BIGINT)
+    if value is None:
+        return rows
+    if not isinstance(value, Literal):
+        return replace(call, arguments=(value,), filter=None)
+    if value.value is None:
+        return None if call.function == "sum" else 0
+    return 0 if call.function == "sum" and _is_zero(value) else rows
+
+
+def _is_zero(value: Literal) -> bool:
+    return value.value == 0 and not isinstance(value.value, bool | float)
