@@ -26,6 +26,7 @@ from tqp.operators import gradients
 from tqp.operators.kernel import Kernel, NullRule, Overload
 from tqp.operators.numbers.logic import any_true
 from tqp.operators.operation import Operation
+from tqp.operators.rows.batches import common_rows
 
 #: Bytes of a block of rows that stays in a core's second-level cache.
 _BLOCK_BYTES = 3 << 18
@@ -280,8 +281,7 @@ def make_arrays(
             raise UnsupportedError(
                 "an array with a NULL in it is not supported; write coalesce(...) around the element"
             )
-    # Constants have one row, whatever number of rows the columns have, none included.
-    num_rows = next((values.shape[0] for values, _ in elements if values.shape[0] != 1), 1)
+    num_rows = common_rows(values.shape[0] for values, _ in elements)
     return torch.stack([values.expand(num_rows) for values, _ in elements], 1), None
 
 

@@ -81,14 +81,30 @@ def merge_extremes(a: Tensor, b: Tensor, which: Which) -> Tensor:
 
 def first_by_group(group_ids: Tensor, num_groups: int, validity: Tensor | None = None) -> Tensor:
     """int64 [num_groups]: the first (valid) row of each group, -1 if there is none."""
-    num_rows = group_ids.shape[0]
-    rows = torch.arange(num_rows, device=group_ids.device)
-    if validity is not None:
-        rows = row_indices(validity)
-        group_ids = take(group_ids, rows)
-    first = allocation.full(num_groups, num_rows, torch.int64, group_ids.device)
-    first.scatter_reduce_(0, group_ids.to(torch.int64), rows, "amin")
-    return first.masked_fill_(first == num_rows, -1)
+    return least_by_group(*_valid_rows(group_ids, validity), num_groups)
+
+
+def last_by_group(group_ids: Tensor, num_groups: int, validity: Tensor | None = None) -> Tensor:
+    """int64 [num_groups]: the last (valid) row of each group, -1 if there is none."""
+    rows, group_ids = _valid_rows(group_ids, validity)
+    last = allocation.full(num_groups, -1, torch.int64, group_ids.device)
+    return last.scatter_reduce_(0, group_ids.to(torch.int64), rows, "amax")
+
+
+def least_by_group(numbers: Tensor, group_ids: Tensor, num_groups: int) -> Tensor:
+    """int64 [num_groups]: the least of the numbers of each group, int64 [n] from 0 on; -1 if there is none."""
+    nothing = _identity("amin")
+    least = allocation.full(num_groups, nothing, torch.int64, group_ids.device)
+    least.scatter_reduce_(0, group_ids.to(torch.int64), numbers, "amin")
+    return least.masked_fill_(least == nothing, -1)
+
+
+def _valid_rows(group_ids: Tensor, validity: Tensor | None) -> tuple[Tensor, Tensor]:
+    """int64 [m]: the valid rows, and their groups."""
+    if validity is None:
+        return torch.arange(group_ids.shape[0], device=group_ids.device), group_ids
+    rows = row_indices(validity)
+    return rows, take(group_ids, rows)
 
 
 def _bool_by_group(

@@ -9,19 +9,9 @@ from tqp.data.strings import Strings
 from tqp.operators.groups import aggregates
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows.keys import ordered_bits
-from tqp.operators.rows.selection import row_indices, take
+from tqp.operators.rows.selection import take
 from tqp.operators.sorting.sort import sort_columns, sort_rows
 from tqp.operators.string_keys.codes import order_codes
-
-
-def last_by_group(group_ids: Tensor, num_groups: int, validity: Tensor | None = None) -> Tensor:
-    """int64 [num_groups]: the last (valid) row of each group, -1 if there is none."""
-    rows = torch.arange(group_ids.shape[0], device=group_ids.device)
-    if validity is not None:
-        rows = row_indices(validity)
-        group_ids = take(group_ids, rows)
-    last = torch.full((num_groups,), -1, dtype=torch.int64, device=group_ids.device)
-    return last.scatter_reduce_(0, group_ids.to(torch.int64), rows, "amax")
 
 
 def first_extreme_rows(

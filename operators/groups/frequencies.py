@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tqp.operators.groups.aggregates import count_by_group, max_by_group, sum_by_group
+from tqp.operators.groups.aggregates import count_by_group, least_by_group, max_by_group, sum_by_group
 from tqp.operators.groups.group_ids import group_ids_of_columns
 from tqp.operators.rows.selection import row_indices, take
 
@@ -35,10 +35,7 @@ def most_frequent_rows(found: Frequencies, num_groups: int) -> Tensor:
     """int64 [num_groups]: the first row with the most frequent value of each group, of several that which comes first; -1 if empty."""
     most = max_by_group(found.counts, found.groups, num_groups)
     best = row_indices(found.counts == take(most, found.groups))
-    last = torch.iinfo(torch.int64).max
-    rows = torch.full((num_groups,), last, dtype=torch.int64, device=found.groups.device)
-    rows.scatter_reduce_(0, take(found.groups, best), take(found.first_rows, best), "amin")
-    return rows.masked_fill_(rows == last, -1)
+    return least_by_group(take(found.first_rows, best), take(found.groups, best), num_groups)
 
 
 def entropy(found: Frequencies, num_groups: int) -> Tensor:

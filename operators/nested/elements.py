@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from tqp.data.nested import Lists, Structs, Values, Vector, count_of, flattened, take_vector
-from tqp.operators.nested.layout import take_padded_vector
+from tqp.operators.groups.aggregates import count_by_group, least_by_group
+from tqp.operators.nested.layout import every_row, take_padded_vector
+from tqp.operators.rows.batches import common_rows
 from tqp.operators.rows.keys import is_ascending
 from tqp.operators.rows.selection import row_indices
 
@@ -23,6 +25,17 @@ def flatten_lists(lists: Lists, kept: Tensor | None) -> tuple[Values, Tensor | N
     return elements.values, elements.validity, lengths
 
 
+def aligned(*pairs: Pair) -> list[Lists]:
+    """Lists of equal number: one row is repeated as the rows of the others ask for, if they have any. One that is NULL is empty."""
+    num_rows = common_rows(count_of(values) for values, _ in pairs)
+    found = []
+    for values, validity in pairs:
+        lists = every_row(values, num_rows)
+        assert isinstance(lists, Lists)
+        found.append(lists if validity is None else lists._replace(lengths=lists.lengths * validity))
+    return found
+
+
 def list_rows(lengths: Tensor) -> Tensor:
     """int64: for each element of lists of such lengths, the number of its list."""
     return torch.repeat_interleave(lengths)
@@ -33,11 +46,6 @@ def places_in_lists(lengths: Tensor) -> Tensor:
     rows = list_rows(lengths)
     before = lengths.cumsum(0) - lengths
     return torch.arange(1, rows.shape[0] + 1, device=lengths.device) - torch.index_select(before, 0, rows)
-
-
-def count_values(values: Values) -> int:
-    """How many there are."""
-    return count_of(values)
 
 
 def lists_of(lengths: Tensor, values: Values, validity: Tensor | None) -> Lists:
@@ -53,11 +61,12 @@ def structs_of(*fields: Pair) -> Structs:
 def filtered_lists(lengths: Tensor, values: Values, validity: Tensor | None, mask: Tensor) -> Lists:
     """As `lists_of`, of the elements that the mask (bool, one for each) keeps."""
     kept = row_indices(mask)
-    left = torch.zeros_like(lengths).index_add_(
-        0, torch.index_select(list_rows(lengths), 0, kept), torch.ones_like(kept)
-    )
-    vector = take_vector(Vector(values, validity), kept)
-    return lists_of(left, vector.values, vector.validity)
+    return lists_of(element_counts(lengths, kept), *take_vector(Vector(values, validity), kept))
+
+
+def element_counts(lengths: Tensor, kept: Tensor) -> Tensor:
+    """How many of the elements of each list are among those kept (int64, places among all elements)."""
+    return count_by_group(torch.index_select(list_rows(lengths), 0, kept), lengths.shape[0])
 
 
 def any_element(lengths: Tensor, rows: Tensor, mask: Tensor) -> Tensor:
@@ -71,11 +80,7 @@ def first_place(lengths: Tensor, rows: Tensor, mask: Tensor) -> Tensor:
     """int64: the place, from 1, of the first element of the list for which the mask is true; 0 where there is none."""
     hits = row_indices(mask)
     places = torch.index_select(places_in_lists(lengths), 0, hits)
-    nowhere = torch.iinfo(torch.int64).max
-    first = torch.full_like(lengths, nowhere).scatter_reduce_(
-        0, torch.index_select(rows, 0, hits), places, "amin"
-    )
-    return torch.where(first == nowhere, 0, first)
+    return least_by_group(places, torch.index_select(rows, 0, hits), lengths.shape[0]).clamp_(min=0)
 
 
 def unnested_rows(lists: Sequence[tuple[Lists, Tensor | None]], keeps_rows: bool) -> tuple[Tensor, Tensor]:
@@ -94,10 +99,10 @@ def _longest(lists: Sequence[tuple[Lists, Tensor | None]]) -> Tensor:
 def elements_at(
     lists: Lists, validity: Tensor | None, rows: Tensor, places: Tensor
 ) -> tuple[Values, Tensor | None]:
-    """The elements of the lists of rows at places from 0, and their validity; NULL behind the end of a list."""
+    """The elements of the lists of rows at places from 0, and their validity; NULL outside of a list."""
     lengths = lists.lengths if validity is None else lists.lengths * validity
     starts = torch.index_select(lists.starts, 0, rows)
-    inside = places < torch.index_select(lengths, 0, rows)
+    inside = (places >= 0) & (places < torch.index_select(lengths, 0, rows))
     return take_padded_vector(lists.elements, torch.where(inside, starts + places, -1))
 
 
@@ -114,12 +119,9 @@ def lists_of_groups(
     if rows is not None:
         ids = torch.index_select(ids, 0, rows)
     ids = ids.to(torch.int64)
-    lengths = torch.zeros(count, dtype=torch.int64, device=ids.device).index_add_(
-        0, ids, torch.ones_like(ids)
-    )
+    lengths = count_by_group(ids, count)
     if not is_ascending(ids):
         order = torch.argsort(ids, stable=True)
         rows = order if rows is None else torch.index_select(rows, 0, order)
     vector = Vector(values, validity)
-    vector = vector if rows is None else take_vector(vector, rows)
-    return lists_of(lengths, vector.values, vector.validity)
+    return lists_of(lengths, *(vector if rows is None else take_vector(vector, rows)))

@@ -16,13 +16,13 @@ from tqp.data.nested import Lists, Values, Vector, count_of, element_places, fla
 from tqp.data.strings import Strings
 from tqp.operators.groups import distinct_pairs
 from tqp.operators.kernel import Kernel, NullRule, Overload
-from tqp.operators.nested.elements import list_rows, lists_of, places_in_lists
-from tqp.operators.nested.layout import concatenate_vectors, every_row
-from tqp.operators.nested.lists import Pair
+from tqp.operators.nested.elements import Pair, aligned, element_counts, list_rows, lists_of, places_in_lists
+from tqp.operators.nested.layout import concatenate_vectors
 from tqp.operators.nested.order_keys import order_key
 from tqp.operators.numbers.comparisons import interval_order
 from tqp.operators.numbers.logic import any_true
 from tqp.operators.numbers.wide import raise_where
+from tqp.operators.rows.batches import common_rows
 from tqp.operators.rows.keys import ordered_bits
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows
@@ -39,7 +39,7 @@ from tqp.operators.strings.transform import lower, replace
 def list_sort(lists: Lists, *how: str, element: DataType, descending: bool) -> Lists:
     """The elements of each list in order: ASC or DESC, then NULLS FIRST or NULLS LAST, which is the default."""
     vector, lengths = flattened(lists)
-    return _of_vector(lengths, take_vector(vector, _order(vector, lengths, how, element, descending)))
+    return lists_of(lengths, *take_vector(vector, _order(vector, lengths, how, element, descending)))
 
 
 def list_grade_up(lists: Lists, *how: str, element: DataType) -> Lists:
@@ -58,10 +58,6 @@ def _order(
     comparable: Any = order_key(values, element) if element.is_nested else values
     columns = sort_columns(comparable, validity, descending or "DESC" in words, "NULLS FIRST" in words)
     return sort_rows([SortColumn(list_rows(lengths)), *columns])
-
-
-def _of_vector(lengths: Tensor, vector: Vector) -> Lists:
-    return lists_of(lengths, vector.values, vector.validity)
 
 
 def words_of(values: Values, validity: Tensor | None, element: DataType) -> list[Tensor]:
@@ -86,16 +82,10 @@ def _one_of_each(lists: Lists, element: DataType) -> tuple[Vector, Tensor, Tenso
     return vector, lengths, row_indices(chosen)
 
 
-def element_counts(lengths: Tensor, kept: Tensor) -> Tensor:
-    """How many of the elements of each list are among those kept (int64, places among all elements)."""
-    rows = torch.index_select(list_rows(lengths), 0, kept)
-    return torch.zeros_like(lengths).index_add_(0, rows, torch.ones_like(rows))
-
-
 def list_distinct(lists: Lists, *, element: DataType) -> Lists:
     """The different values of each list, without NULL."""
     vector, lengths, kept = _one_of_each(lists, element)
-    return _of_vector(element_counts(lengths, kept), take_vector(vector, kept))
+    return lists_of(element_counts(lengths, kept), *take_vector(vector, kept))
 
 
 def list_unique(lists: Lists, *, element: DataType) -> Tensor:
@@ -106,22 +96,15 @@ def list_unique(lists: Lists, *, element: DataType) -> Tensor:
 
 def list_concat(*pairs: Pair) -> tuple[Lists, None]:
     """The elements of all lists of a row, one list after the other; one that is NULL has none."""
-    num_rows = max(count_of(values) for values, _ in pairs)
-    if any(count_of(values) == 0 for values, _ in pairs):
-        num_rows = 0
-    starts, lengths, vectors, offset = [], [], [], 0
-    for values, validity in pairs:
-        assert isinstance(values, Lists)
-        part = every_row(values, num_rows)
-        assert isinstance(part, Lists)
-        counted = part.lengths if validity is None else part.lengths * validity
-        starts.append(part.starts[:num_rows] + offset)
-        lengths.append(counted[:num_rows].expand(num_rows))
-        vectors.append(part.elements)
+    parts = aligned(*pairs)
+    starts, offset = [], 0
+    for part in parts:
+        starts.append(part.starts + offset)
         offset += count_of(part.elements.values)
-    all_lengths = torch.stack(lengths, dim=1)
-    places = element_places(torch.stack(starts, dim=1).reshape(-1), all_lengths.reshape(-1))
-    return _of_vector(all_lengths.sum(1), take_vector(concatenate_vectors(vectors), places)), None
+    lengths = torch.stack([part.lengths for part in parts], dim=1)
+    places = element_places(torch.stack(starts, dim=1).reshape(-1), lengths.reshape(-1))
+    elements = concatenate_vectors([part.elements for part in parts])
+    return lists_of(lengths.sum(1), *take_vector(elements, places)), None
 
 
 def flatten(lists: Lists) -> Lists:
@@ -130,7 +113,7 @@ def flatten(lists: Lists) -> Lists:
     assert isinstance(inner, Lists)
     elements, inner_lengths = flattened(inner, validity)
     totals = torch.zeros_like(lengths).index_add_(0, list_rows(lengths), inner_lengths)
-    return _of_vector(totals, elements)
+    return lists_of(totals, *elements)
 
 
 #: Elements of a list of range() at most.
@@ -145,7 +128,7 @@ def integer_range(*ends: Tensor, includes_end: bool, validity: Tensor | None = N
         start, end = ends[:2]
         step = ends[2] if len(ends) > 2 else step
     given = [each.reshape(-1).to(torch.int64) for each in (start, end, step)]
-    num_rows = 0 if any(each.shape[0] == 0 for each in given) else max(each.shape[0] for each in given)
+    num_rows = common_rows(each.shape[0] for each in given)
     start, end, step = (each.expand(num_rows) for each in given)
     moves = torch.where(step == 0, 1, step)
     span = torch.where(step > 0, end - start, start - end) + int(includes_end)

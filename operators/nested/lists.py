@@ -11,18 +11,17 @@ from torch import Tensor
 
 from tqp.core.datatypes import BLOB, DataType
 from tqp.core.errors import ExecutionError
-from tqp.data.nested import Lists, Structs, Values, Vector, count_of, cut_vector, element_dtype, take_vector
+from tqp.data.nested import Lists, Structs, Values, Vector, count_of, element_dtype, take_vector
 from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel, NullRule, Overload
 from tqp.operators.nested import layout
+from tqp.operators.nested.elements import Pair, list_rows, lists_of, places_in_lists
 from tqp.operators.nested.order_keys import order_key
 from tqp.operators.numbers import wide
 from tqp.operators.numbers.logic import any_true
+from tqp.operators.rows.batches import common_rows
 from tqp.operators.strings.characters import slice_characters
 from tqp.operators.strings.layout import broadcast
-
-#: Values and their validity, as a kernel with NULLs of its own gets them.
-Pair = tuple[Values, Tensor | None]
 
 
 def in_element_form(values: Values, data_type: DataType) -> Values:
@@ -45,10 +44,7 @@ def vectors_of(pairs: Sequence[Pair], types: Sequence[DataType]) -> list[Vector]
         Vector(in_element_form(values, each), validity)
         for (values, validity), each in zip(pairs, types, strict=True)
     ]
-    num_rows = max(count_of(each.values) for each in vectors)
-    if any(count_of(each.values) == 0 for each in vectors):
-        num_rows = 0
-        return [cut_vector(each, 0, 0) for each in vectors]
+    num_rows = common_rows(count_of(each.values) for each in vectors)
     return [layout.every_row_of(each, num_rows) for each in vectors]
 
 
@@ -139,11 +135,9 @@ def list_slice_by_steps(
     span = end - begin
     lengths = torch.where(span >= 0, span.div(step.abs(), rounding_mode="floor") + 1, 0)
     begin = torch.where(step > 0, begin, end)
-    ends = lengths.cumsum(0)
-    rows = torch.repeat_interleave(torch.arange(lengths.shape[0], device=lengths.device), lengths)
-    within = torch.arange(rows.shape[0], device=rows.device) - (ends - lengths)[rows]
-    places = (lists.starts + begin - 1)[rows] + within * (step.expand(lengths.shape[0])[rows])
-    return Lists(ends - lengths, lengths, take_vector(lists.elements, places))
+    rows, within = list_rows(lengths), places_in_lists(lengths) - 1
+    places = (lists.starts + begin - 1)[rows] + within * step.expand(lengths.shape[0])[rows]
+    return lists_of(lengths, *take_vector(lists.elements, places))
 
 
 def _with_types(function: Any) -> Overload:

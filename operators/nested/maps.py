@@ -12,18 +12,16 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType
 from tqp.core.errors import ExecutionError
-from tqp.data.nested import Lists, Structs, Vector, element_places, flattened, take_vector
+from tqp.data.nested import Lists, Structs, Vector, flattened, take_vector
 from tqp.data.strings import Strings
+from tqp.operators.groups.aggregates import count_by_group, first_by_group, last_by_group
 from tqp.operators.groups.frequencies import Frequencies
 from tqp.operators.groups.group_ids import group_ids_of_columns
 from tqp.operators.kernel import Kernel, NullRule, Overload
-from tqp.operators.nested.elements import list_rows, lists_of
-from tqp.operators.nested.functions import element_counts, list_concat, words_of
-from tqp.operators.nested.layout import every_row
-from tqp.operators.nested.lists import Pair
+from tqp.operators.nested.elements import Pair, aligned, any_element, element_counts, list_rows, lists_of
+from tqp.operators.nested.functions import list_concat, words_of
 from tqp.operators.numbers import wide
 from tqp.operators.numbers.logic import any_true, combine_validity
-from tqp.operators.rows.selection import row_indices
 from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows
 
 _NULL_KEY = "a key of a map is NULL; filter such keys out"
@@ -46,18 +44,10 @@ def map_of_lists(keys: Lists, values: Lists, validity: Tensor | None = None, *, 
 
     Raises ExecutionError for lists of different lengths, and for keys that are NULL or stand twice.
     """
-    num_rows = min(keys.num_rows, values.num_rows) and max(keys.num_rows, values.num_rows)
-    parts, counted = [], []
-    for lists in (keys, values):
-        rows = every_row(lists, num_rows)
-        assert isinstance(rows, Lists)
-        lengths = rows.lengths if validity is None else rows.lengths * validity
-        counted.append(lengths)
-        parts.append(take_vector(rows.elements, element_places(rows.starts.expand(num_rows), lengths)))
-    if any_true(counted[0] != counted[1]):
+    parts, lengths = zip(*map(flattened, aligned((keys, validity), (values, validity))), strict=True)
+    if any_true(lengths[0] != lengths[1]):
         raise ExecutionError("the keys and the values of a map are lists of different lengths")
-    entries = Structs((parts[0], parts[1]))
-    return checked_maps(lists_of(counted[0], entries, None), key_type=key_type)
+    return checked_maps(lists_of(lengths[0], Structs(parts), None), key_type=key_type)
 
 
 def checked_maps(maps: Lists, validity: Tensor | None = None, *, key_type: DataType) -> Lists:
@@ -82,9 +72,10 @@ def _faults(maps: Lists, validity: Tensor | None, key_type: DataType) -> tuple[T
     assert isinstance(entries.values, Structs)
     keys = entries.values.fields[0]
     rows, is_there = list_rows(lengths), combine_validity(keys.validity, entries.validity)
-    null = torch.zeros(lengths.shape[0], dtype=torch.bool, device=lengths.device)
-    if is_there is not None:
-        null[torch.index_select(rows, 0, row_indices(~is_there))] = True
+    if is_there is None:
+        null = torch.zeros_like(lengths, dtype=torch.bool)
+    else:
+        null = any_element(lengths, rows, ~is_there)
     first, _ = _first_and_last(rows, Vector(keys.values, is_there), key_type)
     return null, (element_counts(lengths, first) < lengths) & ~null
 
@@ -93,15 +84,9 @@ def _first_and_last(rows: Tensor, keys: Vector, key_type: DataType) -> tuple[Ten
     """Of each key of each map, int64: the first and the last of its places among all keys, ordered by the first."""
     words = words_of(keys.values, keys.validity, key_type)
     ids, _, num_groups = group_ids_of_columns([rows, *words])
-    places = torch.arange(rows.shape[0], device=rows.device)
-    ends = [
-        torch.zeros(num_groups, dtype=torch.int64, device=rows.device).scatter_reduce_(
-            0, ids.to(torch.int64), places, how, include_self=False
-        )
-        for how in ("amin", "amax")
-    ]
-    order = ends[0].argsort()
-    return ends[0][order], ends[1][order]
+    first, last = (function(ids, num_groups) for function in (first_by_group, last_by_group))
+    order = first.argsort()
+    return first[order], last[order]
 
 
 def map_concat(*pairs: Pair, key_type: DataType) -> tuple[Lists, Tensor | None]:
@@ -133,9 +118,7 @@ def histograms(found: Frequencies, keys: Vector, num_groups: int) -> Lists:
         torch.index_select(found.counts, 0, order)
     )  # as UBIGINT inside of nested values
     entries = Structs((take_vector(chosen, order), Vector(counts, None)))
-    lengths = torch.zeros(num_groups, dtype=torch.int64, device=found.groups.device)
-    lengths.index_add_(0, found.groups, torch.ones_like(found.groups))
-    return lists_of(lengths, entries, None)
+    return lists_of(count_by_group(found.groups, num_groups), entries, None)
 
 
 def _with_key_type(function: Callable[..., Any], **options: Any) -> Overload:

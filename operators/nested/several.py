@@ -11,33 +11,26 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType
 from tqp.core.errors import ExecutionError
-from tqp.data.nested import Lists, Structs, Vector, count_of, flattened, take_vector
+from tqp.data.nested import Lists, Vector, count_of, flattened, take_vector
+from tqp.operators.groups.aggregates import count_by_group, least_by_group
 from tqp.operators.groups.group_ids import group_ids_of_columns
 from tqp.operators.kernel import Kernel, NullRule, Overload
-from tqp.operators.nested.elements import list_rows, lists_of, places_in_lists
-from tqp.operators.nested.functions import element_counts, words_of
-from tqp.operators.nested.layout import (
-    concatenate_vectors,
-    every_row,
-    every_row_of,
-    take_padded_vector,
+from tqp.operators.nested.elements import (
+    Pair,
+    aligned,
+    element_counts,
+    elements_at,
+    list_rows,
+    lists_of,
+    places_in_lists,
+    structs_of,
 )
-from tqp.operators.nested.lists import Pair, in_element_form
-from tqp.operators.numbers.logic import any_true
+from tqp.operators.nested.functions import words_of
+from tqp.operators.nested.layout import concatenate_vectors, every_row, every_row_of
+from tqp.operators.nested.lists import in_element_form
+from tqp.operators.numbers.logic import any_true, combine_validity
+from tqp.operators.rows.batches import common_rows
 from tqp.operators.rows.selection import row_indices
-
-
-def _rows_of(pairs: tuple[Pair, ...]) -> list[Lists]:
-    """Lists of equal number; one that is NULL is empty."""
-    counts = [count_of(values) for values, _ in pairs]
-    num_rows = min(counts) and max(counts)
-    found = []
-    for values, validity in pairs:
-        lists = every_row(values, num_rows)
-        assert isinstance(lists, Lists)
-        lengths = lists.lengths if validity is None else lists.lengths * validity
-        found.append(Lists(lists.starts[:num_rows], lengths[:num_rows].expand(num_rows), lists.elements))
-    return found
 
 
 def list_zip(*pairs: Pair, truncates: bool) -> tuple[Lists, None]:
@@ -46,7 +39,7 @@ def list_zip(*pairs: Pair, truncates: bool) -> tuple[Lists, None]:
     With `truncates`, the last argument is a truth value: true where lists end with the shortest.
     """
     *given, last = pairs
-    lists = _rows_of(tuple(given) if truncates else pairs)
+    lists = aligned(*(given if truncates else pairs))
     lengths = torch.stack([each.lengths for each in lists], dim=1)
     longest = lengths.amax(1)
     if truncates:
@@ -55,47 +48,37 @@ def list_zip(*pairs: Pair, truncates: bool) -> tuple[Lists, None]:
         stops = stops if is_there is None else stops & is_there
         longest = torch.where(stops, lengths.amin(1), longest)
     rows, places = list_rows(longest), places_in_lists(longest) - 1
-    fields = []
-    for each in lists:
-        inside = places < torch.index_select(each.lengths, 0, rows)
-        found = torch.where(inside, torch.index_select(each.starts, 0, rows) + places, -1)
-        fields.append(Vector(*take_padded_vector(each.elements, found)))
-    return lists_of(longest, Structs(tuple(fields)), None), None
+    fields = structs_of(*(elements_at(each, None, rows, places) for each in lists))
+    return lists_of(longest, fields, None), None
 
 
 def list_select(lists: Lists, indices: Lists, validity: Tensor | None = None) -> Lists:
     """The elements at the indices, counted from 1; NULL where there is none. Raises ExecutionError for an index that is NULL."""
-    index, lengths = _choices(lists, indices, validity)
-    return _elements_at(lists, lengths, index.to(torch.int64) - 1)
+    own, index, lengths = _choices(lists, indices, validity)
+    return _elements_at(own, lengths, index.to(torch.int64) - 1)
 
 
 def list_where(lists: Lists, masks: Lists, validity: Tensor | None = None) -> Lists:
     """The elements where the mask is true; NULL for what it has behind the end of the list. Raises ExecutionError for NULL in it."""
-    mask, lengths = _choices(lists, masks, validity)
+    own, mask, lengths = _choices(lists, masks, validity)
     kept = row_indices(mask)
     places = torch.index_select(places_in_lists(lengths), 0, kept) - 1
-    return _elements_at(lists, element_counts(lengths, kept), places)
+    return _elements_at(own, element_counts(lengths, kept), places)
 
 
-def _choices(lists: Lists, given: Lists, validity: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The elements of the list that chooses of each list, one list after the other, and their counts by row."""
-    chosen = every_row(given, min(lists.num_rows, given.num_rows) and max(lists.num_rows, given.num_rows))
-    assert isinstance(chosen, Lists)
-    (elements, is_there), lengths = flattened(chosen, validity)
+def _choices(lists: Lists, given: Lists, validity: Tensor | None) -> tuple[Lists, Tensor, Tensor]:
+    """The lists, the elements of the list that chooses of each, one list after the other, and their counts by row."""
+    own, chosen = aligned((lists, None), (given, validity))
+    (elements, is_there), lengths = flattened(chosen)
     if is_there is not None and any_true(~is_there):
         raise ExecutionError("a list holds NULL where a number or a truth value is needed; filter it out")
     assert isinstance(elements, Tensor)
-    return elements, lengths
+    return own, elements, lengths
 
 
 def _elements_at(lists: Lists, lengths: Tensor, places: Tensor) -> Lists:
     """Lists of such lengths, of the elements at places from 0 that stand one list after the other."""
-    own = every_row(lists, lengths.shape[0])
-    assert isinstance(own, Lists)
-    rows = list_rows(lengths)
-    inside = (places >= 0) & (places < torch.index_select(own.lengths.expand(lengths.shape), 0, rows))
-    starts = torch.index_select(own.starts.expand(lengths.shape), 0, rows)
-    return lists_of(lengths, *take_padded_vector(own.elements, torch.where(inside, starts + places, -1)))
+    return lists_of(lengths, *elements_at(lists, None, list_rows(lengths), places))
 
 
 #: No list is made longer than this.
@@ -111,37 +94,31 @@ def list_resize(
     assert isinstance(values, Lists) and isinstance(wanted, Tensor)
     wanted = wanted.reshape(-1) if is_wanted is None else wanted.reshape(-1) * is_wanted
     fill = Vector(in_element_form(filling[0], types[2]), filling[1])
-    counts = (values.num_rows, wanted.shape[0], count_of(fill.values))
-    num_rows = min(counts) and max(counts)
+    num_rows = common_rows((values.num_rows, wanted.shape[0], count_of(fill.values)))
     given = every_row(values, num_rows)
     assert isinstance(given, Lists)
-    lengths = wanted.to(torch.int64).expand(num_rows) if num_rows else wanted[:0].to(torch.int64)
+    lengths = wanted.to(torch.int64).expand(num_rows)
     if validity is not None:
-        lengths = lengths * validity[: lengths.shape[0]]
+        lengths = lengths * validity
     if any_true(lengths > _MOST_ELEMENTS):
         raise ExecutionError(f"a list of more than {_MOST_ELEMENTS} elements; ask for fewer")
     rows, places = list_rows(lengths), places_in_lists(lengths) - 1
-    own = torch.index_select(given.lengths.expand(num_rows), 0, rows)
-    starts = torch.index_select(given.starts.expand(num_rows), 0, rows)
+    own, starts = (torch.index_select(each, 0, rows) for each in (given.lengths, given.starts))
     beyond = count_of(given.elements.values)
     elements = concatenate_vectors([given.elements, every_row_of(fill, num_rows)])
     taken = take_vector(elements, torch.where(places < own, starts + places, beyond + rows))
-    return lists_of(lengths, taken.values, taken.validity), validity
+    return lists_of(lengths, *taken), validity
 
 
 def list_repeat(lists: Lists, times: Tensor) -> Lists:
     """The elements of each list so many times; none for less than one."""
-    counts = (lists.num_rows, times.reshape(-1).shape[0])
-    num_rows = min(counts) and max(counts)
-    given = every_row(lists, num_rows)
+    given = every_row(lists, common_rows((lists.num_rows, times.numel())))
     assert isinstance(given, Lists)
-    own = given.lengths.expand(num_rows)
-    lengths = own * times.reshape(-1).clamp(min=0).to(torch.int64).expand(num_rows)
+    lengths = given.lengths * times.reshape(-1).clamp(min=0).to(torch.int64)
     rows = list_rows(lengths)
-    places = (places_in_lists(lengths) - 1) % torch.index_select(own, 0, rows).clamp(min=1)
-    found = torch.index_select(given.starts.expand(num_rows), 0, rows) + places
-    taken = take_vector(given.elements, found)
-    return lists_of(lengths, taken.values, taken.validity)
+    places = (places_in_lists(lengths) - 1) % torch.index_select(given.lengths, 0, rows).clamp(min=1)
+    found = torch.index_select(given.starts, 0, rows) + places
+    return lists_of(lengths, *take_vector(given.elements, found))
 
 
 # ---- sets ----
@@ -171,61 +148,38 @@ class _Shared:
             words = [torch.index_select(each, 0, kept) for each in words]
         ids, first_rows, count = group_ids_of_columns([all_rows, *words])
         self.rows = torch.index_select(all_rows, 0, first_rows.to(torch.int64))
-        nowhere = torch.iinfo(torch.int64).max
         self.first = []
         for is_side in (~is_other, is_other):
             hits = row_indices(is_side)
-            least = torch.full((count,), nowhere, dtype=torch.int64, device=device).scatter_reduce_(
-                0,
-                torch.index_select(ids.to(torch.int64), 0, hits),
-                torch.index_select(places, 0, hits),
-                "amin",
-            )
-            self.first.append(torch.where(least == nowhere, -1, least))
+            of_side, its_ids = (torch.index_select(each, 0, hits) for each in (places, ids))
+            self.first.append(least_by_group(of_side, its_ids, count))
 
 
-def list_has_any(*pairs: Pair, element: DataType) -> tuple[Tensor, Tensor | None]:
-    """bool [n]: has the other list a value that the list has?"""
-    lists, others = _rows_of(pairs)
+def list_has(*pairs: Pair, element: DataType, has_all: bool) -> tuple[Tensor, Tensor | None]:
+    """bool [n]: has the list a value of the other list, or with `has_all` all values?"""
+    lists, others = aligned(*pairs)
     shared = _Shared(lists, others, element)
-    hits = row_indices((shared.first[0] >= 0) & (shared.first[1] >= 0))
-    found = torch.zeros(lists.num_rows, dtype=torch.bool, device=lists.starts.device)
-    found[torch.index_select(shared.rows, 0, hits)] = True
-    return found, _both_there(pairs, lists.num_rows)
-
-
-def list_has_all(*pairs: Pair, element: DataType) -> tuple[Tensor, Tensor | None]:
-    """bool [n]: has the list all values that the other list has?"""
-    lists, others = _rows_of(pairs)
-    shared = _Shared(lists, others, element)
-    missing = row_indices((shared.first[0] < 0) & (shared.first[1] >= 0))
-    found = torch.ones(lists.num_rows, dtype=torch.bool, device=lists.starts.device)
-    found[torch.index_select(shared.rows, 0, missing)] = False
-    return found, _both_there(pairs, lists.num_rows)
-
-
-def _both_there(pairs: tuple[Pair, ...], num_rows: int) -> Tensor | None:
-    present = [validity for _, validity in pairs if validity is not None]
-    if not present:
-        return None
-    found = present[0] if len(present) == 1 else present[0] & present[1]
-    return found[:num_rows].expand(num_rows)
+    in_list, in_other = (first >= 0 for first in shared.first)
+    decisive = row_indices((~in_list if has_all else in_list) & in_other)
+    found = torch.full_like(lists.lengths, has_all, dtype=torch.bool)
+    found[torch.index_select(shared.rows, 0, decisive)] = not has_all
+    validity = combine_validity(*(each for _, each in pairs))
+    return found, None if validity is None else validity.expand(lists.num_rows)
 
 
 def list_intersect(*pairs: Pair, element: DataType) -> tuple[Lists, Tensor | None]:
     """The different values that both lists have, in the order of the longer one, or of the second where they are equally long."""
-    lists, others = _rows_of(pairs)
+    lists, others = aligned(*pairs)
     shared = _Shared(lists, others, element)
     kept = row_indices((shared.first[0] >= 0) & (shared.first[1] >= 0))
     rows, *first = (torch.index_select(each, 0, kept) for each in (shared.rows, *shared.first))
     is_longer = torch.index_select(lists.lengths > others.lengths, 0, rows)
     order = torch.where(is_longer, first[0], first[1]).argsort(stable=True)
     order = torch.index_select(order, 0, torch.index_select(rows, 0, order).argsort(stable=True))
-    counts = torch.zeros_like(lists.lengths).index_add_(0, rows, torch.ones_like(rows))
     vector = take_vector(shared.elements, torch.index_select(first[0], 0, order))
     validity = pairs[0][1]
-    return lists_of(counts, vector.values, vector.validity), (
-        None if validity is None else validity[: lists.num_rows].expand(lists.num_rows)
+    return lists_of(count_by_group(rows, lists.num_rows), *vector), (
+        None if validity is None else validity.expand(lists.num_rows)
     )
 
 
@@ -238,12 +192,9 @@ def _sums(values: Tensor, rows: Tensor, num_rows: int) -> Tensor:
 
 def _vectors(lists: Lists, others: Lists, validity: Tensor | None) -> list[tuple[Tensor, Tensor]]:
     """Of each side the elements, of which none may be NULL, and the lengths; 0 in rows that do not count."""
-    num_rows = min(lists.num_rows, others.num_rows) and max(lists.num_rows, others.num_rows)
     sides = []
-    for each in (lists, others):
-        rows = every_row(each, num_rows)
-        assert isinstance(rows, Lists)
-        (values, is_there), lengths = flattened(rows, validity)
+    for each in aligned((lists, validity), (others, validity)):
+        (values, is_there), lengths = flattened(each)
         if is_there is not None and any_true(~is_there):
             raise ExecutionError("a list that is taken as a vector holds NULL; filter it out")
         assert isinstance(values, Tensor)
@@ -298,9 +249,9 @@ def _vector_kernel(
     return resolve
 
 
-def _of_elements(function: Callable[..., Any]) -> Overload:
+def _of_elements(function: Callable[..., Any], **options: bool) -> Overload:
     def resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel:
-        return Kernel(partial(function, element=argument_types[0].element), NullRule.CUSTOM)
+        return Kernel(partial(function, element=argument_types[0].element, **options), NullRule.CUSTOM)
 
     return resolve
 
@@ -317,8 +268,8 @@ SEVERAL_KERNELS: dict[str, Overload] = {
         partial(list_resize, types), NullRule.CUSTOM, accepts_wide=True
     ),
     "list_repeat": lambda types, result: Kernel(list_repeat),
-    "list_has_any": _of_elements(list_has_any),
-    "list_has_all": _of_elements(list_has_all),
+    "list_has_any": _of_elements(list_has, has_all=False),
+    "list_has_all": _of_elements(list_has, has_all=True),
     "list_intersect": _of_elements(list_intersect),
     "list_inner_product": _vector_kernel(_inner_product),
     "list_negative_inner_product": _vector_kernel(lambda *sides: -_inner_product(*sides)),

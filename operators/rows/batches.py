@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor
 
@@ -12,6 +14,11 @@ from tqp.operators.strings import layout as string_layout
 def count(rows: Tensor) -> int:
     """How many row indices there are."""
     return rows.shape[0]
+
+
+def common_rows(counts: Iterable[int]) -> int:
+    """The number of rows of arguments of which some, such as literals, may be one row."""
+    return next((each for each in counts if each != 1), 1)
 
 
 def row_numbers(first: int, num_rows: int, device: torch.device) -> Tensor:

@@ -15,6 +15,7 @@ from tqp.core.errors import ExecutionError
 from tqp.core.memory_budget import reserve
 from tqp.data.backend import is_host
 from tqp.data.strings import Strings
+from tqp.operators.rows.batches import common_rows
 from tqp.operators.strings.characters import character_lengths, slice_characters, slice_same_characters
 from tqp.operators.strings.join_short import join_short
 from tqp.operators.strings.layout import (
@@ -42,7 +43,7 @@ _FAR = 1 << 40
 
 def join(parts: Sequence[Strings]) -> Strings:
     """The strings of all parts, row by row, one after the other; parts of one row are repeated."""
-    num_rows = _common_rows([part.num_rows for part in parts])
+    num_rows = common_rows(part.num_rows for part in parts)
     if num_rows > 1 and is_host(parts[0].starts):
         joined = join_short(parts, num_rows)
         if joined is not None:
@@ -68,11 +69,6 @@ def _join_by_arrow(parts: Sequence[Strings]) -> Strings:
     return from_arrow(pc.binary_join_element_wise(*columns, pa.scalar(b"", pa.large_binary())))
 
 
-def _common_rows(counts: Sequence[int]) -> int:
-    """The number of rows of arguments of which some may be one row."""
-    return next((count for count in counts if count != 1), 1)
-
-
 def _from_lengths(lengths: Tensor, data: Tensor) -> Strings:
     """Contiguous rows of the given int64 lengths."""
     return Strings(lengths.cumsum(0) - lengths, lengths.to(torch.int32), data)
@@ -83,7 +79,7 @@ def _without_nulls(pair: Pair) -> Strings:
     strings, validity = pair
     if validity is None:
         return strings
-    count = _common_rows([strings.num_rows, validity.numel()])
+    count = common_rows((strings.num_rows, validity.numel()))
     strings = broadcast(strings, count)
     return strings._replace(lengths=strings.lengths * validity.expand(count))
 
@@ -98,7 +94,7 @@ def concat_separated(separator: Pair, *pairs: Pair) -> Pair:
     separators, validity = separator
     # Arrow loses rows in which all are NULL, so one argument must have none.
     is_plain = validity is None and any(valid is None for _, valid in pairs)
-    num_rows = _common_rows([separators.num_rows, *(strings.num_rows for strings, _ in pairs)])
+    num_rows = common_rows((separators.num_rows, *(strings.num_rows for strings, _ in pairs)))
     if validity is None and num_rows > 1 and pairs and all(valid is None for _, valid in pairs):
         separated = [part for strings, _ in pairs for part in (separators, strings)]
         return broadcast(join(separated[1:]), num_rows), None

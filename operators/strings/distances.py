@@ -19,6 +19,7 @@ from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers.float_pairs import multiply_add
 from tqp.operators.numbers.wide import raise_where
+from tqp.operators.rows.batches import common_rows
 from tqp.operators.strings.byte_bits import Bytes, Counts, Places, alphabet_of, byte_sets, count_bits
 from tqp.operators.strings.layout import broadcast, compact, take, total_length
 
@@ -38,7 +39,7 @@ def _measured(measure: Measure, dtype: torch.dtype, cells: Callable[[int, int], 
     """A kernel of two strings; of rows so long, `cells` numbers exist for each while a block is measured."""
 
     def call(left: Strings, right: Strings) -> Tensor:
-        num_rows = right.num_rows if left.num_rows == 1 else left.num_rows
+        num_rows = common_rows((left.num_rows, right.num_rows))
         left, right = broadcast(left, num_rows), broadcast(right, num_rows)
         result = torch.zeros(num_rows, dtype=dtype, device=left.starts.device)
         for rows, widths in _blocks(left, right, cells):
@@ -250,7 +251,7 @@ def _hamming(left: Strings, right: Strings, *, validity: Tensor | None = None) -
     """How many bytes differ from those in their places: int64 [n]. Raises ExecutionError unless both are as long, and not empty."""
     raise_where(left.lengths != right.lengths, "hamming(): strings must be of equal length", validity)
     raise_where(left.lengths == 0, "hamming(): strings must not be empty", validity)
-    num_rows = right.num_rows if left.num_rows == 1 else left.num_rows
+    num_rows = common_rows((left.num_rows, right.num_rows))
     left, right = broadcast(left, num_rows), broadcast(right, num_rows)
     if validity is not None:
         lengths = left.lengths * validity
@@ -280,8 +281,7 @@ def _share_of_sets(left: Strings, right: Strings) -> npt.NDArray[np.float64]:
         shared, either = shared + count_bits(first & second), either + count_bits(first | second)
     with np.errstate(invalid="ignore"):
         share = shared / either
-    num_rows = left.num_rows if right.num_rows == 1 else right.num_rows  # a literal is one row
-    return np.broadcast_to(share, num_rows).copy()
+    return np.broadcast_to(share, common_rows((left.num_rows, right.num_rows))).copy()
 
 
 def _byte_sets(strings: Strings) -> Tensor:

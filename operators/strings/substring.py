@@ -7,6 +7,7 @@ from torch import Tensor
 
 from tqp.data.backend import is_host
 from tqp.data.strings import Strings
+from tqp.operators.rows.batches import common_rows
 from tqp.operators.strings.characters import Bounds, is_ascii, slice_characters, slice_same_characters
 from tqp.operators.strings.graphemes import slice_graphemes
 from tqp.operators.strings.layout import broadcast
@@ -97,6 +98,4 @@ def _near(number: Tensor) -> Tensor:
 
 def _as_many(strings: Strings, *others: Tensor | None) -> Strings:
     """`strings`, its one row repeated where another argument has more, or none."""
-    return broadcast(
-        strings, next((each.numel() for each in others if each is not None and each.numel() != 1), 1)
-    )
+    return broadcast(strings, common_rows(each.numel() for each in others if each is not None))

@@ -128,8 +128,8 @@ def test_sets() -> None:
         has_any.append(None if is_null else bool(common))
         has_all.append(None if is_null else set(b) <= set(a))
     assert _python(_LIST, several.list_intersect(*pairs, element=INTEGER)) == shared
-    for kernel, expected in ((several.list_has_any, has_any), (several.list_has_all, has_all)):
-        found, validity = kernel(*pairs, element=INTEGER)
+    for tests_all, expected in ((False, has_any), (True, has_all)):
+        found, validity = several.list_has(*pairs, element=INTEGER, has_all=tests_all)
         assert validity is not None
         shown = zip(found.tolist(), validity.tolist(), strict=True)
         assert [value if is_there else None for value, is_there in shown] == expected

@@ -195,7 +195,7 @@ class GroupedRows:
         return aggregates.first_by_group(self.ids, self.count, self._validity(reduction))
 
     def _last(self, reduction: Reduction) -> Tensor:
-        return choices.last_by_group(self.ids, self.count, self._validity(reduction))
+        return aggregates.last_by_group(self.ids, self.count, self._validity(reduction))
 
     def _first_extreme(self, reduction: Reduction) -> Tensor:
         (by,) = reduction.others

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.datatypes import BIGINT, VARCHAR, DataType, TypeKind
+from tqp.data.nested import count_of
 from tqp.operators.nested import elements as element_kernels
 from tqp.operators.nested import functions as function_kernels
 from tqp.operators.nested import maps as map_kernels
@@ -62,9 +63,7 @@ def elements_of(lowering: ExpressionLowering, lists: Value) -> Iterator[Elements
     values, validity, lengths = (build.call(operator.getitem, flat, part) for part in range(3))
     rows = build.call(element_kernels.list_rows, lengths, name="list_row")
     outside, guard = stream.space, lowering.guard
-    stream.space = Space(
-        (Link(outside, rows),), build.call(element_kernels.count_values, values, name="num_elements")
-    )
+    stream.space = Space((Link(outside, rows),), build.call(count_of, values, name="num_elements"))
     lowering.guard = None
     layout = element_layout(lists.layout.data_type.element)
     yield Elements(Value(layout, values, stream.or_all_rows(validity)), lengths, rows)
