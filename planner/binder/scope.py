@@ -225,6 +225,13 @@ class Scope:
         self.used[reference.id] = (name, span)
         return reference
 
+    def column_at(self, place: int, span: Span | None) -> ScopeColumn:
+        """The column of FROM that `#place` means; what USING merged counts as its parts. Raises BindError beyond the last."""
+        columns = [column for relation in self.relations for column in relation.columns]
+        if place > len(columns):
+            raise BindError(f"there is no column #{place}: FROM has {len(columns)} columns", span)
+        return columns[place - 1]
+
     def display_name(self, name: str, qualifier: str | None) -> str:
         """The column's name as its table spells it."""
         lowered = name.lower()

@@ -34,7 +34,7 @@ _PREDICATES = (
     exp.Like,
     exp.ILike,
 )
-_NO_CONSTANTS = (exp.Column, exp.Star, exp.Query)
+_NO_CONSTANTS = (exp.Column, exp.PositionalColumn, exp.Star, exp.Query)
 #: What an operand may be made of constants by.
 _COMPUTED = (exp.Neg, exp.Paren, exp.Cast, exp.Add, exp.Sub, exp.Mul, exp.Interval)
 

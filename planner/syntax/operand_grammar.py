@@ -400,7 +400,10 @@ class OperandGrammar(CallGrammar):
     def _position(self) -> None:
         """`#1`"""
         self.advance()
-        self.expect_any((NUMBER,), "the number of a column")
+        place = self.tokens.source(self.index).replace("_", "")
+        if not place.isdigit() or not 1 <= int(place) < 2**63:
+            self.refuse("the number of a column, from 1")
+        self.advance()
 
     def _lambda(self) -> None:
         """`LAMBDA x, y: x + y`"""

@@ -192,6 +192,7 @@ class Queries:
         forms = [
             f"SELECT * REPLACE ({computed} AS {name}) FROM ({sql})",
             f"FROM ({sql}) q SELECT q.*, {computed}",
+            f"SELECT #{len(columns)} AS o9, count(*) FROM ({sql}) WHERE #1 IS NOT NULL GROUP BY #{len(columns)}",
             f"FROM ({sql}) WHERE {self.expressions.predicate(Scope(columns), 1)}",
             f'SELECT column_name, column_type, "null" FROM (DESCRIBE SELECT *, {computed} AS o9 FROM ({sql}))',
             f"SELECT column_name, column_type, min, count FROM (SUMMARIZE SELECT {kept[0]} FROM ({sql}))",

@@ -144,6 +144,13 @@ class ExpressionBinder:
             return found
         raise self.scope.unknown_column(name, qualifier, span)
 
+    def _column_at(self, node: exp.PositionalColumn) -> Expression:
+        span = span_of(node)
+        column = self.scope.column_at(int(node.name), span)
+        value = self.scope.value_of(column)
+        self.scope.record_use(value, column.name, span)
+        return value
+
     def _field(self, value: Expression | None, names: list[str], span: Span | None) -> Expression | None:
         """The field of a struct, of a struct in it, and so on; None of None."""
         for name in names if value is not None else ():
@@ -365,6 +372,7 @@ def _not_yet_defined(alias: str, span: Span | None) -> BindError:
 
 _HANDLERS: dict[type, Handler] = {
     exp.Column: ExpressionBinder._column,
+    exp.PositionalColumn: ExpressionBinder._column_at,
     exp.Literal: ExpressionBinder._literal,
     exp.Boolean: lambda _, node: TRUE if node.args["this"] else FALSE,
     exp.Null: lambda _, node: Literal(None, NULL),

@@ -80,7 +80,7 @@ def _first_of_list(node: exp.Expr, call: exp.Anonymous, descends: bool) -> exp.E
     of: exp.Expr = value.copy()
     if isinstance(call.expressions[0], exp.Distinct):
         of = exp.Distinct(expressions=[of])
-    if key.find(exp.Column, exp.Anonymous) is not None:  # a constant orders nothing
+    if key.find(exp.Column, exp.PositionalColumn, exp.Anonymous) is not None:  # a constant orders nothing
         order = exp.Ordered(this=key.copy(), desc=descends, nulls_first=False)
         of = exp.Order(this=of, expressions=[order])
     listed = exp.Anonymous(this="list", expressions=[of])

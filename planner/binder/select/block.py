@@ -366,6 +366,8 @@ class SelectBlock:
         if isinstance(node, exp.Column):
             table = node.args.get("table")
             return self.scope.display_name(node.name, table.name if table is not None else None)
+        if isinstance(node, exp.PositionalColumn):
+            return self.scope.column_at(int(node.name), span_of(node)).name
         return expression_name(self.context.query, node)
 
     def _finish_lazily(

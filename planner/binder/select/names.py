@@ -400,6 +400,7 @@ _WRITERS: dict[type, _Writer] = {
     **dict.fromkeys(_INFIX, Names._infix),
     **dict.fromkeys(_AS_CALLS, Names._as_call),
     exp.Column: lambda self, node: self.column(node),
+    exp.PositionalColumn: lambda _, node: f"#{node.name}",
     exp.Literal: Names._literal,
     exp.ByteString: lambda _, node: _text_literal(node.name),
     exp.Boolean: lambda _, node: "true" if node.this else "false",

@@ -18,6 +18,10 @@ def ordinal(node: exp.Expr, columns: int, clause: str) -> int | None:
 
     Raises BindError for numbers out of range and, in ORDER BY, for other literals, which would order nothing.
     """
+    if clause == "ORDER BY" and isinstance(
+        node, exp.PositionalColumn
+    ):  # #2 is a column of SELECT there, as 2 is
+        node = node.this
     literal, negative = signed_number(node)
     number = int(literal.name) if literal is not None and literal.name.isdigit() else None
     position = -number if negative and number is not None else number
