@@ -109,7 +109,7 @@ def _groups(columns: Sequence[Any]) -> tuple[Tensor, list[int]]:
 def _constant(values: Any) -> Any:
     """What all rows of a group have, as a constant comes to a kernel."""
     if isinstance(values, Strings):
-        return layout.to_list(layout.cut(values, 0, 1))[0]
+        return layout.to_list(layout.cut(values, 0, 1))[0].decode()
     first = values[0].tolist()
     return tuple(first) if isinstance(first, list) else first
 

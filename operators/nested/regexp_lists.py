@@ -36,17 +36,17 @@ def _checked(pattern: str, options: str, function: str) -> tuple[str, int]:
     return expression, number_of_groups(expression)
 
 
-def string_split_regex(strings: Strings, pattern: str | bytes, options: str | bytes = "") -> Lists:
+def string_split_regex(strings: Strings, pattern: str, options: str = "") -> Lists:
     """The pieces of each text between matches."""
-    expression, _ = _checked(_text(pattern), _text(options), "string_split_regex")
+    expression, _ = _checked(pattern, options, "string_split_regex")
     return _lists(pc.split_pattern_regex(to_arrow(strings), expression), strings)
 
 
 def regexp_extract_all(
     strings: Strings,
-    pattern: str | bytes,
+    pattern: str,
     group: int = 0,
-    options: str | bytes = "",
+    options: str = "",
     *,
     validity: Tensor | None = None,
 ) -> Lists:
@@ -54,7 +54,7 @@ def regexp_extract_all(
 
     Raises ExecutionError for a group that the pattern has not, if a row counts, and UnsupportedError where a group may have taken no part, as what it has is empty: it is NULL then, else it is not.
     """
-    expression, groups = _checked(_text(pattern), _text(options), "regexp_extract_all")
+    expression, groups = _checked(pattern, options, "regexp_extract_all")
     if not 0 <= group <= groups:
         if strings.num_rows and (validity is None or bool(validity.any())):
             raise ExecutionError(f"regexp_extract_all(): the pattern has {groups} groups, and not {group}")
@@ -87,10 +87,6 @@ def _lists(parts: pa.ListArray, strings: Strings) -> Lists:
     device = strings.starts.device
     offsets = torch.tensor(parts.offsets.to_numpy(), dtype=torch.int64, device=device)
     return Lists(offsets[:-1], offsets[1:] - offsets[:-1], Vector(from_arrow(parts.values, device), None))
-
-
-def _text(given: str | bytes) -> str:
-    return given.decode() if isinstance(given, bytes) else given
 
 
 def _kernel(function: Callable[..., Lists], *, checks: bool = False) -> Overload:

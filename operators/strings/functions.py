@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tqp.core.datatypes import DataType, TypeKind
@@ -30,9 +30,8 @@ def _strings(
     `constants` may be columns; it is called for each of their values. `options` may not.
     """
     places = frozenset((*constants, *options))
-    call = _with_texts(function, places)
     kernel = Kernel(
-        call,
+        function,
         constant_arguments=places,
         varying_arguments=frozenset(constants),
         checks=checks,
@@ -54,17 +53,6 @@ def _like(plain: Callable[..., Any], with_escape: Callable[..., Any]) -> Overloa
     return lambda argument_types, result_type: overloads[len(argument_types)](argument_types, result_type)
 
 
-def _with_texts(function: Callable[..., Any], constants: Collection[int]) -> Callable[..., Any]:
-    """`function`, taking constants that are bytes (the storage of a string) as text."""
-    if not constants:
-        return function
-
-    def call(*arguments: Any, **keywords: Any) -> Any:
-        return function(*(a.decode() if isinstance(a, bytes) else a for a in arguments), **keywords)
-
-    return call
-
-
 def _any(kernel: Kernel) -> Overload:
     return lambda argument_types, result_type: kernel
 
@@ -82,9 +70,8 @@ def _concat_operator(*parts: Strings) -> Strings:
 
 def _category_code(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
     """The categories of a model's input are constants."""
-    places = range(1, len(argument_types))
-    function = _with_texts(string_codes.category_codes, places)
-    return Kernel(function, constant_arguments=frozenset(places), any_width=True)
+    places = frozenset(range(1, len(argument_types)))
+    return Kernel(string_codes.category_codes, constant_arguments=places, any_width=True)
 
 
 STRING_KERNELS: dict[str, Overload] = {

@@ -106,13 +106,12 @@ def _url_decode(text: bytes) -> bytes:
     return decoded
 
 
-def _decode(content: bytes, errors: str | bytes = "strict") -> bytes:
+def _decode(content: bytes, errors: str = "strict") -> bytes:
     """`errors`: what becomes of bytes that are no UTF-8: strict (ValueError), replace (by a question mark) or ignore."""
     try:
         content.decode()
         return content
     except UnicodeDecodeError:
-        errors = errors.decode() if isinstance(errors, bytes) else errors
         handler = _DECODING_ERRORS.get(errors)
     if handler is None:
         hint = (
@@ -186,30 +185,30 @@ _SEPARATORS = {"forward_slash": b"/", "system": b"/", "backslash": b"\\"}
 _BOTH = (b"/", b"\\")
 
 
-def _separators(name: str | bytes) -> Sequence[bytes]:
-    """Those of an option, text or the storage of one; of any that is not known, both."""
-    known = _SEPARATORS.get(name.decode() if isinstance(name, bytes) else name)
+def _separators(name: str) -> Sequence[bytes]:
+    """Those of an option; of any that is not known, both."""
+    known = _SEPARATORS.get(name)
     return _BOTH if known is None else (known,)
 
 
-def _last_separator(path: bytes, name: str | bytes) -> int:
+def _last_separator(path: bytes, name: str) -> int:
     return max(path.rfind(each) for each in _separators(name))
 
 
-def _parse_filename(path: bytes, *options: bool | str | bytes) -> bytes:
+def _parse_filename(path: bytes, *options: bool | str) -> bytes:
     """What stands behind the last separator; an option says whether without the last dot and what follows it."""
     name = next((each for each in options if not isinstance(each, bool)), "")
     found = path[_last_separator(path, name) + 1 :]
     return found.rpartition(b".")[0] if options[:1] == (True,) and b"." in found else found
 
 
-def _parse_dirname(path: bytes, name: str | bytes = "") -> bytes:
+def _parse_dirname(path: bytes, name: str = "") -> bytes:
     """The first directory; a separator where the path begins with one."""
     places = [place for place in map(path.find, _separators(name)) if place >= 0]
     return path[: max(min(places), 1)] if places else b""
 
 
-def _parse_dirpath(path: bytes, name: str | bytes = "") -> bytes:
+def _parse_dirpath(path: bytes, name: str = "") -> bytes:
     """What stands before the last separator."""
     last = _last_separator(path, name)
     return path if last == 0 and len(path) == 1 else path[: max(last, 0)]

@@ -18,9 +18,9 @@ from tqp.operators.numbers import arithmetic, elementwise
 from tqp.operators.temporal import dates
 
 
-def normalize_part(part: str | bytes) -> str:
-    """DuckDB's name of a date part, whatever its case and alias: 'YRS' is 'year'. Bytes are a string's storage."""
-    part = (part.decode() if isinstance(part, bytes) else part).lower()
+def normalize_part(part: str) -> str:
+    """DuckDB's name of a date part, whatever its case and alias: 'YRS' is 'year'."""
+    part = part.lower()
     return PART_NAMES.get(part, part)
 
 
@@ -34,7 +34,7 @@ def resolve_date_part(argument_types: tuple[DataType, ...], result_type: DataTyp
     def of_type(field: Tensor) -> Tensor:
         return field.to(torch.float64) if result_type == DOUBLE else field
 
-    def named(part: str | bytes) -> str:
+    def named(part: str) -> str:
         """The part; those that only functions of their name have are none that a row can name."""
         known = normalize_part(part)
         if known in _EPOCH_UNITS and result_type == DOUBLE:
@@ -55,7 +55,7 @@ def resolve_date_part(argument_types: tuple[DataType, ...], result_type: DataTyp
         )
     if data_type.kind is TypeKind.DATE or data_type.is_timestamp:
 
-        def date_part(part: str | bytes, values: Tensor) -> tuple[Tensor, Tensor | None]:
+        def date_part(part: str, values: Tensor) -> tuple[Tensor, Tensor | None]:
             field = _narrow_clock_field(normalize_part(part), values, data_type)
             if field is not None:
                 return of_type(field), None
@@ -77,8 +77,7 @@ def resolve_date_part(argument_types: tuple[DataType, ...], result_type: DataTyp
     return None
 
 
-def _date_part(part: str | bytes, values: Tensor, data_type: DataType) -> Tensor:
-    part = normalize_part(part)
+def _date_part(part: str, values: Tensor, data_type: DataType) -> Tensor:
     day_function = DAY_PARTS.get(part)
     if day_function is not None:
         return dates.by_day(dates.days_of(values, data_type), lambda days: _narrow(day_function(days)))
@@ -173,9 +172,8 @@ def _microseconds_in_unit(microseconds: Tensor, part: str) -> Tensor:
     return microseconds * (_EPOCH_UNITS[part] // 10**6)
 
 
-def _interval_part(part: str | bytes, interval: Tensor) -> Tensor:
+def _interval_part(part: str, interval: Tensor) -> Tensor:
     """A field of int64 [n, 3] (months, days, microseconds); every division truncates toward zero."""
-    part = normalize_part(part)
     months, days, microseconds = interval[..., 0], interval[..., 1], interval[..., 2]
     if part == "month":
         return elementwise.truncate_remainder(months, 12)
@@ -238,8 +236,7 @@ DAY_PARTS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def _known(part: str | bytes, parts: tuple[str, ...], data_type: DataType) -> str:
-    part = normalize_part(part)
+def _known(part: str, parts: tuple[str, ...], data_type: DataType) -> str:
     if part not in parts:
         raise UnsupportedError(f'date_part: {data_type} has no part "{part}"' + nearest(part, parts))
     return part

@@ -81,7 +81,7 @@ def _resolve_truncate(argument_types: tuple[DataType, ...], result_type: DataTyp
     if not (data_type.is_timestamp or data_type.kind is TypeKind.DATE):
         return None
 
-    def truncate(part: str | bytes, values: Tensor, *, validity: Tensor | None = None) -> Tensor:
+    def truncate(part: str, values: Tensor, *, validity: Tensor | None = None) -> Tensor:
         return _truncate(_known(part, "date_trunc"), values, data_type, result_type, validity)
 
     return Kernel(truncate, constant_arguments=constant, varying_arguments=constant, checks=True)
@@ -133,7 +133,7 @@ def _truncate_ticks(part: str, ticks: Tensor, validity: Tensor | None) -> Tensor
     return elementwise.multiply(days, MICROSECONDS_PER_DAY)
 
 
-def _truncate_interval(part: str | bytes, interval: Tensor) -> Tensor:
+def _truncate_interval(part: str, interval: Tensor) -> Tensor:
     """int64 [n, 3] with everything below the part zero; divisions truncate toward zero."""
     part = _known(part, "date_trunc")
     months, days, microseconds = interval[..., 0], interval[..., 1], interval[..., 2]
@@ -260,7 +260,7 @@ def _resolve_difference(name: str, count: Callable[..., Tensor]) -> Overload:
             return None
 
         def difference(
-            part: str | bytes, start: Tensor, end: Tensor, *, validity: Tensor | None = None
+            part: str, start: Tensor, end: Tensor, *, validity: Tensor | None = None
         ) -> tuple[Tensor, Tensor | None]:
             known = _known(part, name)
             if data_type.kind is TypeKind.TIME:
@@ -289,7 +289,7 @@ def _microseconds(values: Tensor, data_type: DataType, validity: Tensor | None) 
     return dates.to_microseconds(values, data_type, validity)
 
 
-def _known(part: str | bytes, function: str) -> str:
+def _known(part: str, function: str) -> str:
     name = normalize_part(part)
     if name not in _PARTS:
         raise UnsupportedError(f'{function}: there is no part "{name}"' + nearest(name, _PARTS))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -50,27 +51,17 @@ def _resolve_format(argument_types: tuple[DataType, ...], result_type: DataType)
     if not (data_type.is_timestamp or data_type.kind is TypeKind.DATE):
         return None
 
-    def call(values: Tensor, pattern: str | bytes) -> Strings:
-        return strftime(values, _text(pattern), data_type)
-
-    return Kernel(call, constant_arguments=frozenset({1}))
+    return Kernel(partial(strftime, data_type=data_type), constant_arguments=frozenset({1}))
 
 
 def _resolve_parse(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
     if argument_types[0].kind is not TypeKind.VARCHAR or result_type.kind is not TypeKind.TIMESTAMP:
         return None
-
-    def call(strings: Strings, pattern: str | bytes, *, validity: Tensor | None = None) -> Tensor:
-        return strptime(strings, _text(pattern), validity)
-
-    return Kernel(call, constant_arguments=frozenset({1}), checks=True)
+    return Kernel(strptime, constant_arguments=frozenset({1}), checks=True)
 
 
 def _resolve_try_parse(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
-    def call(strings: Strings, pattern: str | bytes) -> tuple[Tensor, Tensor | None]:
-        return try_strptime(strings, _text(pattern))
-
-    return Kernel(call, constant_arguments=frozenset({1}), returns_validity=True)
+    return Kernel(try_strptime, constant_arguments=frozenset({1}), returns_validity=True)
 
 
 # ---- pieces and numbers ----------------------------------------------------------------------------------------------
@@ -87,10 +78,6 @@ def _resolve_make_date(argument_types: tuple[DataType, ...], result_type: DataTy
 
 def _resolve_make_timestamp(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
     return Kernel(make_timestamp if len(argument_types) > 1 else timestamp_of_ticks, checks=True)
-
-
-def _text(constant: str | bytes) -> str:
-    return constant.decode() if isinstance(constant, bytes) else constant
 
 
 FORMAT_KERNELS: dict[str, Overload] = {

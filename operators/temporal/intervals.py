@@ -283,7 +283,7 @@ def _by_field(function: Callable[..., Tensor], a: Tensor, b: Tensor, validity: T
     return torch.stack(torch.broadcast_tensors(*fields), dim=-1)  # type: ignore[no-untyped-call]
 
 
-def to_interval(unit: str | bytes, count: Tensor, *, validity: Tensor | None = None) -> Tensor:
+def to_interval(unit: str, count: Tensor, *, validity: Tensor | None = None) -> Tensor:
     """count units as int64 [n, 3] ([3] of a 0-d count); floats round half to even in their microseconds."""
     name = normalize_part(unit)
     if name not in UNITS:

@@ -87,11 +87,10 @@ def _offset_of(values: Tensor, name: str, *, is_local: bool) -> Tensor:
 def _resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
     is_local = argument_types[1].kind is TypeKind.TIMESTAMP
 
-    def timezone(name: str | bytes, values: Tensor, *, validity: Tensor | None = None) -> Tensor:
+    def timezone(name: str, values: Tensor, *, validity: Tensor | None = None) -> Tensor:
         """What a clock shows as an instant, or the reverse; raises ExecutionError where it is beyond the calendar."""
-        text = name.decode() if isinstance(name, bytes) else name
         values = values.to(torch.int64)
-        offset = _offset_of(values, text, is_local=is_local)
+        offset = _offset_of(values, name, is_local=is_local)
         finite = values.abs() != INFINITE_TICK
         moved = values - offset if is_local else values + offset
         # the sum of two numbers of one sign leaves 64 bits with the other sign

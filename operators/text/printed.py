@@ -243,9 +243,8 @@ def _written(style: _Style) -> str:
 def _printing(function: str, argument_types: tuple[DataType, ...]) -> Kernel:
     kinds = tuple(map(_kind, argument_types[1:]))
 
-    def call(pattern: str | bytes, *values: Strings | Tensor, validity: Tensor | None = None) -> Strings:
+    def call(pattern: str, *values: Strings | Tensor, validity: Tensor | None = None) -> Strings:
         """The pattern with the values of each row in its places. Raises ExecutionError where a row counts and it is wrong."""
-        text = pattern.decode() if isinstance(pattern, bytes) else pattern
         num_rows = next((size for size in map(_size, values) if size != 1), 1)  # a literal is one row
         device = values[0].starts.device if isinstance(values[0], Strings) else values[0].device
         nothing = broadcast(from_list([""], device), num_rows)
@@ -253,7 +252,7 @@ def _printing(function: str, argument_types: tuple[DataType, ...]) -> Kernel:
             return nothing
         parts = [
             from_list([piece], device) if isinstance(piece, str) else _printed(values[piece[0]], piece[1])
-            for piece in _pieces(function, text, kinds)
+            for piece in _pieces(function, pattern, kinds)
         ]
         return join([nothing, *parts])
 

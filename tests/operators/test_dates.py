@@ -100,7 +100,7 @@ def test_narrow_days_and_tables(dtype: torch.dtype, rows: int) -> None:
     expected = [(datetime.date(1970, 1, 1) + datetime.timedelta(int(d))).year for d in days]
     kernel = resolve("date_part", (t.VARCHAR, t.DATE), t.BIGINT)
     assert kernel.function("YEARS", days.to(dtype))[0].tolist() == expected
-    assert kernel.function(b"year", days.to(dtype))[1] is None
+    assert kernel.function("year", days.to(dtype))[1] is None
 
 
 @pytest.mark.parametrize("part", [*DAY_PARTS, *CLOCK_PARTS, "epoch", "julian"])
