@@ -53,12 +53,6 @@ def one_of_each_combination(columns: Sequence[Tensor]) -> Tensor:
     return any_by_row(first_rows, columns[0].shape[0])
 
 
-def cluster_boundaries(keys: Tensor) -> Groups:
-    """Groups runs of equal neighbours: for keys [n] that are sorted, or clustered."""
-    runs = Runs(keys)
-    return runs.ids(), runs.first_rows, runs.count
-
-
 def _words(columns: Sequence[Tensor]) -> list[Word]:
     return pack_by_range(
         [word for column in columns for word in ([column] if column.dim() == 1 else column.unbind(1))]
@@ -82,9 +76,9 @@ def _group_word(word: Word) -> Groups:
     if _is_hashed(word):
         return group_by_hash(codes)
     ordered, order = sort_codes(codes)
-    sorted_ids, first_places, num_groups = cluster_boundaries(ordered)
-    group_ids = torch.empty_like(sorted_ids).scatter_(0, order, sorted_ids)
-    return group_ids, take(order, first_places), num_groups
+    runs = Runs(ordered)
+    group_ids = torch.empty_like(runs.ids()).scatter_(0, order, runs.ids())
+    return group_ids, take(order, runs.first_rows), runs.count
 
 
 def _group_by_table(codes: Tensor, size: int) -> Groups:

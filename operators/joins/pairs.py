@@ -16,6 +16,7 @@ from tqp.core.errors import ExecutionError
 from tqp.core.memory_budget import bytes_left
 from tqp.operators.memory.arrays import Array, Values, as_array, as_tensor, converted, running_sums
 from tqp.operators.numbers.logic import all_true
+from tqp.operators.rows.runs import Runs
 from tqp.operators.rows.selection import row_indices, take
 
 #: Pairs that one batch may form at once, by kind of device; more, and the batch is cut (see `TooManyPairs`).
@@ -182,12 +183,10 @@ def mark_rows(table: Tensor, rows: Tensor) -> Tensor:
 def first_by_row(probe_rows: Tensor, build_rows: Tensor, num_probe: int) -> Tensor:
     """int32 [num_probe]: the build row of each row's first pair, or -1."""
     first = torch.full((num_probe,), -1, dtype=torch.int32, device=probe_rows.device)
-    if probe_rows.shape[0] > 1:
-        starts = torch.ones(probe_rows.shape, dtype=torch.bool, device=probe_rows.device)
-        torch.ne(probe_rows[1:], probe_rows[:-1], out=starts[1:])
-        places = row_indices(starts)
-        probe_rows, build_rows = take(probe_rows, places), take(build_rows, places)
-    return first.scatter_(0, probe_rows.to(torch.int64), build_rows.to(torch.int32))
+    places = Runs(probe_rows).first_rows
+    return first.scatter_(
+        0, take(probe_rows, places).to(torch.int64), take(build_rows, places).to(torch.int32)
+    )
 
 
 def matches_or_none(

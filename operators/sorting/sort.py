@@ -21,6 +21,7 @@ from tqp.operators.numbers import elementwise
 from tqp.operators.numbers.comparisons import interval_order
 from tqp.operators.numbers.wide import order_keys
 from tqp.operators.rows.keys import is_ascending, ordered_bits, pack_by_range, sort_codes
+from tqp.operators.rows.runs import Runs
 from tqp.operators.rows.selection import row_indices, take, take_optional
 from tqp.operators.sorting.sort_bits import Bits, NumberBits, StringBits
 from tqp.operators.strings.layout import take as take_strings
@@ -91,7 +92,7 @@ def sort_rows(columns: Sequence[SortColumn]) -> Tensor:
         if tied.shape[0] == 0:
             break
         places = tied if places is None else take(places, tied)
-        rows, group = take(order, places), _numbered(take(ordered, tied))
+        rows, group = take(order, places), Runs(take(ordered, tied)).ids()
         group_width = int(group[-1]).bit_length()
         codes, width, left = _next_codes(left, rows, _MANY_BITS - group_width)
         ordered, within = _sort((group << width).bitwise_or_(codes), group_width + width)
@@ -147,13 +148,6 @@ def _tied(ordered: Tensor) -> Tensor:
     tied[1:] = same
     tied[:-1] |= same
     return row_indices(tied)
-
-
-def _numbered(ordered: Tensor) -> Tensor:
-    """Sorted values as numbers 0, 1, 2, ... (int64), equal ones alike."""
-    starts = torch.zeros(ordered.shape[0], dtype=torch.int64, device=ordered.device)
-    starts[1:] = elementwise.not_equal(ordered[1:], ordered[:-1])
-    return starts.cumsum_(0)
 
 
 def _bits(columns: Sequence[SortColumn]) -> list[Bits]:

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from tqp.data.strings import Strings
+from tqp.operators.rows.runs import Runs
 from tqp.operators.strings import scan as string_scan
 from tqp.operators.strings.layout import cut, extent, is_ordered, row_ends, rows_of_block
 from tqp.operators.strings.scan import Bytes, Mask, Positions, Search
@@ -236,11 +237,7 @@ def _places_in_rows(strings: Strings, hits: Positions, length: int) -> tuple[Pos
 
 def _first_of_each(rows: Positions, places: Positions) -> tuple[Positions, Positions]:
     """Each row that is in `rows` (int64 [m], ascending) once, with the first of its places."""
-    if rows.shape[0] == 0:
-        return rows, places
-    firsts = np.flatnonzero(rows[1:] != rows[:-1])
-    firsts += 1
-    firsts = np.concatenate([[0], firsts])
+    firsts = Runs(rows).first_rows
     return rows.take(firsts), places.take(firsts)
 
 

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from tests import reference
-from tqp.operators.groups.group_ids import cluster_boundaries, group_ids_of_columns
+from tqp.operators.groups.group_ids import group_ids_of_columns
 from tqp.operators.rows.hash_table import group_by_hash
 from tqp.operators.rows.keys import partition_rows
+from tqp.operators.rows.runs import Runs
 
 
 def check(groups: tuple[Tensor, Tensor, int], rows: list[tuple[int, ...]]) -> None:
@@ -64,7 +65,8 @@ def test_wide_columns_count_with_both_words() -> None:
 
 @pytest.mark.parametrize("keys", [[], [4], [4, 4], [1, 1, 2, 5, 5, 5], [-3, 0, 1]])
 def test_runs(keys: list[int]) -> None:
-    check(cluster_boundaries(torch.tensor(keys, dtype=torch.int32)), [(key,) for key in keys])
+    runs = Runs(torch.tensor(keys, dtype=torch.int32))
+    check((runs.ids(), runs.first_rows, runs.count), [(key,) for key in keys])
 
 
 @pytest.mark.parametrize("distinct", [1, 7, 3000, 20_000])
