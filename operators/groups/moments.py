@@ -79,24 +79,24 @@ def _means(values: Tensor, group_ids: Tensor, num_groups: int, counts: Tensor) -
 # ---- results of squared differences from the mean (float64 [n]) and numbers of values (int64 [n]) ----
 
 
-def variance(m2: Tensor, counts: Tensor) -> Tensor:
-    """Of a population, float64 [n]; of no values anything."""
-    return m2 / counts.clamp(min=1)
+def of_population(sums: Tensor, counts: Tensor) -> Tensor:
+    """float64 [n]: the variance or the covariance of a population, or a mean; of no values anything."""
+    return sums / counts.clamp(min=1)
 
 
-def sample_variance(m2: Tensor, counts: Tensor) -> Tensor:
-    """Of a sample, float64 [n]; of less than two values anything."""
-    return m2 / (counts - 1).clamp(min=1)
+def of_sample(sums: Tensor, counts: Tensor) -> Tensor:
+    """float64 [n]: the variance or the covariance of a sample; of less than two values anything."""
+    return sums / (counts - 1).clamp(min=1)
 
 
 def deviation(m2: Tensor, counts: Tensor) -> Tensor:
     """The standard deviation of a population, float64 [n]."""
-    return elementwise.square_root(variance(m2, counts))
+    return elementwise.square_root(of_population(m2, counts))
 
 
 def sample_deviation(m2: Tensor, counts: Tensor) -> Tensor:
     """The standard deviation of a sample, float64 [n]."""
-    return elementwise.square_root(sample_variance(m2, counts))
+    return elementwise.square_root(of_sample(m2, counts))
 
 
 def standard_error(m2: Tensor, sums: Tensor, counts: Tensor) -> Tensor:
@@ -118,13 +118,13 @@ def skewness(m2: Tensor, m3: Tensor, sums: Tensor, counts: Tensor) -> tuple[Tens
 
 
 def kurtosis(
-    m2: Tensor, m4: Tensor, sums: Tensor, counts: Tensor, *, of_sample: bool
+    m2: Tensor, m4: Tensor, sums: Tensor, counts: Tensor, *, is_sample: bool
 ) -> tuple[Tensor, Tensor]:
     """Excess kurtosis of a population or a sample; NULL for too few values, and where all are equal; errors as of skewness."""
     n = counts.to(torch.float64)
     ratio = _ratio(m4 / n, (m2 / n).square())
-    found = (n - 1) * ((n + 1) * ratio - 3 * (n - 1)) / ((n - 2) * (n - 3)) if of_sample else ratio - 3
-    enough = counts > (3 if of_sample else 1)
+    found = (n - 1) * ((n + 1) * ratio - 3 * (n - 1)) / ((n - 2) * (n - 3)) if is_sample else ratio - 3
+    enough = counts > (3 if is_sample else 1)
     return _finite(found, enough, m2, sums / n, "kurtosis")
 
 
@@ -144,25 +144,15 @@ def _finite(values: Tensor, enough: Tensor, m2: Tensor, means: Tensor, name: str
 # ---- results of moments of pairs (y, x): sums of squared differences, of products of differences, of values ----
 
 
-def covariance(sxy: Tensor, counts: Tensor) -> Tensor:
-    """Of a population, float64 [n]."""
-    return sxy / counts.clamp(min=1)
-
-
-def sample_covariance(sxy: Tensor, counts: Tensor) -> Tensor:
-    """Of a sample, float64 [n]; of less than two pairs anything."""
-    return sxy / (counts - 1).clamp(min=1)
-
-
 def correlation(sxy: Tensor, sxx: Tensor, syy: Tensor, counts: Tensor) -> Tensor:
     """float64 [n]; NaN where the values of a side are all equal."""
     both = deviation(sxx, counts) * deviation(syy, counts)
-    return torch.where(both == 0, torch.nan, covariance(sxy, counts) / both)
+    return torch.where(both == 0, torch.nan, of_population(sxy, counts) / both)
 
 
 def slope(sxy: Tensor, sxx: Tensor, counts: Tensor) -> Tensor:
     """Of the regression line, float64 [n]; NaN where the xs are all equal."""
-    return covariance(sxy, counts) / variance(sxx, counts)
+    return of_population(sxy, counts) / of_population(sxx, counts)
 
 
 def intercept(sxy: Tensor, sxx: Tensor, ys: Tensor, xs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
@@ -175,11 +165,6 @@ def determination(sxy: Tensor, sxx: Tensor, syy: Tensor, counts: Tensor) -> tupl
     """The square of the correlation: NULL where the xs are all equal, 1 where the ys are."""
     squared = correlation(sxy, sxx, syy, counts).square()
     return torch.where(syy == 0, 1.0, squared), sxx != 0
-
-
-def mean_of_sum(sums: Tensor, counts: Tensor) -> Tensor:
-    """float64 [n]."""
-    return sums / counts.clamp(min=1)
 
 
 class Formula(NamedTuple):
@@ -196,16 +181,16 @@ _M2, _M3, _M4 = ((f"{which}_moment", (0,)) for which in ("second", "third", "fou
 _SXY, _SXX, _SYY = ("co_moment", (0, 1)), ("second_moment", (1,)), ("second_moment", (0,))
 _Y, _X = ("sum_float", (0,)), ("sum_float", (1,))
 FORMULAS: dict[str, Formula] = {
-    "var_pop": Formula((_M2,), variance),
-    "var_samp": Formula((_M2,), sample_variance),
+    "var_pop": Formula((_M2,), of_population),
+    "var_samp": Formula((_M2,), of_sample),
     "stddev_pop": Formula((_M2,), deviation),
     "stddev_samp": Formula((_M2,), sample_deviation),
     "sem": Formula((_M2, _Y), standard_error),
     "skewness": Formula((_M2, _M3, _Y), skewness),
-    "kurtosis": Formula((_M2, _M4, _Y), partial(kurtosis, of_sample=True)),
-    "kurtosis_pop": Formula((_M2, _M4, _Y), partial(kurtosis, of_sample=False)),
-    "covar_pop": Formula((_SXY,), covariance),
-    "covar_samp": Formula((_SXY,), sample_covariance),
+    "kurtosis": Formula((_M2, _M4, _Y), partial(kurtosis, is_sample=True)),
+    "kurtosis_pop": Formula((_M2, _M4, _Y), partial(kurtosis, is_sample=False)),
+    "covar_pop": Formula((_SXY,), of_population),
+    "covar_samp": Formula((_SXY,), of_sample),
     "corr": Formula((_SXY, _SXX, _SYY), correlation),
     "regr_slope": Formula((_SXY, _SXX), slope),
     "regr_intercept": Formula((_SXY, _SXX, _Y, _X), intercept),
@@ -213,6 +198,6 @@ FORMULAS: dict[str, Formula] = {
     "regr_sxy": Formula((_SXY,), lambda sxy, counts: sxy),
     "regr_sxx": Formula((_SXX,), lambda sxx, counts: sxx),
     "regr_syy": Formula((_SYY,), lambda syy, counts: syy),
-    "regr_avgy": Formula((_Y,), mean_of_sum),
-    "regr_avgx": Formula((_X,), mean_of_sum),
+    "regr_avgy": Formula((_Y,), of_population),
+    "regr_avgx": Formula((_X,), of_population),
 }

@@ -12,12 +12,12 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from tqp.core.datatypes import TIMESTAMP, DataType, TypeKind
+from tqp.core.datatypes import DATE, TIMESTAMP
 from tqp.core.errors import ExecutionError
 from tqp.core.time_limits import MICROSECONDS_PER_DAY
 from tqp.operators.groups.ordered import OrderedGroups, middle_rows, order_groups
 from tqp.operators.numbers import wide
-from tqp.operators.numbers.casts import resolve_cast
+from tqp.operators.numbers.casts import resolve_cast, round_half_away
 from tqp.operators.numbers.logic import any_true
 from tqp.operators.rows.selection import take, take_padded
 from tqp.operators.sorting.sort import SortColumn
@@ -71,10 +71,15 @@ def _half_way_wide(lower: Tensor, upper: Tensor) -> Tensor:
 
 def median_days_by_group(values: Tensor, ordered: OrderedGroups) -> Tensor:
     """int64 [num_groups]: medians of each group's dates [n], as microseconds. Only the middle ones need be instants."""
-    to_instants = resolve_cast(DataType(TypeKind.DATE), TIMESTAMP, False).function
     rows = middle_rows(ordered)
-    lower, upper = (to_instants(take_padded(values, each), validity=each >= 0) for each in rows)
+    lower, upper = (_instants(take_padded(values, each), each >= 0) for each in rows)
     return _half_way(lower, upper, "away")
+
+
+def _instants(days: Tensor, validity: Tensor | None) -> Tensor:
+    """The microseconds of dates [n]. Raises ExecutionError for a valid one that is no TIMESTAMP."""
+    found: Tensor = resolve_cast(DATE, TIMESTAMP, False).function(days, validity=validity)
+    return found
 
 
 #: Days and microseconds of the least and the greatest 64-bit number of microseconds.
@@ -149,51 +154,47 @@ def _rows_of_quantile(ordered: OrderedGroups, fraction: float) -> tuple[Tensor, 
     return _rows_between(ordered, places, fraction < 0)
 
 
+def _around(
+    values: Tensor, ordered: OrderedGroups, fraction: float, dtype: torch.dtype
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The two values around the fraction, in a dtype, and how far it is from the first of both."""
+    first, second, part = _rows_of_quantile(ordered, fraction)
+    return take_padded(values, first).to(dtype), take_padded(values, second).to(dtype), part
+
+
 def quantile_of_doubles(values: Tensor, ordered: OrderedGroups, fraction: float) -> Tensor:
     """float64 [num_groups]: between the two values around the fraction of numbers [n]."""
-    first, second, part = _rows_of_quantile(ordered, fraction)
-    a, b = (take_padded(values, rows).to(torch.float64) for rows in (first, second))
+    a, b, part = _around(values, ordered, fraction, torch.float64)
     return torch.where(part == 0, a, a * (1.0 - part) + b * part)
 
 
 def quantile_of_floats(values: Tensor, ordered: OrderedGroups, fraction: float) -> Tensor:
     """As `quantile_of_doubles`, of float32: the first value and a part of the difference, as DuckDB rounds it."""
-    first, second, part = _rows_of_quantile(ordered, fraction)
-    a, b = (take_padded(values, rows).to(torch.float64) for rows in (first, second))
+    a, b, part = _around(values, ordered, fraction, torch.float64)
     return torch.where(part == 0, a, a + (b - a) * part)
 
 
 def quantile_of_decimals(values: Tensor, ordered: OrderedGroups, fraction: float) -> Tensor:
     """int64 [num_groups]: between the scaled integers [n] around the fraction, rounded to zero as the sum of two doubles is."""
-    first, second, part = _rows_of_quantile(ordered, fraction)
-    a, b = (take_padded(values, rows).to(torch.int64) for rows in (first, second))
+    a, b, part = _around(values, ordered, fraction, torch.int64)
     return torch.where(part == 0, a, (a.to(torch.float64) + (b - a).to(torch.float64) * part).to(torch.int64))
 
 
 def quantile_of_instants(values: Tensor, ordered: OrderedGroups, fraction: float) -> Tensor:
     """int64 [num_groups]: between the microseconds [n] around the fraction, halves rounded away from zero."""
-    first, second, part = _rows_of_quantile(ordered, fraction)
-    a, b = (take_padded(values, rows).to(torch.int64) for rows in (first, second))
-    return torch.where(
-        part == 0, a, _rounded(a.to(torch.float64) * (1.0 - part) + b.to(torch.float64) * part)
-    )
+    return _between_instants(*_around(values, ordered, fraction, torch.int64))
 
 
 def quantile_of_days(values: Tensor, ordered: OrderedGroups, fraction: float) -> Tensor:
     """As `quantile_of_instants`, of dates [n]."""
-    to_instants = resolve_cast(DataType(TypeKind.DATE), TIMESTAMP, False).function
-    rows = _rows_of_quantile(ordered, fraction)
-    a, b = (to_instants(take_padded(values, each), validity=each >= 0) for each in rows[:2])
-    part = rows[2]
-    return torch.where(
-        part == 0, a, _rounded(a.to(torch.float64) * (1.0 - part) + b.to(torch.float64) * part)
-    )
+    *rows, part = _rows_of_quantile(ordered, fraction)
+    a, b = (_instants(take_padded(values, each), each >= 0) for each in rows)
+    return _between_instants(a, b, part)
 
 
-def _rounded(values: Tensor) -> Tensor:
-    """int64 of float64 [n], halves away from zero."""
-    whole = values.trunc()
-    return (whole + ((values - whole).abs() >= 0.5) * values.sign()).to(torch.int64)
+def _between_instants(a: Tensor, b: Tensor, part: Tensor) -> Tensor:
+    between = a.to(torch.float64) * (1.0 - part) + b.to(torch.float64) * part
+    return torch.where(part == 0, a, round_half_away(between).to(torch.int64))
 
 
 def approximate_quantile(values: Tensor, ordered: OrderedGroups, fraction: float) -> Tensor:
@@ -256,8 +257,7 @@ def deviation_of_instants(values: Tensor, ids: Tensor, count: int, validity: Ten
 
 def deviation_of_days(values: Tensor, ids: Tensor, count: int, validity: Tensor | None) -> Tensor:
     """Of dates [n], as intervals int64 [count, 3]."""
-    instants = resolve_cast(DataType(TypeKind.DATE), TIMESTAMP, False).function(values, validity=validity)
-    return deviation_of_instants(instants, ids, count, validity)
+    return deviation_of_instants(_instants(values, validity), ids, count, validity)
 
 
 #: By kind of reduction: `kernel(values, group_ids, num_groups, validity)`, [num_groups].
