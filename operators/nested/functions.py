@@ -24,6 +24,7 @@ from tqp.operators.numbers.logic import any_true
 from tqp.operators.numbers.wide import raise_where
 from tqp.operators.rows.batches import common_rows
 from tqp.operators.rows.keys import ordered_bits
+from tqp.operators.rows.runs import sums_before
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows
 from tqp.operators.string_keys import codes as string_codes
@@ -188,7 +189,7 @@ def quoted_texts(strings: Strings) -> Strings:
     data = strings.data
     if data.shape[0]:
         marks, spaces = (_table(each, device) for each in (_MARKS, _SPACES))
-        counts = torch.cat([data.new_zeros(1, dtype=torch.int64), marks[data.to(torch.int64)].cumsum(0)])
+        counts = sums_before(marks[data.to(torch.int64)])
         stops = strings.starts + lengths
         needs = needs | (torch.index_select(counts, 0, stops) > torch.index_select(counts, 0, strings.starts))
         limit = data.shape[0] - 1

@@ -19,6 +19,7 @@ from tqp.data.strings import Strings
 from tqp.operators.nested.layout import compact, device_of
 from tqp.operators.numbers.comparisons import interval_order
 from tqp.operators.rows.keys import ordered_bits
+from tqp.operators.rows.runs import sums_before
 from tqp.operators.strings import layout as string_layout
 from tqp.operators.strings.build import join
 
@@ -37,9 +38,7 @@ def _list_bytes(lists: Lists, data_type: DataType) -> Strings:
     """Those of the elements of each list, without what ends them."""
     lists = compact(lists)
     elements = _vector_bytes(lists.elements, data_type.element)
-    device = lists.starts.device
-    ends = elements.lengths.cumsum(0, dtype=torch.int64)
-    offsets = torch.cat([torch.zeros(1, dtype=torch.int64, device=device), ends])
+    offsets = sums_before(elements.lengths)
     starts = torch.index_select(offsets, 0, lists.starts)
     lengths = torch.index_select(offsets, 0, lists.starts + lists.lengths) - starts
     return Strings(starts, lengths.to(torch.int32), elements.data)

@@ -41,7 +41,7 @@ class Runs(Generic[Values]):
     def ids(self) -> Values:
         """int64 [n]: the number of each row's run."""
         if self._ids is None:
-            self._ids = _running_sums(self._starts[:-1], torch.int64)[1:]
+            self._ids = sums_before(self._starts[:-1])[1:]
             self._ids -= 1
         return self._ids
 
@@ -58,7 +58,7 @@ class Runs(Generic[Values]):
         """
         largest = max(-value_range[0], value_range[1])
         narrow = largest * values.shape[0] <= _INT32_MAX or largest * int(self.lengths().max()) <= _INT32_MAX
-        totals = take(_running_sums(values, torch.int32 if narrow else torch.int64), self.bounds)
+        totals = take(sums_before(values, torch.int32 if narrow else torch.int64), self.bounds)
         return converted(totals[1:] - totals[:-1], torch.int64)
 
 
@@ -78,7 +78,7 @@ def _starts(keys: Values) -> Values:
     return starts
 
 
-def _running_sums(values: Values, dtype: torch.dtype) -> Values:
+def sums_before(values: Values, dtype: torch.dtype = torch.int64) -> Values:
     """[n + 1]: the sums of the first 0, 1, ..., n values."""
     if isinstance(values, np.ndarray):
         array: Array = np.empty(values.shape[0] + 1, NUMPY_DTYPES[dtype])
@@ -86,7 +86,7 @@ def _running_sums(values: Values, dtype: torch.dtype) -> Values:
         running_sums(values, array.dtype, out=array[1:])
         return array
     if is_host(values):
-        return torch.from_numpy(_running_sums(values.numpy(), dtype))
+        return torch.from_numpy(sums_before(values.numpy(), dtype))
     sums: Tensor = torch.empty(values.shape[0] + 1, dtype=dtype, device=values.device)
     sums[0] = 0
     torch.cumsum(values, 0, dtype=dtype, out=sums[1:])

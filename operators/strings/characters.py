@@ -12,6 +12,7 @@ from torch import Tensor
 
 from tqp.data.backend import is_host
 from tqp.data.strings import Strings
+from tqp.operators.rows.runs import sums_before
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.strings.layout import compact, extent, from_arrow, ordered, to_arrow, total_length
 from tqp.operators.strings.words import words
@@ -73,10 +74,7 @@ def index_characters(strings: Strings) -> CharacterIndex:
     # Bytes 10xxxxxx continue a character.
     is_lead = (strings.data[low:high] & 0xC0) != 0x80
     leads = row_indices(is_lead).add_(low)
-    before = torch.zeros(
-        high - low + 1, dtype=torch.int64, device=leads.device
-    )  # how many stand before each byte
-    torch.cumsum(is_lead, 0, out=before[1:])
+    before = sums_before(is_lead)  # how many stand before each byte
     first = torch.index_select(before, 0, strings.starts - low)
     after = torch.index_select(before, 0, strings.starts + strings.lengths - low)
     return CharacterIndex(strings, leads, first, after - first)

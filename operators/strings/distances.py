@@ -20,6 +20,7 @@ from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers.float_pairs import multiply_add
 from tqp.operators.numbers.wide import raise_where
 from tqp.operators.rows.batches import common_rows
+from tqp.operators.rows.runs import sums_before
 from tqp.operators.strings.byte_bits import Bytes, Counts, Places, alphabet_of, byte_sets, count_bits
 from tqp.operators.strings.layout import broadcast, compact, take, total_length
 
@@ -257,8 +258,7 @@ def _hamming(left: Strings, right: Strings, *, validity: Tensor | None = None) -
         lengths = left.lengths * validity
         left, right = left._replace(lengths=lengths), right._replace(lengths=lengths)
     left, right = compact(Strings(*left)), compact(Strings(*right))
-    sums = torch.zeros(left.data.shape[0] + 1, dtype=torch.int64, device=left.data.device)
-    torch.cumsum(left.data != right.data, 0, out=sums[1:])
+    sums = sums_before(left.data != right.data)
     return sums[left.starts + left.lengths] - sums[left.starts]
 
 

@@ -9,6 +9,7 @@ from tqp.core.errors import ExecutionError
 from tqp.data.strings import Strings
 from tqp.operators.groups.aggregates import count_by_group
 from tqp.operators.rows.keys import is_ascending, narrow, sort_codes
+from tqp.operators.rows.runs import sums_before
 from tqp.operators.rows.selection import row_indices, take
 from tqp.operators.strings.build import join
 from tqp.operators.strings.layout import compact, from_list
@@ -35,7 +36,7 @@ def join_groups(
     if before and strings.num_rows:
         strings = join([from_list([separator], strings.starts.device), strings])
     written = compact(strings)
-    ends = torch.cat([written.lengths.new_zeros(1, dtype=torch.int64), written.lengths.cumsum(0)])
+    ends = sums_before(written.lengths)
     last_rows = counts.cumsum(0)
     starts, stops = take(ends, last_rows - counts), take(ends, last_rows)
     lengths = (stops - starts - before).clamp(min=0)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from tqp.data.backend import is_host
 from tqp.data.strings import Strings
+from tqp.operators.rows.runs import sums_before
 from tqp.operators.string_keys.codes import distinct_values
 from tqp.operators.strings.characters import (
     character_lengths,
@@ -194,8 +195,7 @@ def _translate_units(strings: Strings, table: dict[int, int]) -> Strings:
 
 def _counts_between(counts: Tensor, strings: Strings) -> tuple[Tensor, Tensor]:
     """Of contiguous strings, the sums of `counts` (one for each byte or character) before each row and in it: int64 [n]."""
-    sums = torch.zeros(counts.shape[0] + 1, dtype=torch.int64, device=counts.device)
-    torch.cumsum(counts, 0, out=sums[1:])
+    sums = sums_before(counts)
     before = torch.index_select(sums, 0, strings.starts)
     return before, torch.index_select(sums, 0, strings.starts + strings.lengths) - before
 

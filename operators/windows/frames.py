@@ -12,6 +12,7 @@ from tqp.core.errors import ExecutionError
 from tqp.operators.numbers.logic import any_true
 from tqp.operators.numbers.wide import is_wide, less
 from tqp.operators.rows.keys import ordered_bits
+from tqp.operators.rows.runs import sums_before
 from tqp.operators.rows.selection import take
 from tqp.operators.windows.partitions import Partitions
 
@@ -108,8 +109,7 @@ def _with_keys(rows: Partitions, key: OrderKey) -> tuple[Tensor, Tensor]:
     """The rows of the partition whose keys are not NULL."""
     if key.validity is None:
         return rows.begins, rows.ends
-    counts = torch.cat([key.validity.new_zeros(1), key.validity]).to(torch.int64).cumsum(0)
-    bounds = take(counts, rows.partitions.bounds)
+    bounds = take(sums_before(key.validity), rows.partitions.bounds)
     valid = rows.partitions.spread(bounds[1:] - bounds[:-1])
     return (rows.ends - valid, rows.ends) if key.nulls_first else (rows.begins, rows.begins + valid)
 
@@ -119,7 +119,7 @@ def frame(begins: Tensor, ends: Tensor) -> Range:
     return Range(begins, torch.maximum(begins, ends))
 
 
-def without_rows(rows: Partitions, whole: Range, first: Tensor, last: Tensor) -> list[Range]:
+def without_rows(whole: Range, first: Tensor, last: Tensor) -> list[Range]:
     """The frame without the rows `first` to `last` (exclusive): what is before them and what is behind."""
     before = Range(whole.begins, torch.clamp(torch.minimum(first, whole.ends), min=whole.begins))
     behind = Range(torch.clamp(torch.maximum(last, whole.begins), max=whole.ends), whole.ends)
@@ -131,8 +131,8 @@ def excluding(rows: Partitions, whole: Range, exclusion: str) -> Sequence[Range]
     if exclusion == "NO OTHERS":
         return [whole]
     if exclusion == "CURRENT ROW":
-        return without_rows(rows, whole, rows.rows, rows.rows + 1)
-    before, behind = without_rows(rows, whole, rows.peers.begins, rows.peers.ends)
+        return without_rows(whole, rows.rows, rows.rows + 1)
+    before, behind = without_rows(whole, rows.peers.begins, rows.peers.ends)
     if exclusion == "GROUP":
         return [before, behind]
     is_inside = (whole.begins <= rows.rows) & (rows.rows < whole.ends)

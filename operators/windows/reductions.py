@@ -16,6 +16,7 @@ from tqp.data.backend import is_host
 from tqp.operators.groups.aggregates import Which
 from tqp.operators.numbers import elementwise, wide
 from tqp.operators.rows.keys import from_ordered_bits, ordered_bits
+from tqp.operators.rows.runs import sums_before
 from tqp.operators.rows.selection import row_indices, take, take_padded
 from tqp.operators.windows.frames import Range
 from tqp.operators.windows.partitions import Partitions
@@ -33,11 +34,7 @@ def count_rows(ranges: Sequence[Range]) -> Tensor:
 
 def exact_sums(values: Tensor, ranges: Sequence[Range]) -> Tensor:
     """Sums of integers or booleans [n], int64 [n]: right where they fit, even if the running sums do not."""
-    running = torch.zeros(values.shape[0] + 1, dtype=torch.int64, device=values.device)
-    if is_host(values):
-        np.add.accumulate(values.numpy(), dtype=np.int64, out=running.numpy()[1:])
-    else:
-        torch.cumsum(values, 0, dtype=torch.int64, out=running[1:])
+    running = sums_before(values)
     sums: Tensor | None = None
     for part in ranges:
         found = take(running, part.ends) - take(running, part.begins)
@@ -46,39 +43,31 @@ def exact_sums(values: Tensor, ranges: Sequence[Range]) -> Tensor:
     return sums
 
 
-def sum_frames(values: Tensor, validity: Tensor | None, rows: Partitions, ranges: Sequence[Range]) -> Tensor:
+def sum_frames(values: Tensor, validity: Tensor | None, ranges: Sequence[Range]) -> Tensor:
     """Sums of integers or booleans, int64 [n]; the caller proves that they fit."""
     return exact_sums(values if validity is None else elementwise.keep_where(values, validity), ranges)
 
 
-def sum_wide_frames(
-    values: Tensor, validity: Tensor | None, rows: Partitions, ranges: Sequence[Range]
-) -> Tensor:
+def sum_wide_frames(values: Tensor, validity: Tensor | None, ranges: Sequence[Range]) -> Tensor:
     """Sums of integers [n] or int64 [n, 2] in 128 bits, int64 [n, 2]; raises ExecutionError beyond."""
     if validity is not None:
         values = values * (validity if values.dim() == 1 else validity.unsqueeze(1))
     return wide.from_limb_sums([exact_sums(limb, ranges) for limb in wide.limbs(values)])
 
 
-def count_frames(
-    values: object, validity: Tensor | None, rows: Partitions, ranges: Sequence[Range]
-) -> Tensor:
+def count_frames(values: object, validity: Tensor | None, ranges: Sequence[Range]) -> Tensor:
     """int64 [n]: the rows that count."""
     return count_rows(ranges) if validity is None else exact_sums(validity, ranges)
 
 
-def bool_or_frames(
-    values: Tensor, validity: Tensor | None, rows: Partitions, ranges: Sequence[Range]
-) -> Tensor:
+def bool_or_frames(values: Tensor, validity: Tensor | None, ranges: Sequence[Range]) -> Tensor:
     """bool [n]: is any value true?"""
     return exact_sums(values if validity is None else values & validity, ranges) > 0
 
 
-def bool_and_frames(
-    values: Tensor, validity: Tensor | None, rows: Partitions, ranges: Sequence[Range]
-) -> Tensor:
+def bool_and_frames(values: Tensor, validity: Tensor | None, ranges: Sequence[Range]) -> Tensor:
     """bool [n]: are all values true?"""
-    return ~bool_or_frames(~values, validity, rows, ranges)
+    return ~bool_or_frames(~values, validity, ranges)
 
 
 def fold_frames(
@@ -120,16 +109,12 @@ def _multiplied(a: States, b: States) -> States:
     return (a[0] * b[0],)
 
 
-def sum_float_frames(
-    values: Tensor, validity: Tensor | None, rows: Partitions, ranges: Sequence[Range]
-) -> Tensor:
+def sum_float_frames(values: Tensor, validity: Tensor | None, ranges: Sequence[Range]) -> Tensor:
     """Sums of floats, float64 [n]; no value of another frame has a part in one, so that NaN and infinity stay in theirs."""
     return _fold_floats(values, validity, ranges, _added, 0.0)
 
 
-def product_frames(
-    values: Tensor, validity: Tensor | None, rows: Partitions, ranges: Sequence[Range]
-) -> Tensor:
+def product_frames(values: Tensor, validity: Tensor | None, ranges: Sequence[Range]) -> Tensor:
     """Products of floats, float64 [n]."""
     return _fold_floats(values, validity, ranges, _multiplied, 1.0)
 
@@ -148,9 +133,7 @@ def _fold_floats(
     return fold_frames((floats,), combine, (neutral,), ranges)[0]
 
 
-def second_moment_frames(
-    values: Tensor, validity: Tensor | None, rows: Partitions, ranges: Sequence[Range]
-) -> Tensor:
+def second_moment_frames(values: Tensor, validity: Tensor | None, ranges: Sequence[Range]) -> Tensor:
     """Sums of squared differences from the mean, float64 [n]."""
     means = values.to(torch.float64)
     counts = torch.ones_like(means) if validity is None else validity.to(torch.float64)
@@ -247,7 +230,7 @@ def extreme_rows(
     return torch.where(is_there, take_padded(order, torch.where(is_there, found, -1)), -1)
 
 
-#: By kind of reduction: `kernel(values, validity, rows, ranges)`.
+#: By kind of reduction: `kernel(values, validity, ranges)`.
 FRAME_REDUCTIONS: dict[str, Callable[..., Tensor]] = {
     "count_star": count_frames,
     "count": count_frames,

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from tqp.operators.rows.selection import row_indices, take, take_padded
+from tqp.operators.rows.runs import sums_before
+from tqp.operators.rows.selection import row_indices, take
 from tqp.operators.windows.frames import Range
 from tqp.operators.windows.partitions import Partitions
 
@@ -15,12 +16,11 @@ from tqp.operators.windows.partitions import Partitions
 class ValidRows:
     """The rows whose values count, in order. Without `validity` all rows are."""
 
-    def __init__(self, validity: Tensor | None, num_rows: int) -> None:
+    def __init__(self, validity: Tensor | None) -> None:
         self.validity = validity
         if validity is not None:
             self.rows = row_indices(validity)
-            self._before = torch.zeros(num_rows + 1, dtype=torch.int64, device=validity.device)
-            torch.cumsum(validity, 0, dtype=torch.int64, out=self._before[1:])
+            self._before = sums_before(validity)
 
     def before(self, rows: Tensor) -> Tensor:
         """int64 [n]: how many there are before each of these rows."""
@@ -79,9 +79,3 @@ def last_of_frame(ranges: Sequence[Range], counted: ValidRows) -> Tensor:
         found = rows if found is None else torch.where(found >= 0, found, rows)
     assert found is not None
     return found
-
-
-def validity_at(rows: Tensor, validity: Tensor | None) -> Tensor:
-    """bool [n]: is there a row, and a value in it?"""
-    is_there = rows >= 0
-    return is_there if validity is None else is_there & take_padded(validity, rows)

@@ -217,7 +217,7 @@ def draw_validity(size: int, share: float) -> torch.Tensor:
 @pytest.mark.parametrize("at", CASES, ids=range(len(CASES)))
 def test_rows_to_take_values_from(at: Case, share: float | None) -> None:
     validity = None if share is None else draw_validity(at.size, share)
-    counted = values.ValidRows(validity, at.size)
+    counted = values.ValidRows(validity)
 
     def counts(row: int) -> bool:
         return validity is None or bool(validity[row])
@@ -285,7 +285,7 @@ def test_reductions(at: Case, share: float | None, kind: str) -> None:
     for find, exclusion in ((find_rows, "NO OTHERS"), (find_groups, "TIES"), (find_values, "CURRENT ROW")):
         for start, end in ((-200, 0), (-2, 1), (1, 3)):
             ranges = frames.excluding(at.rows, find(at, start, end), exclusion)
-            found = reductions.FRAME_REDUCTIONS[kind](column, validity, at.rows, ranges)
+            found = reductions.FRAME_REDUCTIONS[kind](column, validity, ranges)
             for row in range(at.size):
                 rows = [each for each in listed(ranges, row) if validity is None or validity[each]]
                 if rows:
@@ -297,7 +297,7 @@ def test_sums_of_floats_keep_infinity_and_nan_in_their_frames() -> None:
     at = CASES[1]
     column = torch.ones(at.size, dtype=torch.float64)
     column[10], column[50], column[51] = math.nan, math.inf, 1e300
-    found = reductions.sum_float_frames(column, None, at.rows, [find_rows(at, -1, 1)]).tolist()
+    found = reductions.sum_float_frames(column, None, [find_rows(at, -1, 1)]).tolist()
     assert math.isnan(found[10]) and math.isnan(found[11]) and found[12] == 3.0
     assert found[49] == math.inf and found[52] == 1e300 and found[53] == 3.0
 
@@ -307,11 +307,11 @@ def test_wide_sums() -> None:
     numbers = [2**62 + row for row in range(at.size)]
     ranges = [find_rows(at, -7, 5)]
     expected = [sum(numbers[each] for each in listed(ranges, row)) for row in range(at.size)]
-    found = reductions.sum_wide_frames(torch.tensor(numbers), None, at.rows, ranges)
+    found = reductions.sum_wide_frames(torch.tensor(numbers), None, ranges)
     assert wide.to_ints(found) == expected
     signed = [(-1) ** row * (2**100 + row) for row in range(at.size)]
     validity = draw_validity(at.size, 0.5)
-    found = reductions.sum_wide_frames(wide.from_ints(signed), validity, at.rows, ranges)
+    found = reductions.sum_wide_frames(wide.from_ints(signed), validity, ranges)
     assert wide.to_ints(found) == [
         sum(signed[each] for each in listed(ranges, row) if validity[each]) for row in range(at.size)
     ]

@@ -32,7 +32,6 @@ from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows
 from tqp.operators.string_keys import codes as string_codes
 from tqp.operators.strings import layout as string_layout
 from tqp.operators.strings.join_groups import join_groups
-from tqp.operators.windows.values import validity_at
 from tqp.runtime.breakers.collect import key_columns
 from tqp.runtime.breakers.collect import order_values as comparable
 from tqp.runtime.breakers.reductions import Reduction, fold
@@ -185,7 +184,7 @@ class GroupedRows:
             chosen = self._known[key] = _CHOICES[reduction.kind](self, reduction)
         values, validity = self.column(reduction.column)
         if reduction.of_validity:
-            return validity_at(chosen, validity)
+            return rows.padding_validity(chosen, validity)
         if isinstance(values, COMPOUND):
             return take_padded_values(values, chosen)
         assert isinstance(values, Tensor)

@@ -17,7 +17,7 @@ from tqp.operators.groups import group_ids
 from tqp.operators.groups.aggregates import Which
 from tqp.operators.joins.hash_join import Workers
 from tqp.operators.nested.layout import choose, take_padded_values
-from tqp.operators.rows.selection import row_indices, take, take_padded
+from tqp.operators.rows.selection import padding_validity, row_indices, take, take_padded
 from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows
 from tqp.operators.windows import frames, ranking, reductions, values
 from tqp.operators.windows.first_rows import candidates
@@ -147,11 +147,11 @@ class Pick(Call):
     def compute(self, rows: SortedRows) -> FrameColumn:
         picked, validity = rows.column(self.column)
         number, number_validity = (1, None) if self.number is None else rows.column(self.number)
-        counted = values.ValidRows(validity if self.ignore_nulls else None, rows.frame.num_rows)
+        counted = values.ValidRows(validity if self.ignore_nulls else None)
         chosen = self._rows(rows, counted, number)
         if number_validity is not None:
             chosen = torch.where(number_validity, chosen, -1)
-        valid = values.validity_at(chosen, validity)
+        valid = padding_validity(chosen, validity)
         taken = _take(picked, chosen)
         if self.default is None:
             return FrameColumn(taken, valid)
@@ -199,9 +199,9 @@ class Reduce(Call):
             validity = self._once(rows, column, validity)
         kernel = reductions.FRAME_REDUCTIONS.get(reduction.kind)
         if kernel is not None:
-            return FrameColumn(kernel(column, validity, rows.partitions, ranges), None)
+            return FrameColumn(kernel(column, validity, ranges), None)
         if reduction.kind == "first":
-            counted = values.ValidRows(validity, rows.frame.num_rows)
+            counted = values.ValidRows(validity)
             return FrameColumn(_take(column, values.nth_of_frame(ranges, 0, counted)), None)
         which: Which = "amin" if reduction.kind in ("min", "least") else "amax"
         if isinstance(column, Tensor) and column.dim() == 1:
