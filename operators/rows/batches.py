@@ -72,13 +72,3 @@ def pool_rows(pool: Strings, codes: Tensor) -> Strings:
 def pool_range(pool: Strings, first: int, num_rows: int) -> Strings:
     """Entries first .. first + num_rows of `pool`, as views."""
     return string_layout.cut(pool, first, first + num_rows)
-
-
-def take_padded_strings(strings: Strings, rows: Tensor) -> Strings:
-    """The given rows; an empty string or any other where a row is -1."""
-    return pool_rows(strings, rows.clamp(min=0))
-
-
-def take_selected_strings(strings: Strings, rows: Tensor | None) -> Strings:
-    """The given rows, or all of them."""
-    return strings if rows is None else string_layout.take(strings, rows)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from tqp.data.nested import COMPOUND, Vector
+from tqp.data.nested import Vector
 from tqp.data.strings import Strings
 from tqp.operators.groups import (
     aggregates,
@@ -185,10 +185,8 @@ class GroupedRows:
         values, validity = self.column(reduction.column)
         if reduction.of_validity:
             return rows.padding_validity(chosen, validity)
-        if isinstance(values, COMPOUND):
-            return take_padded_values(values, chosen)
-        assert isinstance(values, Tensor)
-        return rows.take_padded(values, chosen)
+        assert values is not None
+        return take_padded_values(values, chosen)
 
     def _first(self, reduction: Reduction) -> Tensor:
         return aggregates.first_by_group(self.ids, self.count, self._validity(reduction))

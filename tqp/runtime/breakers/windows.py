@@ -17,7 +17,7 @@ from tqp.operators.groups import group_ids
 from tqp.operators.groups.aggregates import Which
 from tqp.operators.joins.hash_join import Workers
 from tqp.operators.nested.layout import choose, take_padded_values
-from tqp.operators.rows.selection import padding_validity, row_indices, take, take_padded
+from tqp.operators.rows.selection import padding_validity, row_indices, take
 from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows
 from tqp.operators.windows import frames, ranking, reductions, values
 from tqp.operators.windows.first_rows import candidates
@@ -152,7 +152,7 @@ class Pick(Call):
         if number_validity is not None:
             chosen = torch.where(number_validity, chosen, -1)
         valid = padding_validity(chosen, validity)
-        taken = _take(picked, chosen)
+        taken = take_padded_values(picked, chosen)
         if self.default is None:
             return FrameColumn(taken, valid)
         others, others_validity = rows.column(self.default)
@@ -193,7 +193,10 @@ class Reduce(Call):
             if isinstance(reduced, COMPOUND):
                 return FrameColumn(take_padded_values(reduced, partitions.numbers), None)
             return FrameColumn(partitions.spread(reduced).contiguous(), None)
-        column, validity = (None, None) if reduction.column < 0 else rows.column(reduction.column)
+        column: Any = None
+        validity: Tensor | None = None
+        if reduction.column >= 0:
+            column, validity = rows.column(reduction.column)
         ranges = rows.ranges(self.frame)
         if reduction.distinct:
             validity = self._once(rows, column, validity)
@@ -202,7 +205,7 @@ class Reduce(Call):
             return FrameColumn(kernel(column, validity, ranges), None)
         if reduction.kind == "first":
             counted = values.ValidRows(validity)
-            return FrameColumn(_take(column, values.nth_of_frame(ranges, 0, counted)), None)
+            return FrameColumn(take_padded_values(column, values.nth_of_frame(ranges, 0, counted)), None)
         which: Which = "amin" if reduction.kind in ("min", "least") else "amax"
         if isinstance(column, Tensor) and column.dim() == 1:
             return FrameColumn(
@@ -210,7 +213,7 @@ class Reduce(Call):
             )
         order = sort_rows(sort_columns(column))
         chosen = reductions.extreme_rows(order, validity, rows.partitions, ranges, which)
-        return FrameColumn(_take(column, chosen), None)
+        return FrameColumn(take_padded_values(column, chosen), None)
 
     def _once(self, rows: SortedRows, column: Any, validity: Tensor | None) -> Tensor:
         """bool [n]: the first of the rows of its partition that have its value, or the last, if the frame ends with that."""
@@ -273,7 +276,7 @@ class WindowRows(CollectRows):
         ids, _, count = group_ids.group_ids_of_columns(self._partition_words(state))
         grouped = GroupedRows(state, ids, count)
         reduced = (grouped.reduce(call.reduction) for call in self.calls if isinstance(call, Reduce))
-        columns = (FrameColumn(_take(each, ids), None) for each in reduced)
+        columns = (FrameColumn(take_padded_values(each, ids), None) for each in reduced)
         return Frame(state.num_rows, (*(state.columns[index] for index in self.kept), *columns))
 
     def _candidates(self, frame: Frame, most: int) -> Frame:
@@ -337,10 +340,3 @@ class WindowRows(CollectRows):
         how = "group" if self._only_groups else "sort"
         how += "" if self.most is None else f" and take the first {self.most} of each partition of"
         return f"{how} the rows, compute {len(self.calls)} columns of window functions, into {self.slot}"
-
-
-def _take(column: Any, chosen: Tensor) -> Any:
-    """The chosen rows of a tensor, Strings or nested values; any value where a row is -1."""
-    if isinstance(column, COMPOUND):
-        return take_padded_values(column, chosen)
-    return take_padded(column, chosen)

@@ -3,15 +3,11 @@
 Filters and joins do not move columns. Each opens a new `Space` of rows linked to the spaces its rows come from by one
 index vector; a column is gathered into the current space at its first use there, from the nearest space that has it.
 
-While a pipeline is being lowered, `Stream` (`tqp/runtime/lowering/stream.py`) is its open end: the graph so far and the
-columns in flight. Rows live in a `Space`. The batch is one; a filter opens another, linked to the old one by one vector
-of row indices; a join opens one linked to two: the probe side's rows and the build side's. An outer join's link is
+The batch is a space; a join opens one linked to two: the probe side's rows and the build side's. An outer join's link is
 padded: -1 where there is no partner.
 
-A column remembers in which spaces its values are available. `Stream.column(id)` asks for them in the current space. If
-they are not there, the path to the nearest space that has them is composed into one index vector, and the gather is
-emitted. So a column that nobody reads after a filter is never gathered, and one that is read after three joins is
-gathered once. Equal calls in one graph give one node (`tqp/runtime/lowering/graph_builder.py`), so composed indices are
+The path to the nearest space that has a column's values is composed into one index vector. So a column that nobody reads
+after a filter is never gathered, and one that is read after three joins is gathered once. Equal calls in one graph give one node (`tqp/runtime/lowering/graph_builder.py`), so composed indices are
 shared too.
 
 Functions of two arrays do not even gather (`tqp/runtime/lowering/expressions/kernel_calls.py`): their kernels (`operators/vectors.py`)
@@ -36,7 +32,6 @@ from tqp.data import nested
 from tqp.operators.nested import layout as nested_layout
 from tqp.operators.rows import batches
 from tqp.operators.rows import selection as row_kernels
-from tqp.operators.strings import layout as string_layout
 from tqp.planner.algebra.expressions import Value as StorageValue
 from tqp.planner.algebra.known_fields import KnownFields
 from tqp.runtime.graph import Node
@@ -46,14 +41,8 @@ from tqp.runtime.lowering.layouts import Form, Layout
 #: While more than this share of rows is left, look-ups on all of them cost less than selecting those first.
 _MANY = 0.3
 
-
-#: How rows of what is no single tensor are taken: all that are there; or all or some; or with -1 for none.
-_TAKEN = {Form.STRINGS: string_layout.take, Form.NESTED: nested.take}
-_SELECTED = {
-    Form.STRINGS: batches.take_selected_strings,
-    Form.NESTED: nested_layout.take_selected_values,
-}
-_PADDED = {Form.STRINGS: batches.take_padded_strings, Form.NESTED: nested_layout.take_padded_values}
+#: Forms of what is no single tensor.
+_COMPOUND = (Form.STRINGS, Form.NESTED)
 
 
 class InputKind(Enum):
@@ -353,16 +342,17 @@ class Stream:
                 row_kernels.padding_validity, rows, value.validity, name=f"{column.name}_valid"
             )
             layout = layout.with_nullable(True)
-            take = _PADDED.get(layout.form, row_kernels.take_padded)
-            return Value(layout, self.builder.call(take, value.node, rows, name=column.name), validity)
+            is_compound = layout.form in _COMPOUND
+            take_padded = nested_layout.take_padded_values if is_compound else row_kernels.take_padded
+            return Value(layout, self.builder.call(take_padded, value.node, rows, name=column.name), validity)
         if value.validity is not None:
             validity = self._take(path, value.validity, f"{column.name}_valid")
         if self._is_row_number(column, path):
             node = self.builder.method("to", rows, layout.dtype, name=column.name)
             return Value(layout, node, validity)
-        if layout.form not in _TAKEN:
+        if layout.form not in _COMPOUND:
             return Value(layout, self._take(path, value.node, column.name), validity)
-        kernel = _SELECTED[layout.form] if path.selected else _TAKEN[layout.form]
+        kernel = nested_layout.take_selected_values if path.selected else nested.take
         return Value(layout, self.builder.call(kernel, value.node, rows, name=column.name), validity)
 
     def _is_row_number(self, column: StreamColumn, path: Link) -> bool:
