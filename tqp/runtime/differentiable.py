@@ -1,14 +1,9 @@
 """Gradients through SQL: a program whose float outputs carry gradients to parameters of models and to columns.
 
-Which values have a gradient is followed through the graphs of a compiled program, from the tensors that require one to its
-outputs. On the way every operation must have a form that autograd follows (`gradient` in
-`tqp.operators.operation`); any other is refused by the part of the query it comes from. The program runs on the
-calling thread, each pipeline on all rows of its source at once.
-
-`con.compile(query, differentiable=True)` gives a program that autograd can go back through (`tqp/runtime/differentiable.py`).
-The plan is made without the special ways to group, lowered as ever, and then followed through its graphs: from columns that are
-tensors with `requires_grad` and from models with such parameters, node by node and breaker by breaker, to the outputs. On the
-way a kernel that works on memory gets replaced by one that autograd knows (`operators/gradients.py`: `torch.where` for a
+`con.compile(query, differentiable=True)` gives a program that autograd can go back through. The plan is made without the
+special ways to group, lowered as ever, and then followed through its graphs: from columns that are tensors with
+`requires_grad` and from models with such parameters, node by node and breaker by breaker, to the outputs. On the way a kernel
+that works on memory gets replaced by one that autograd knows (`gradient` in `tqp.operators.operation`: `torch.where` for a
 choice by bits, `index_add` for the accumulators of a sum), and whatever has no gradient, be it rounding, a comparison, a key
 or an order, is refused with its place in the query. What no gradient passes through, such as join keys and fixed
 conditions, is computed as in any other program. It runs on the calling thread, each pipeline in one batch, so that a step of

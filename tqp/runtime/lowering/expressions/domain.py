@@ -4,14 +4,9 @@ A dictionary-encoded string column has its dictionary as domain; an integer colu
 LIKE, SUBSTRING or comparisons on strings, and costly functions of dates, run on thousands of values, not millions. Where
 there are more values than rows are left, the rows are computed.
 
-A dictionary is sorted, so comparisons with constants, `IN`, `LIKE 'prefix%'`, and what `AND`, `OR` and `NOT` make of
-them hold for a few ranges of codes (`tqp/runtime/lowering/expressions/code_ranges.py`). Lowering finds them by binary search in the
-stored dictionary, and the program compares narrow integers; where the ranges are many, it looks codes up in a constant
-table. `IN` lists of integers are treated alike.
-
-Any other expression over one dictionary-encoded column, such as `LIKE '%word%'` or `substring`, is computed for
-every entry of the dictionary in a pipeline of its own; rows then look their code up (`tqp/runtime/lowering/expressions/domain.py`).
-The same is done for costly functions of an integer column whose range has at most 65,536 values, for example `extract`
+Predicates that hold for a few ranges of codes of a sorted dictionary come first (`code_ranges.py`). Any other expression
+over one dictionary-encoded column, such as `LIKE '%word%'` or `substring`, is computed for every entry of the dictionary in
+a pipeline of its own; rows then look their code up. The same is done for costly functions of an integer column whose range has at most 65,536 values, for example `extract`
 of a date. Expressions that may raise, or that see NULL in a way of their own, are computed over rows: no row may have
 the value that would raise. A table of strings gets a dictionary of its own, so that its codes can be grouped and sorted
 again.
