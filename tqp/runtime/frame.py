@@ -6,16 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
 from torch import Tensor
 
 from tqp.core.errors import ResourceError
 from tqp.data import nested
 from tqp.data.nested import Values
 from tqp.data.strings import Strings
-from tqp.operators.memory import allocation
 from tqp.operators.memory.allocation import Map
-from tqp.operators.memory.arrays import as_array, as_tensor
 from tqp.operators.nested import layout as nested_layout
 from tqp.operators.strings import layout as string_layout
 
@@ -67,28 +64,16 @@ def concatenate_frames(frames: Sequence[Frame], workers: Map | None = None) -> F
 
     Frames without rows are left out, as they need not have the types of the others. Workers share what is much.
     """
-    frames = _with_rows(frames)
+    frames = [frame for frame in frames if frame.num_rows] or frames[:1]
     num_rows = check_rows(sum(frame.num_rows for frame in frames))
     if len(frames) == 1:
         return frames[0]
-    columns = (
-        FrameColumn(*(concatenate_values(parts, workers) for parts in zip(*column, strict=True)))
-        for column in zip(*(frame.columns for frame in frames), strict=True)
-    )
-    return Frame(num_rows, tuple(columns))
 
+    def joined(parts: Sequence[Any]) -> Any:
+        return None if parts[0] is None else nested_layout.concatenate(parts, workers)
 
-def _with_rows(frames: Sequence[Frame]) -> Sequence[Frame]:
-    return [frame for frame in frames if frame.num_rows] or frames[:1]
-
-
-def concatenate_values(parts: Sequence[Any], workers: Map | None = None) -> Any:
-    """Tensors, arrays, Strings or nested values, one after the other; or None of each."""
-    if len(parts) == 1 or parts[0] is None:
-        return parts[0]
-    if isinstance(parts[0], np.ndarray):
-        return as_array(allocation.concatenate(as_tensor(list(parts)), workers))
-    return nested_layout.concatenate(parts, workers)
+    columns = zip(*(frame.columns for frame in frames), strict=True)
+    return Frame(num_rows, tuple(FrameColumn(*map(joined, zip(*parts, strict=True))) for parts in columns))
 
 
 def take_frame(frame: Frame, rows: Tensor) -> Frame:
