@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict, deque
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, TypeVar
@@ -59,6 +59,14 @@ class Kept(Generic[Item]):
             self._items.move_to_end(key)
             while len(self._items) > _MAX_PROGRAMS:
                 self._items.popitem(last=False)
+
+    def known(self, key: Hashable, make: Callable[[], Item], read: Meanings, now: Snapshot) -> Item:
+        """The item kept under `key`; where there is none, a new one, which is kept."""
+        item = self.find(key, now)
+        if item is None:
+            item = make()
+            self.keep(key, item, read, now)
+        return item
 
     def forget_others(self, now: Snapshot) -> None:
         """Drop what reads something that is no longer so: it would keep its memory."""
@@ -139,22 +147,6 @@ class CompiledQueries:
 
     def __init__(self) -> None:
         self.programs, self.shapes, self.words = Kept[TensorProgram](), Kept[KnownShape](), Kept[KnownWords]()
-
-    def known_shape(self, key: Hashable, read: Meanings, now: Snapshot) -> KnownShape:
-        """What is known of a shape; nothing of a new one."""
-        known = self.shapes.find(key, now)
-        if known is None:
-            known = KnownShape()
-            self.shapes.keep(key, known, read, now)
-        return known
-
-    def known_words(self, words: Hashable, read: Meanings, now: Snapshot) -> KnownWords:
-        """The templates of texts with these words; none of new ones."""
-        known = self.words.find(words, now)
-        if known is None:
-            known = KnownWords()
-            self.words.keep(words, known, read, now)
-        return known
 
     def forget_others(self, now: Snapshot) -> None:
         """Drop the programs that read what is no longer so."""

@@ -12,7 +12,7 @@ from tqp.catalog.catalog import Catalog
 from tqp.catalog.snapshot import Snapshot
 from tqp.catalog.state import CatalogState
 from tqp.catalog.variables import Variables
-from tqp.compiled import CompiledQueries, Parameters, given_values, text_key
+from tqp.compiled import CompiledQueries, KnownShape, KnownWords, Parameters, given_values, text_key
 from tqp.compiler import Compiler
 from tqp.core.arguments import check_parameters, check_query
 from tqp.core.datatypes import DataType
@@ -261,7 +261,8 @@ class Queries:
         if not constants.values:
             return None
         with self.catalog.lock:
-            known = self.compiled.known_shape((shape.key, statement.names), snapshot.read, self.catalog.now())
+            key_of_shape = shape.key, statement.names
+            known = self.compiled.shapes.known(key_of_shape, KnownShape, snapshot.read, self.catalog.now())
             if not known.is_worth_parameters(key):
                 return None
             program = known.program_for(constants)
@@ -273,7 +274,7 @@ class Queries:
             with self.catalog.lock:
                 known.keep(constants, program)
         with self.catalog.lock:
-            words = self.compiled.known_words(text.words, snapshot.read, self.catalog.now())
+            words = self.compiled.words.known(text.words, KnownWords, snapshot.read, self.catalog.now())
             is_worth_learning = words.is_worth_learning()
         template = learn(query, params, text, shape, snapshot) if is_worth_learning else None
         if template is not None:
