@@ -97,6 +97,16 @@ def test_parquet_holds_what_the_result_holds(tmp_path: Path) -> None:
         assert pq.read_table(tmp_path / "none.parquet").column_names == ["a", "a_1"]
 
 
+@pytest.mark.parametrize("ending", ("", ".gz", ".zst", ".bz2", ".lz4", ".GZ"))
+@pytest.mark.parametrize("form", ("csv", "json"))
+def test_what_is_written_by_any_compression_is_read_back(tmp_path: Path, form: str, ending: str) -> None:
+    path = tmp_path / f"t.{form}{ending}"
+    result = tqp.sql("SELECT i, 'text ' || i AS s FROM range(1000) r(i)")
+    (result.write_csv if form == "csv" else result.write_json)(path)
+    assert tqp.sql(f"FROM read_{form}('{path}')").fetchall() == result.fetchall()
+    assert (len(path.read_bytes()) < 10_000) == bool(ending)
+
+
 def test_results_write_csv_and_json(tmp_path: Path) -> None:
     result = tqp.sql("SELECT 1 AS a, NULL AS b, 'x;y' AS c")
     result.write_csv(tmp_path / "t.csv", sep=";", na_rep="NA", header=False)

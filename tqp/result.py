@@ -249,8 +249,8 @@ class Result:
     ) -> None:
         """Write a CSV file, which takes the place of another of that name when it is complete.
 
-        `na_rep`: the text of NULL; `compression`: "gzip", "zstd" or "bz2", by default what the name ends in. Values are written
-        as CAST to VARCHAR writes them. Raises ExecutionError that names the file if it cannot be written.
+        `na_rep`: the text of NULL; `compression`: "gzip", "zstd", "bz2" or "lz4", by default what the name ends in. Values are
+        written as CAST to VARCHAR writes them. Raises ExecutionError that names the file if it cannot be written.
         """
         write_csv(self._table, local_path(path), CsvFormat(header, sep, quotechar, na_rep), compression)
 

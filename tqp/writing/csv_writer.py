@@ -11,11 +11,9 @@ import pyarrow.compute as pc
 
 from tqp.core.errors import BindError
 from tqp.data.column import Table
-from tqp.writing.replaced_files import written_beside
-from tqp.writing.texts import beside, bytes_of, text_array
+from tqp.writing.replaced_files import stream_beside
+from tqp.writing.texts import beside, blocks, bytes_of, text_array
 
-#: Rows whose text is in memory at a time.
-BLOCK_ROWS = 131_072
 #: What the text of a number may hold.
 _OF_NUMBERS = frozenset("0123456789+-.einfa")
 
@@ -42,18 +40,12 @@ def write_csv(table: Table, path: str, form: CsvFormat, compression: str | None 
 
     Raises ExecutionError that names the file if it cannot be written.
     """
-    with written_beside(path) as temporary:
-        how = compression or _compression_of(path)
-        with pa.output_stream(temporary, compression=how) as stream:
-            if form.header:
-                names = _line([pa.array([name], pa.large_string()) for name in table.names], form, True)
-                stream.write(names)
-            for start in range(0, table.num_rows, BLOCK_ROWS):
-                stream.write(_block(table, start, min(start + BLOCK_ROWS, table.num_rows), form))
-
-
-def _compression_of(path: str) -> str | None:
-    return {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2"}.get(path[path.rfind(".") :].lower())
+    with stream_beside(path, compression) as stream:
+        if form.header:
+            names = _line([pa.array([name], pa.large_string()) for name in table.names], form, True)
+            stream.write(names)
+        for start, stop in blocks(table.num_rows):
+            stream.write(_block(table, start, stop, form))
 
 
 def _block(table: Table, start: int, stop: int, form: CsvFormat) -> pa.Buffer:

@@ -14,9 +14,8 @@ from tqp.core.json_values import parse_json
 from tqp.core.json_values import write_json as as_json
 from tqp.data.column import Column, Table
 from tqp.data.results.to_python import python_values
-from tqp.writing.csv_writer import BLOCK_ROWS
-from tqp.writing.replaced_files import written_beside
-from tqp.writing.texts import beside, bytes_of, text_array
+from tqp.writing.replaced_files import stream_beside
+from tqp.writing.texts import beside, blocks, bytes_of, text_array
 
 _CONTROL = "[\x00-\x1f]"
 #: Control characters that have a short form, and what replaces them.
@@ -29,16 +28,13 @@ def write_json(table: Table, path: str, array: bool = False, compression: str | 
     Numbers keep all their digits; NaN and infinities stand without quotes, as in DuckDB. Raises ExecutionError that names
     the file if it cannot be written.
     """
-    with written_beside(path) as temporary:
-        how = compression or ("gzip" if path.lower().endswith(".gz") else None)
-        with pa.output_stream(temporary, compression=how) as stream:
-            if array:
-                stream.write(b"[\n" if table.num_rows else b"[\n\t\n")
-            for start in range(0, table.num_rows, BLOCK_ROWS):
-                stop = min(start + BLOCK_ROWS, table.num_rows)
-                stream.write(_block(table, start, stop, array))
-            if array:
-                stream.write(b"]\n")
+    with stream_beside(path, compression) as stream:
+        if array:
+            stream.write(b"[\n" if table.num_rows else b"[\n\t\n")
+        for start, stop in blocks(table.num_rows):
+            stream.write(_block(table, start, stop, array))
+        if array:
+            stream.write(b"]\n")
 
 
 def _block(table: Table, start: int, stop: int, array: bool) -> pa.Buffer:

@@ -9,7 +9,10 @@ import stat
 import uuid
 from collections.abc import Iterator
 
+import pyarrow as pa
+
 from tqp.core.errors import BindError, Error, ExecutionError
+from tqp.data.sources.file_systems import compression_of
 
 
 @contextlib.contextmanager
@@ -39,6 +42,16 @@ def written_beside(path: str) -> Iterator[str]:
         finally:
             with contextlib.suppress(OSError):
                 os.remove(temporary)
+
+
+@contextlib.contextmanager
+def stream_beside(path: str, compression: str | None) -> Iterator[pa.NativeFile]:
+    """As `written_beside`, the stream to write to; what goes into it is compressed as is said, or as the name ends."""
+    with (
+        written_beside(path) as temporary,
+        pa.output_stream(temporary, compression=compression or compression_of(path)) as stream,
+    ):
+        yield stream
 
 
 @contextlib.contextmanager

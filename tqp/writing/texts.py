@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +16,14 @@ from tqp.data.results.to_arrow import column_to_arrow
 from tqp.data.string_buffers import string_array
 from tqp.operators.strings.layout import to_arrow
 from tqp.operators.text.value_format import formatter
+
+#: Rows whose text is in memory at a time.
+_BLOCK_ROWS = 131_072
+
+
+def blocks(num_rows: int) -> Iterator[tuple[int, int]]:
+    """From which row to which (exclusive) text is made at a time."""
+    return ((start, min(start + _BLOCK_ROWS, num_rows)) for start in range(0, num_rows, _BLOCK_ROWS))
 
 
 def text_array(column: Column) -> pa.LargeStringArray:

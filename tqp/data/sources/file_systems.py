@@ -15,8 +15,6 @@ from tqp.core.errors import BindError
 #: its file system says of it, zero, its size, and the time of its last change, if that is known.
 Identity = tuple[int, int, int, int, int]
 
-#: What Arrow calls them, by what names end in.
-_COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 _PARQUET_FILES = "**/*.parquet"
 
 
@@ -74,15 +72,22 @@ def opened(path: str) -> Iterator[Any]:
 def content_of(path: str) -> bytes:
     """All that a file holds, decompressed if its name says so."""
     if not is_remote(path):
-        with pa.input_stream(path, compression="detect") as stream:
+        with pa.input_stream(path, compression=compression_of(path)) as stream:
             return bytes(stream.read())
     with opened(path) as source:
         content = bytes(source.read())
-    compression = _COMPRESSIONS.get(os.path.splitext(path)[1].lower())
+    compression = compression_of(path)
     if compression is None:
         return content
     with pa.input_stream(pa.py_buffer(content), compression=compression) as stream:
         return bytes(stream.read())
+
+
+def compression_of(path: str) -> str | None:
+    """What Arrow calls the compression that the name of a file ends in; None without one."""
+    return {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}.get(
+        os.path.splitext(path)[1].lower()
+    )
 
 
 @contextlib.contextmanager
