@@ -48,16 +48,13 @@ def encode_chunks(name: str, chunks: Sequence[pa.Array], data_type: DataType, de
         elif data_type.is_integer_like:
             encoded = encode_integers(name, chunks, data_type)
         elif data_type.is_nested:
-            encoded = encode_nested(chunks, data_type, partial(_encode_inner, name))
+            encode_inner = partial(encode_chunks, name, device=torch.device("cpu"))
+            encoded = encode_nested(chunks, data_type, encode_inner)
         else:
             encoded = _encode_other(name, chunks, data_type)
     if all(chunk.null_count == len(chunk) for chunk in chunks):
         encoded = replace(encoded, facts=replace(encoded.facts, is_null=True))
     return encoded.to(device)
-
-
-def _encode_inner(name: str, chunks: Sequence[pa.Array], data_type: DataType) -> Column:
-    return encode_chunks(name, chunks, data_type, torch.device("cpu"))
 
 
 @contextmanager

@@ -53,10 +53,6 @@ class PandasSource(Source):
         self._dtypes = list(frame.dtypes)
         self._arrow: dict[int, pa.Array | pa.ChunkedArray] = {}
 
-    def _series(self, position: int) -> Any:
-        copy = self._copies.get(position)
-        return self._frame.iloc[:, position] if copy is None else copy
-
     def _type_at(self, position: int) -> DataType:
         dtype = self._dtypes[position]
         # a categorical is looked at itself: its dtype holds the categories, which are to be hashed only if they are text
@@ -76,11 +72,11 @@ class PandasSource(Source):
         """Kept, as finding a type may have made it; of two threads that convert a column at once, both make the same."""
         found = self._arrow.get(position)
         if found is None:
-            found = self._arrow[position] = self._to_arrow(self._series(position), position)
+            copy = self._copies.get(position)
+            series = self._frame.iloc[:, position] if copy is None else copy
+            where = f'column "{self.column_names[position]}" of table "{self.name}"'
+            found = self._arrow[position] = arrow_of_series(series, where)
         return found
-
-    def _to_arrow(self, series: Any, position: int) -> pa.Array | pa.ChunkedArray:
-        return arrow_of_series(series, f'column "{self.column_names[position]}" of table "{self.name}"')
 
 
 @functools.lru_cache(64)
