@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tqp.core.datatypes import BIGINT, BOOLEAN, COMPOSED, TypeKind
+from tqp.core.datatypes import BOOLEAN, COMPOSED, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.operators.groups import averages
 from tqp.operators.groups.distinct_sets import ValueRange
@@ -22,7 +22,7 @@ from tqp.runtime.breakers.reductions import Reduction
 from tqp.runtime.lowering.collected_calls import COLLECTED_CALLS
 from tqp.runtime.lowering.expressions.numbers import range_of, scale_of
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
-from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout
+from tqp.runtime.lowering.layouts import PLACE_LAYOUT, Form, Layout, canonical_layout, integer_layout
 from tqp.runtime.lowering.pending import Pending, Reference
 from tqp.runtime.lowering.stream import Value
 
@@ -100,7 +100,7 @@ class AggregateCalls:
         found = stream.rows_of(column.home)
         if found is None:
             return None
-        rows = Value(Layout(BIGINT, Form.NUMBER, torch.int64, False), found[0])
+        rows = Value(PLACE_LAYOUT, found[0])
         return Reference(self.reduce("reference", rows), column.stored, column.home, found[1])
 
     # accumulators
@@ -110,11 +110,10 @@ class AggregateCalls:
         lowering = self.lowering
         if not call.arguments:
             return None if kept is None else Value(canonical_layout(BOOLEAN, True), kept, kept)
-        argument = lowering.materialise(lowering.lower(call.arguments[0]))
+        argument = lowering.materialised(call.arguments[0])
         if kept is None:
             return argument
-        validity = argument.validity
-        both = kept if validity is None else lowering.stream.builder.call(operator.and_, kept, validity)
+        both = lowering.all_valid(kept, argument.validity)
         return replace(argument, validity=both, layout=argument.layout.with_nullable(True))
 
     def column(self, value: Value) -> int:
@@ -236,7 +235,7 @@ class AggregateCalls:
     def _factored(self, call: AggregateCall, factored: physical.FactoredSum) -> Pending:
         """A sum or an average whose sum is multiplied by group, or an extreme of values counted by group."""
         lowering, base = self.lowering, factored.base
-        argument = None if base is None else lowering.materialise(lowering.lower(base))
+        argument = None if base is None else lowering.materialised(base)
         combine = call.function if call.function in ("min", "max") else "sum"
         kind = "count" if argument is None else "sum"
         total = self.reduce(kind, argument, tables=factored.tables, combine=combine)
@@ -328,7 +327,7 @@ class AggregateCalls:
         """
         if call.function != "any_value" or call.span is not None:
             return False
-        layout = self.lowering.materialise(self.lowering.lower(call.arguments[0])).layout
+        layout = self.lowering.materialised(call.arguments[0]).layout
         return layout.form in (Form.NUMBER, Form.WIDE, Form.CODES) and not layout.dtype.is_floating_point
 
     def _greatest(self, call: AggregateCall, argument: Value) -> Pending:

@@ -13,7 +13,7 @@ import torch
 from tqp.core.datatypes import BOOLEAN, COMPOSED, DOUBLE, VARCHAR, DataType, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.operators.groups.moments import FORMULAS
-from tqp.planner.algebra.expressions import AggregateCall, Cast, Expression, Literal
+from tqp.planner.algebra.expressions import AggregateCall, Cast, Literal
 from tqp.planner.functions.constants import constant_number
 from tqp.planner.functions.registry import AGGREGATES
 from tqp.runtime.lowering.expressions.elements import as_elements
@@ -24,14 +24,10 @@ from tqp.runtime.lowering.sorts import lower_key
 from tqp.runtime.lowering.stream import Value
 
 if TYPE_CHECKING:
-    from tqp.runtime.lowering.aggregate_calls import AggregateCalls
+    from tqp.runtime.lowering.aggregate_calls import AggregateCalls, Finish
     from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
 
-_BOOLEANS = Layout(BOOLEAN, Form.NUMBER, torch.bool, False)
-
-
-def _value(calls: AggregateCalls, expression: Expression) -> Value:
-    return calls.lowering.materialise(calls.lowering.lower(expression))
+_BOOLEANS = canonical_layout(BOOLEAN, False)
 
 
 def _comparable(calls: AggregateCalls, call: AggregateCall, place: int) -> Value:
@@ -39,22 +35,16 @@ def _comparable(calls: AggregateCalls, call: AggregateCall, place: int) -> Value
     data_type = call.arguments[place].data_type
     if data_type.kind in COMPOSED:
         raise UnsupportedError(f"{call.function}() of {data_type} values is not supported", call.span)
-    return calls.lowering.comparable(_value(calls, call.arguments[place]))
-
-
-def _all_of(calls: AggregateCalls, *masks: Node | None) -> Node | None:
-    """bool [n], true where all are that are there; None where none is."""
-    found: Node | None = None
-    for mask in masks:
-        if found is None:
-            found = mask
-        elif mask is not None:
-            found = calls.lowering.stream.builder.call(operator.and_, found, mask)
-    return found
+    return calls.lowering.comparable(calls.lowering.materialised(call.arguments[place]))
 
 
 def _with_validity(value: Value, validity: Node | None) -> Value:
     return replace(value, validity=validity, layout=value.layout.with_nullable(validity is not None))
+
+
+def _counted(calls: AggregateCalls, value: Value, kept: Node | None) -> Value:
+    """The value, its validity telling the rows that count."""
+    return _with_validity(value, calls.lowering.all_valid(kept, value.validity))
 
 
 def _order(calls: AggregateCalls, call: AggregateCall) -> tuple[tuple[int, bool, bool], ...]:
@@ -94,10 +84,10 @@ def _choice(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pe
         if key.expression.data_type.kind not in COMPOSED:
             read = (*call.arguments, key.expression)
             return _choice(calls, replace(call, function=extreme, arguments=read, order=()), kept)
-    arguments = [_value(calls, call.arguments[0])]
+    arguments = [calls.lowering.materialised(call.arguments[0])]
     arguments += [_comparable(calls, call, place) for place in range(1, len(call.arguments))]
     masks = (arguments[place].validity for place in _NOT_NULL[call.function])
-    counted = _all_of(calls, kept, *masks)
+    counted = calls.lowering.all_valid(kept, *masks)
     others = tuple(map(calls.column, arguments[1:]))
     return _chosen(calls, call, arguments[0], counted, call.function.removesuffix("_null"), others)
 
@@ -133,18 +123,12 @@ def _everywhere(calls: AggregateCalls) -> Node:
 
 def _any_value(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
     """The first value that is not NULL, in the order that is asked for."""
-    value = _value(calls, call.arguments[0])
-    return calls.plain(
-        _with_validity(value, _all_of(calls, kept, value.validity)),
-        "first",
-        value.layout,
-        order=_order(calls, call),
-    )
+    value = calls.lowering.materialised(call.arguments[0])
+    return calls.plain(_counted(calls, value, kept), "first", value.layout, order=_order(calls, call))
 
 
 def _mode(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
-    value = _comparable(calls, call, 0)
-    value = _with_validity(value, _all_of(calls, kept, value.validity))
+    value = _counted(calls, _comparable(calls, call, 0), kept)
     return calls.plain(value, "mode", value.layout, call.distinct, order=_order(calls, call))
 
 
@@ -152,17 +136,21 @@ def _mode(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pend
 
 
 def _entropy(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
-    value = _comparable(calls, call, 0)
-    value = _with_validity(value, _all_of(calls, kept, value.validity))
+    value = _counted(calls, _comparable(calls, call, 0), kept)
     found = calls.reduce("entropy", value, call.distinct)
     return Pending((found,), lambda _, nodes: Value(canonical_layout(call.data_type, False), nodes[0]))
 
 
+def _without_nulls(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> list[Value]:
+    """The arguments; rows count in which none is NULL."""
+    values = list(map(calls.lowering.materialised, call.arguments))
+    validity = calls.lowering.all_valid(kept, *(each.validity for each in values))
+    return [_with_validity(each, validity) for each in values]
+
+
 def _formula(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
     """An aggregate that a formula makes of several reductions, of rows in which no argument is NULL."""
-    values = [_value(calls, each) for each in call.arguments]
-    validity = _all_of(calls, kept, *(each.validity for each in values))
-    values = [_with_validity(each, validity) for each in values]
+    values = _without_nulls(calls, call, kept)
     reductions, compute = FORMULAS[call.function]
     whole = tuple(map(calls.column, values)) if call.distinct and len(values) > 1 else ()
 
@@ -192,9 +180,7 @@ _WITH_VALIDITY = frozenset(("skewness", "kurtosis", "kurtosis_pop", "regr_interc
 
 def _count_pairs(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
     """regr_count: rows in which no argument is NULL."""
-    values = [_value(calls, each) for each in call.arguments]
-    validity = _all_of(calls, kept, *(each.validity for each in values))
-    values = [_with_validity(each, validity) for each in values]
+    values = _without_nulls(calls, call, kept)
     whole = tuple(map(calls.column, values)) if call.distinct else ()
     count = calls.reduce("count", values[0], call.distinct, whole=whole)
     layout = replace(canonical_layout(call.data_type, False), dtype=torch.int64)
@@ -225,8 +211,7 @@ _IN_ORDER_ONLY = (TypeKind.BOOLEAN, TypeKind.ENUM, TypeKind.UUID, TypeKind.NULL)
 def _median(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
     source = call.arguments[0].data_type
     if source.is_string or source.kind in _IN_ORDER_ONLY:
-        value = _comparable(calls, call, 0)
-        value = _with_validity(value, _all_of(calls, kept, value.validity))
+        value = _counted(calls, _comparable(calls, call, 0), kept)
         return calls.plain(value, "median_lower", value.layout, call.distinct)
     return _interpolated(calls, call, kept, _kind("median", source), None)
 
@@ -239,22 +224,38 @@ def _interpolated(
     source = argument.data_type
     is_number = source.is_float or source.is_integer
     as_double = source.is_integer or (is_number and parameter is None)
-    value = _value(calls, Cast(argument, DOUBLE) if as_double else argument)
-    value = _with_validity(value, _all_of(calls, kept, value.validity))
+    value = calls.lowering.materialised(Cast(argument, DOUBLE) if as_double else argument)
+    value = _counted(calls, value, kept)
     layout = canonical_layout(target, False)
     if source.is_decimal:
         layout = replace(value.layout, dtype=torch.int64)
     elif source == target and not is_number:
         layout = replace(value.layout, dtype=layout.dtype)
-
-    def rounded(lowering: ExpressionLowering, nodes: list[Node]) -> tuple[Layout, Node]:
-        node = lowering.stream.builder.method("to", nodes[0], layout.dtype) if is_number else nodes[0]
-        return layout, node
-
     # values that are distinct may be equal as DOUBLEs
-    whole = (calls.column(_value(calls, argument)),) if call.distinct and is_number else ()
+    whole = (calls.column(calls.lowering.materialised(argument)),) if call.distinct and is_number else ()
     reduction = calls.reduce(kind, value, call.distinct, parameter=parameter, whole=whole)
-    return calls.optional(value, reduction, rounded)
+    return calls.optional(value, reduction, _result(layout, converts=is_number))
+
+
+def _of_64_bits(calls: AggregateCalls, call: AggregateCall, narrower: str = "DOUBLE") -> Value:
+    """The argument. Raises UnsupportedError, with what to cast it to, if it has more bits."""
+    value = calls.lowering.materialised(call.arguments[0])
+    if value.layout.form is Form.WIDE:
+        raise UnsupportedError(
+            f"{call.function}() of {call.arguments[0].data_type} values of more than 64 bits is not supported; "
+            f"cast to {narrower} first",
+            call.span,
+        )
+    return value
+
+
+def _result(layout: Layout, *, converts: bool = False) -> Finish:
+    """What finishes a result that is one reduction, which may have another dtype."""
+
+    def finish(lowering: ExpressionLowering, nodes: list[Node]) -> tuple[Layout, Node]:
+        return layout, lowering.stream.builder.method("to", nodes[0], layout.dtype) if converts else nodes[0]
+
+    return finish
 
 
 def _fraction(call: AggregateCall) -> float:
@@ -278,64 +279,33 @@ def _quantile_of_many_digits(
     calls: AggregateCalls, call: AggregateCall, kept: Node | None, fraction: float
 ) -> Pending:
     """Of DECIMALs that may have 128 bits: as of narrower ones, if these have no more than 64."""
-    argument = call.arguments[0]
-    value = _value(calls, argument)
-    if value.layout.form is Form.WIDE:
-        raise UnsupportedError(
-            f"quantile_cont() of {argument.data_type} values of more than 64 bits is not supported; "
-            "cast to DOUBLE or to a narrower type first",
-            call.span,
-        )
+    _of_64_bits(calls, call, "DOUBLE or to a narrower type")
     return _interpolated(calls, call, kept, "quantile_to_zero", fraction)
 
 
 def _discrete(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
-    value = _comparable(calls, call, 0)
-    value = _with_validity(value, _all_of(calls, kept, value.validity))
+    value = _counted(calls, _comparable(calls, call, 0), kept)
     return calls.plain(value, "quantile_disc", value.layout, call.distinct, parameter=_fraction(call))
 
 
 def _approximate(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
     """approx_quantile: the exact one, where half of each value lies on either side of its place."""
-    argument, target = call.arguments[0], call.data_type
-    value = _value(calls, argument)
-    if value.layout.form is Form.WIDE:
-        raise UnsupportedError(
-            f"approx_quantile() of {argument.data_type} values of more than 64 bits is not supported; cast to DOUBLE first",
-            call.span,
-        )
-    value = _with_validity(value, _all_of(calls, kept, value.validity))
+    target, value = call.data_type, _counted(calls, _of_64_bits(calls, call), kept)
     kind = "approximate_quantile" if target.is_float else "approximate_integer_quantile"
     layout = canonical_layout(target, False)
     if not target.is_float:
         layout = replace(value.layout, dtype=torch.int64)
     reduction = calls.reduce(kind, value, call.distinct, parameter=_fraction(call))
-
-    def rounded(lowering: ExpressionLowering, nodes: list[Node]) -> tuple[Layout, Node]:
-        return layout, lowering.stream.builder.method("to", nodes[0], layout.dtype)
-
-    return calls.optional(value, reduction, rounded)
+    return calls.optional(value, reduction, _result(layout, converts=True))
 
 
 def _deviation(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
-    argument = call.arguments[0]
-    value = _value(calls, argument)
-    if value.layout.form is Form.WIDE:
-        raise UnsupportedError(
-            f"mad() of {argument.data_type} values of more than 64 bits is not supported; cast to DOUBLE first",
-            call.span,
-        )
-    value = _with_validity(value, _all_of(calls, kept, value.validity))
+    value = _counted(calls, _of_64_bits(calls, call), kept)
     layout = canonical_layout(call.data_type, False)
     if call.data_type.is_decimal:
         layout = Layout(call.data_type, Form.NUMBER, torch.int64, False, call.data_type.bounds)
-    reduction = calls.reduce(_kind("mad", argument.data_type), value, call.distinct)
-
-    def rounded(lowering: ExpressionLowering, nodes: list[Node]) -> tuple[Layout, Node]:
-        is_float = layout.dtype.is_floating_point
-        return layout, lowering.stream.builder.method("to", nodes[0], layout.dtype) if is_float else nodes[0]
-
-    return calls.optional(value, reduction, rounded)
+    reduction = calls.reduce(_kind("mad", call.arguments[0].data_type), value, call.distinct)
+    return calls.optional(value, reduction, _result(layout, converts=layout.dtype.is_floating_point))
 
 
 # ---- text ----
@@ -343,11 +313,11 @@ def _deviation(calls: AggregateCalls, call: AggregateCall, kept: Node | None) ->
 
 def _string_agg(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
     lowering = calls.lowering
-    value = _value(calls, call.arguments[0])
+    value = calls.lowering.materialised(call.arguments[0])
     value = replace(
         value, node=lowering.strings(value), layout=canonical_layout(VARCHAR, value.layout.nullable)
     )
-    value = _with_validity(value, _all_of(calls, kept, value.validity))
+    value = _counted(calls, value, kept)
     separator = (
         call.arguments[1].value if len(call.arguments) > 1 and isinstance(call.arguments[1], Literal) else ","
     )
@@ -360,7 +330,7 @@ def _string_agg(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -
 
 def _list(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
     """All values, NULLs too; NULL of no rows."""
-    value = _value(calls, call.arguments[0])
+    value = calls.lowering.materialised(call.arguments[0])
     node, validity = as_elements(calls.lowering, value)
     value = replace(value, node=node, validity=validity, layout=element_layout(call.arguments[0].data_type))
     counted = Value(_BOOLEANS, _everywhere(calls) if kept is None else kept, kept)
@@ -368,7 +338,7 @@ def _list(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pend
     made = calls.reduce(
         "list", value, call.distinct, counted=calls.column(counted), order=_order(calls, call)
     )
-    return calls.optional(None if kept is None else counted, made, lambda _, nodes: (layout, nodes[0]))
+    return calls.optional(None if kept is None else counted, made, _result(layout))
 
 
 def _histogram(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
@@ -376,10 +346,9 @@ def _histogram(calls: AggregateCalls, call: AggregateCall, kept: Node | None) ->
     value = _comparable(calls, call, 0)
     node, validity = as_elements(calls.lowering, value)
     layout = element_layout(value.layout.data_type)
-    value = _with_validity(Value(layout, node, validity), _all_of(calls, kept, value.validity))
+    value = _with_validity(Value(layout, node, validity), calls.lowering.all_valid(kept, value.validity))
     made = calls.reduce("histogram", value, call.distinct)
-    result = canonical_layout(call.data_type, False)
-    return calls.optional(value, made, lambda _, nodes: (result, nodes[0]))
+    return calls.optional(value, made, _result(canonical_layout(call.data_type, False)))
 
 
 #: Aggregates that need all rows of a group, by name.

@@ -34,7 +34,7 @@ from tqp.runtime.lowering.keys import (
     ordered_word,
     packed_key,
 )
-from tqp.runtime.lowering.layouts import Form, Layout
+from tqp.runtime.lowering.layouts import Form, canonical_layout
 from tqp.runtime.lowering.runtime_filters import can_defer
 from tqp.runtime.lowering.stream import InputKind, Link, Space, Stream, Value
 
@@ -117,7 +117,7 @@ class _Probe:
         self.build_space = Space()
         for id, expression in hidden:
             with self._if_sought():
-                key = lowering.materialise(lowering.lower(expression))
+                key = lowering.materialised(expression)
             self.stream.add_computed_column(id, "probe_key", key)
             self.stream.fields[id] = Field(id, "probe_key", expression.data_type)
         self.probe_space = self.stream.space
@@ -410,7 +410,7 @@ class _Probe:
             found = self._found()
             if node.bounds or node.residual or node.null_equal[0] or len(node.probe_keys) > 1:
                 # then nothing can be NULL: see _comparable
-                return Value(Layout(BOOLEAN, Form.NUMBER, torch.bool, False), found)
+                return Value(canonical_layout(BOOLEAN, False), found)
             with self._if_sought():
                 validity = lowering.combine_validity(*lower_values(lowering, node.probe_keys))
             build_side = self.stream.object(slot.build)
@@ -440,7 +440,7 @@ class _Probe:
     def _marks(self, marks: Node) -> Value:
         values = self.build.call(operator.getitem, marks, 0, name="mark")
         validity = self.stream.or_all_rows(self.build.call(operator.getitem, marks, 1, name="mark_valid"))
-        return Value(Layout(BOOLEAN, Form.NUMBER, torch.bool, True), values, validity)
+        return Value(canonical_layout(BOOLEAN, True), values, validity)
 
 
 def _fields_of(node: physical.Join) -> dict[int, Field]:

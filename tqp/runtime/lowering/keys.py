@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def lower_values(lowering: ExpressionLowering, expressions: Sequence[Expression]) -> list[Value]:
     """The expressions as tensors over the rows of the current space."""
-    return [lowering.materialise(lowering.lower(expression)) for expression in expressions]
+    return [lowering.materialised(expression) for expression in expressions]
 
 
 def lower_join_keys(

@@ -7,7 +7,7 @@ from enum import Enum
 
 import torch
 
-from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.datatypes import BIGINT, DataType, TypeKind
 from tqp.data.nested import element_dtype
 from tqp.operators.memory.arrays import narrowest
 
@@ -55,6 +55,10 @@ class Layout:
 
     def with_nullable(self, nullable: bool) -> Layout:
         return self if nullable == self.nullable else replace(self, nullable=nullable)
+
+
+#: Of places and numbers of rows.
+PLACE_LAYOUT = Layout(BIGINT, Form.NUMBER, torch.int64, False)
 
 
 def widest(*dtypes: torch.dtype) -> torch.dtype:

@@ -84,6 +84,11 @@ class Value:
         if self.node is not None:
             self.node.row_bytes = self.layout.row_bytes
 
+    @property
+    def is_null(self) -> bool:
+        """Is it the literal NULL?"""
+        return self.is_constant and self.constant is None
+
 
 @dataclass(eq=False, slots=True)
 class Link:

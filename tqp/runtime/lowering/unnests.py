@@ -5,19 +5,14 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING
 
-import torch
-
-from tqp.core.datatypes import BIGINT
 from tqp.operators.nested import elements as element_kernels
 from tqp.planner.physical import plan as physical
 from tqp.runtime.lowering.keys import lower_values
-from tqp.runtime.lowering.layouts import Form, Layout, element_layout
+from tqp.runtime.lowering.layouts import PLACE_LAYOUT, element_layout
 from tqp.runtime.lowering.stream import Stream, Value
 
 if TYPE_CHECKING:
     from tqp.runtime.lowering.plan import PlanLowering
-
-_PLACE = Layout(BIGINT, Form.NUMBER, torch.int64, False)
 
 
 def lower_unnest(plan: PlanLowering, node: physical.Unnest) -> Stream:
@@ -46,6 +41,6 @@ def lower_unnest(plan: PlanLowering, node: physical.Unnest) -> Stream:
         is_there = None
         if node.keeps_rows:
             is_there = build.call(element_kernels.is_in_a_list, pairs, rows, places, name="is_there")
-        layout = _PLACE.with_nullable(node.keeps_rows)
+        layout = PLACE_LAYOUT.with_nullable(node.keeps_rows)
         stream.add_computed_column(made[-1].id, made[-1].name, Value(layout, place, is_there))
     return stream

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import TypeKind
@@ -20,8 +19,6 @@ def lower_array_cast(lowering: ExpressionLowering, cast: Cast, value: Value) -> 
     """An array as a list, or a list as an array, of which each has so many elements."""
     build = lowering.stream.builder
     source, target = value.layout.data_type, cast.data_type
-    if value.is_constant and value.layout.nullable:
-        return lowering.null_of(target)
     value = lowering.materialise(value)
     node, validity = value.node, value.validity
     if target.kind is TypeKind.LIST:
@@ -30,7 +27,7 @@ def lower_array_cast(lowering: ExpressionLowering, cast: Cast, value: Value) -> 
         return Value(canonical_layout(target, value.layout.nullable), node, validity)
     if cast.is_try:
         fits = build.call(kernels.have_length, node, target.size)
-        validity = fits if validity is None else build.call(operator.and_, validity, fits)
+        validity = lowering.all_valid(validity, fits)
     else:
         check = NamedKernel(kernels.checked_arrays, "array", cast.span)
         node = build.call(check, node, target.size, validity=lowering.active(validity), name="array")

@@ -31,7 +31,7 @@ from tqp.planner.algebra.expressions import (
 )
 from tqp.planner.functions.conditions import MIRRORED
 from tqp.runtime.lowering.graph_builder import Node
-from tqp.runtime.lowering.layouts import Form, Layout
+from tqp.runtime.lowering.layouts import canonical_layout
 from tqp.runtime.lowering.stream import Value
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def lower_code_ranges(lowering: ExpressionLowering, expression: Expression) -> V
     value = lowering.stream.column(column)
     node = membership(lowering, value, ranges, 0, len(entries))
     assert node is not None
-    layout = Layout(BOOLEAN, Form.NUMBER, torch.bool, value.layout.nullable)
+    layout = canonical_layout(BOOLEAN, value.layout.nullable)
     return Value(layout, node, value.validity)
 
 

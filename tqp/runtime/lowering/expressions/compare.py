@@ -16,7 +16,7 @@ from tqp.planner.algebra.expressions import Call
 from tqp.planner.functions.conditions import MIRRORED
 from tqp.runtime.lowering.expressions.numbers import range_of, wide_node
 from tqp.runtime.lowering.graph_builder import GraphBuilder, Node
-from tqp.runtime.lowering.layouts import Form, Layout
+from tqp.runtime.lowering.layouts import Form, canonical_layout
 from tqp.runtime.lowering.stream import Value
 
 if TYPE_CHECKING:
@@ -48,10 +48,9 @@ def lower_comparison(lowering: ExpressionLowering, function: str, left: Value, r
     """NULL where a side is NULL."""
     if left.is_constant and not right.is_constant:
         left, right, function = right, left, MIRRORED[function]
-    if left.is_constant:
-        left = lowering.materialise(left)
+    left = lowering.materialise(left)
     validity = lowering.combine_validity(left, right)
-    layout = Layout(BOOLEAN, Form.NUMBER, torch.bool, left.layout.nullable or right.layout.nullable)
+    layout = canonical_layout(BOOLEAN, left.layout.nullable or right.layout.nullable)
     return Value(layout, compare_nodes(lowering, function, left, right), validity)
 
 
@@ -62,12 +61,11 @@ def lower_distinct_from(lowering: ExpressionLowering, call: Call, left: Value, r
     if left.is_constant:
         left, right = right, left
         expression = call.arguments[1]
-    if left.is_constant:
-        left = lowering.materialise(left)
-    if right.is_constant and right.constant is None:
+    left = lowering.materialise(left)
+    if right.is_null:
         valid = lowering.checked_validity(expression, left)
         node = build.call(operator.invert, valid) if call.function == "is_not_distinct_from" else valid
-        return Value(Layout(BOOLEAN, Form.NUMBER, torch.bool, False), node)
+        return Value(canonical_layout(BOOLEAN, False), node)
     same = compare_nodes(lowering, "equal", left, right)
     if left.layout.nullable or right.layout.nullable:
         left_valid, right_valid = lowering.validity_node(left), lowering.validity_node(right)
@@ -76,7 +74,7 @@ def lower_distinct_from(lowering: ExpressionLowering, call: Call, left: Value, r
         same = build.call(operator.or_, build.call(operator.and_, same, both), neither)
     if call.function == "is_distinct_from":
         same = build.call(operator.invert, same)
-    return Value(Layout(BOOLEAN, Form.NUMBER, torch.bool, False), same)
+    return Value(canonical_layout(BOOLEAN, False), same)
 
 
 def compare_nodes(lowering: ExpressionLowering, function: str, left: Value, right: Value) -> Node:
@@ -87,9 +85,7 @@ def compare_nodes(lowering: ExpressionLowering, function: str, left: Value, righ
         left, right = lowering.order_key(left), lowering.order_key(right)
         assert left.node is not None and right.node is not None
         return compare_by_order(build, STRINGS, function, left.node, right.node)
-    forms = {
-        value.layout.form for value in (left, right) if not (value.is_constant and value.constant is None)
-    }
+    forms = {value.layout.form for value in (left, right) if not value.is_null}
     if data_type.is_string:
         if left.layout.has_dictionary and right.layout.pool == left.layout.pool:
             return build.call(NUMBER_COMPARISONS[function], left.node, right.node)

@@ -81,7 +81,7 @@ def lower_connective(lowering: ExpressionLowering, call: Call) -> Value:
         else:
             result = value if result is None else _kleene(build, is_and, result, value)
     if masks:
-        layout = Layout(BOOLEAN, Form.NUMBER, torch.bool, False)
+        layout = canonical_layout(BOOLEAN, False)
         certain = Value(layout, (all_of if is_and else _any_of)(build, masks))
         result = certain if result is None else _kleene(build, is_and, certain, result)
     assert result is not None
@@ -192,9 +192,9 @@ def _choose(
     if layout.form in (Form.NUMBER, Form.CODES):
         if len(conditions) > 1:
             return _choose_among(lowering, conditions, values, layout, name)
-        chosen = _number(lowering, values[-1], layout)
+        chosen = lowering.number(values[-1], layout.dtype)
         for condition, value in zip(reversed(conditions), reversed(values[:-1]), strict=True):
-            given = _number(lowering, value, layout)
+            given = lowering.number(value, layout.dtype)
             chosen = build.call(elementwise.choose, condition, given, chosen, layout.dtype, name=name)
         assert isinstance(chosen, Node)
         return chosen
@@ -230,7 +230,7 @@ def _choose_among(
                 if left is None
                 else build.call(operator.gt, left, condition)
             )
-        given = _number(lowering, value, layout)
+        given = lowering.number(value, layout.dtype)
         if isinstance(given, Node) or given != 0 or math.copysign(1, given) < 0:
             chosen = build.call(elementwise.put_where, chosen, mask, given, layout.dtype, name=name)
     if chosen is None:
@@ -253,13 +253,6 @@ def choices(build: GraphBuilder, node: Node) -> list[tuple[Node, Any]]:
         found.append((condition, value))
         chosen = others
     return found[::-1] if chosen is None else []
-
-
-def _number(lowering: ExpressionLowering, value: Value, layout: Layout) -> Any:
-    """A Python number for a literal (0 for NULL), otherwise a tensor of the layout's dtype."""
-    if value.is_constant:
-        return 0 if value.constant is None else value.constant
-    return lowering.to_dtype(value, layout.dtype)
 
 
 def _in_branch(build: GraphBuilder, earlier: Sequence[Node], *own: Node) -> Masks | None:

@@ -15,7 +15,6 @@ again.
 from __future__ import annotations
 
 import math
-import operator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -237,7 +236,7 @@ def lower_over_domain(lowering: ExpressionLowering, expression: Expression, doma
         produced = build.call(
             look_up, stream.whole(table.slot, 0, "table_valid", validity=True), codes, domain.low, nullable
         )
-        validity = produced if validity is None else build.call(operator.and_, validity, produced)
+        validity = lowering.all_valid(validity, produced)
     return Value(layout.with_nullable(validity is not None), values, validity)
 
 

@@ -13,10 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch import Tensor
 
-from tqp.core.datatypes import BIGINT, VARCHAR, DataType, TypeKind
+from tqp.core.datatypes import VARCHAR, DataType, TypeKind
 from tqp.data.nested import count_of
 from tqp.operators.nested import elements as element_kernels
 from tqp.operators.nested import functions as function_kernels
@@ -33,7 +32,7 @@ from tqp.runtime.breakers.grouped_rows import GroupedRows
 from tqp.runtime.breakers.reductions import Reduction
 from tqp.runtime.frame import MAX_ROWS, Frame, FrameColumn
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
-from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, element_layout
+from tqp.runtime.lowering.layouts import PLACE_LAYOUT, Form, canonical_layout, element_layout
 from tqp.runtime.lowering.pending import Pending
 from tqp.runtime.lowering.stream import Link, Space, Value
 
@@ -97,8 +96,7 @@ def mapped(
 def lower_nested_cast(lowering: ExpressionLowering, cast: Cast, value: Value) -> Value:
     """A list or struct of another type: its elements or fields are cast, as columns are."""
     source, target = value.layout.data_type, cast.data_type
-    if value.is_constant:
-        value = lowering.materialise(value)
+    value = lowering.materialise(value)
     if target.has_elements:
         node = mapped(
             lowering,
@@ -130,8 +128,7 @@ def _checked_map(lowering: ExpressionLowering, cast: Cast, node: Node, value: Va
         return Value(canonical_layout(cast.data_type, value.layout.nullable), node, value.validity)
     if cast.is_try:
         valid = build.call(map_kernels.have_distinct_keys, node, value.validity, key_type)
-        valid = valid if value.validity is None else build.call(operator.and_, value.validity, valid)
-        return Value(canonical_layout(cast.data_type, True), node, valid)
+        return Value(canonical_layout(cast.data_type, True), node, lowering.all_valid(value.validity, valid))
     kernel = NamedKernel(map_kernels.checked_maps, "checked_map", cast.span)
     active = lowering.active(value.validity)
     node = build.call(kernel, node, validity=active, key_type=key_type, name="map")
@@ -221,7 +218,7 @@ def cast_rows(
 def lower_over_elements(lowering: ExpressionLowering, expression: OverElements) -> Value:
     """What is computed of each element, and what becomes of it."""
     build = lowering.stream.builder
-    lists = lowering.materialise(lowering.lower(expression.input))
+    lists = lowering.materialised(expression.input)
     function, data_type = expression.function, expression.data_type
     with elements_of(lowering, lists) as elements, _named_elements(lowering, expression, elements):
         if function in AGGREGATES:
@@ -248,15 +245,11 @@ def lower_over_elements(lowering: ExpressionLowering, expression: OverElements) 
     validity = lists.validity
     if function in AGGREGATES:
         reduced = reduce()
-        if validity is not None and reduced.validity is not None:
-            validity = build.call(operator.and_, validity, reduced.validity)
-        elif validity is None:
-            validity = reduced.validity
+        validity = lowering.all_valid(validity, reduced.validity)
         return Value(reduced.layout.with_nullable(validity is not None), reduced.node, validity)
     nullable = lists.layout.nullable
     if function == "list_first_place":
-        found = build.call(operator.gt, node, 0)
-        validity = found if validity is None else build.call(operator.and_, validity, found)
+        validity = lowering.all_valid(validity, build.call(operator.gt, node, 0))
         nullable = True
     return Value(canonical_layout(data_type, nullable), node, validity)
 
@@ -316,7 +309,3 @@ def _named_elements(
         stream.add_computed_column(column, "element", value)
     yield
     lowering.element_columns = outer
-
-
-#: Of the place of an element in its list, counted from 1.
-PLACE_LAYOUT = Layout(BIGINT, Form.NUMBER, torch.int64, False)

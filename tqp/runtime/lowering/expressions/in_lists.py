@@ -14,7 +14,7 @@ from tqp.planner.algebra.expressions import InList, Literal
 from tqp.runtime.lowering.expressions.code_ranges import lower_integer_list
 from tqp.runtime.lowering.expressions.compare import lower_comparison
 from tqp.runtime.lowering.graph_builder import Node
-from tqp.runtime.lowering.layouts import Form, Layout
+from tqp.runtime.lowering.layouts import Form, canonical_layout
 from tqp.runtime.lowering.stream import Value
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def lower_in_list(lowering: ExpressionLowering, expression: InList) -> Value:
     """A bool tensor, NULL where the operand is."""
     build = lowering.stream.builder
     value = lowering.lower(expression.input)
-    layout = Layout(BOOLEAN, Form.NUMBER, torch.bool, value.layout.nullable)
+    layout = canonical_layout(BOOLEAN, value.layout.nullable)
     literals = [literal.value for literal in expression.values if isinstance(literal, Literal)]
     data_type = value.layout.data_type
     if data_type.is_string:

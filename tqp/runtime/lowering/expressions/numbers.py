@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 Range = tuple[int, int]
 
-_INT64 = (-(2**63), 2**63 - 1)
 #: 64 bits hold powers of ten up to this one.
 _POWERS_OF_INT64 = 18
 

@@ -96,7 +96,7 @@ def lower_with_parameter(lowering: ExpressionLowering, expression: Expression) -
             make, constants = partial(_searched, call=expression), (parameter,)
         case _:
             return None
-    value = lowering.materialise(lowering.lower(operand))
+    value = lowering.materialised(operand)
     return Value(_mask_layout(value), make(lowering, value, constants), value.validity)
 
 
@@ -109,7 +109,7 @@ def _parameter_last(expression: Expression) -> Expression:
 
 def _mask_layout(value: Value) -> Layout:
     """What stands under a NULL is unspecified."""
-    return Layout(BOOLEAN, Form.NUMBER, torch.bool, value.layout.nullable)
+    return canonical_layout(BOOLEAN, value.layout.nullable)
 
 
 def _given(

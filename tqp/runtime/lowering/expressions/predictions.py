@@ -44,7 +44,7 @@ def lower_predict(lowering: ExpressionLowering, call: Predict) -> Value:
     for item, argument in zip(model.inputs, call.arguments, strict=True):
         # Whatever stands there: weights of zero would make NaN of infinity.
         asked = argument if item.is_read or item.size else Literal(0.0, DOUBLE)
-        value = lowering.materialise(lowering.lower(asked))
+        value = lowering.materialised(asked)
         validity = value.validity
         if validity is not None and not item.takes_null:
             if may_be_null(argument, lowering.fields()):
@@ -145,7 +145,7 @@ def lower_over_combinations(lowering: ExpressionLowering, call: Predict) -> Valu
     if may_raise(call, known):
         return None
     columns = list({node.id: node for node in walk(call) if isinstance(node, ColumnRef)}.values())
-    values = [lowering.materialise(lowering.lower(column)) for column in columns]
+    values = [lowering.materialised(column) for column in columns]
     axes = []
     for column, value in zip(columns, values, strict=True):
         field = known.get(column.id)
@@ -200,7 +200,7 @@ def _combinations(
     lowering = type(outer)(stream, program)
     title = f"{format_expression(call)} for every combination of values"
     with stream.builder.fragment(title):
-        value = lowering.materialise(lowering.lower(replace(call, combinations=0)))
+        value = lowering.materialised(replace(call, combinations=0))
     slot = program.slot("predicted")
     program.close(stream, [value], Collect(slot), title)
     return slot, value.layout

@@ -32,7 +32,7 @@ def lower_python_call(lowering: ExpressionLowering, call: PythonCall) -> Value:
     """
     stream, build = lowering.stream, lowering.stream.builder
     function: PythonFunction = call.function  # type: ignore[assignment]
-    values = [lowering.materialise(lowering.lower(argument)) for argument in call.arguments]
+    values = [lowering.materialised(argument) for argument in call.arguments]
     columns = tuple(
         (lowering.strings(each) if each.layout.data_type.is_string else lowering.tensor(each), each.validity)
         for each in values

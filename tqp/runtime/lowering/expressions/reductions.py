@@ -15,9 +15,9 @@ from tqp.operators.nested.reductions import reduce_lists
 from tqp.planner.algebra.element_expressions import ElementRef, ReduceElements
 from tqp.planner.algebra.expressions import column_ids, walk
 from tqp.runtime.graph_function import GraphFunction, lowered_for_torch
-from tqp.runtime.lowering.expressions.elements import PLACE_LAYOUT, as_elements
+from tqp.runtime.lowering.expressions.elements import as_elements
 from tqp.runtime.lowering.graph_builder import NamedKernel
-from tqp.runtime.lowering.layouts import element_layout
+from tqp.runtime.lowering.layouts import PLACE_LAYOUT, element_layout
 from tqp.runtime.lowering.stream import BATCH_KINDS, Input, InputKind, Stream, Value
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def lower_reduce_elements(lowering: ExpressionLowering, expression: ReduceElements) -> Value:
     """What the elements of each list come to."""
     stream = lowering.stream
-    lists = lowering.materialise(lowering.lower(expression.input))
+    lists = lowering.materialised(expression.input)
     initial = as_elements(lowering, lowering.lower(expression.initial))
     columns = {id: lowering.materialise(stream.column(id)) for id in _columns_read(lowering, expression)}
     steps = _Steps(lowering, expression, columns)
@@ -40,9 +40,7 @@ def lower_reduce_elements(lowering: ExpressionLowering, expression: ReduceElemen
         [stream.input(each.slot, *each) for each in steps.shared],
     )
     values, validity = (stream.builder.call(operator.getitem, made, part) for part in range(2))
-    if lists.validity is not None:
-        validity = stream.builder.call(operator.and_, validity, lists.validity)
-    return Value(element_layout(expression.data_type), values, validity)
+    return Value(element_layout(expression.data_type), values, lowering.all_valid(validity, lists.validity))
 
 
 def _columns_read(lowering: ExpressionLowering, expression: ReduceElements) -> list[int]:

@@ -176,10 +176,12 @@ class ExpressionLowering(Answers):
 
     def scalar_or_tensor(self, value: Value) -> Any:
         """A Python number for a literal, the tensor otherwise."""
-        return value.constant if value.is_constant and not value.layout.nullable else self.tensor(value)
+        return value.constant if value.is_constant and not value.is_null else self.tensor(value)
 
     def number(self, value: Value, dtype: torch.dtype) -> Any:
-        """A Python number for a literal, otherwise a tensor of the dtype."""
+        """A Python number for a literal, 0 for NULL; otherwise a tensor of the dtype."""
+        if value.is_null:
+            return 0
         return value.constant if value.is_constant else self.to_dtype(value, dtype)
 
     def to_dtype(self, value: Value, dtype: torch.dtype) -> Node:
@@ -234,6 +236,10 @@ class ExpressionLowering(Answers):
         validity = self.validity_node(value) if value.layout.nullable else None
         return Value(value.layout, node, validity)
 
+    def materialised(self, expression: Expression) -> Value:
+        """The expression as tensors over the rows of the current space."""
+        return self.materialise(self.lower(expression))
+
     def in_layout(self, value: Value, layout: Layout) -> Value:
         """The value stored as `layout` says, which must be able to hold it."""
         if value.is_constant:
@@ -263,26 +269,26 @@ class ExpressionLowering(Answers):
 
     def combine_validity(self, *values: Value) -> Node | None:
         """The AND of the values' validities; None if none can be NULL."""
+        return self.all_valid(
+            *(self.validity_node(each) if each.is_null else each.validity for each in values)
+        )
+
+    def all_valid(self, *masks: Node | None) -> Node | None:
+        """The AND of the masks that are there; None without any."""
         combined: Node | None = None
-        for value in values:
-            validity = (
-                self.validity_node(value) if value.is_constant and value.layout.nullable else value.validity
-            )
-            if validity is not None and validity is not combined:
-                combined = (
-                    validity
-                    if combined is None
-                    else self.stream.builder.call(operator.and_, combined, validity)
-                )
+        for mask in masks:
+            if combined is None:
+                combined = mask
+            elif mask is not None and mask is not combined:
+                combined = self.stream.builder.call(operator.and_, combined, mask)
         return combined
 
     def validity_node(self, value: Value) -> Node:
         """The validity as a tensor, also where nothing is NULL."""
         if value.validity is not None:
             return value.validity
-        is_valid = not (value.is_constant and value.layout.nullable)
         num_rows, device = self.stream.num_rows(), self.stream.object("device")
-        return self.stream.builder.call(batches.all_or_none, is_valid, num_rows, device)
+        return self.stream.builder.call(batches.all_or_none, not value.is_null, num_rows, device)
 
     def checked_validity(self, expression: Expression, value: Value) -> Node:
         """The validity of `expression`, lowered to `value`: where that may raise it does, though nobody reads the values."""
@@ -293,10 +299,7 @@ class ExpressionLowering(Answers):
 
     def active(self, validity: Node | None) -> Node | None:
         """The rows for which a checking kernel may raise."""
-        if self.guard is None:
-            return validity
-        guard = self.guard()
-        return guard if validity is None else self.stream.builder.call(operator.and_, guard, validity)
+        return self.all_valid(self.guard and self.guard(), validity)
 
     # expressions
 
@@ -314,9 +317,7 @@ class ExpressionLowering(Answers):
         build = self.stream.builder
         if function == "null_after":
             return self._null_after(call.data_type, arguments)
-        if SCALARS[function].is_null_for_null and any(
-            value.is_constant and value.constant is None for value in arguments
-        ):
+        if SCALARS[function].is_null_for_null and any(value.is_null for value in arguments):
             return self._null(call, arguments[0])
         if function in COMPARISONS:
             return lower_comparison(self, function, arguments[0], arguments[1])
@@ -334,7 +335,7 @@ class ExpressionLowering(Answers):
                 return Value(arguments[0].layout, node, self.combine_validity(arguments[0]))
             case "is_null":
                 node = build.call(operator.invert, self.checked_validity(call.arguments[0], arguments[0]))
-                return Value(Layout(BOOLEAN, Form.NUMBER, torch.bool, False), node)
+                return Value(canonical_layout(BOOLEAN, False), node)
             case "is_distinct_from" | "is_not_distinct_from":
                 return lower_distinct_from(self, call, arguments[0], arguments[1])
         types = tuple(argument.data_type for argument in call.arguments)
@@ -386,20 +387,22 @@ class ExpressionLowering(Answers):
             return self._null_after(target, [value]) if raises else _literal_value(None, target)
         if source.is_json and target == VARCHAR:
             return replace(value, layout=replace(value.layout, data_type=target))
-        if target.is_json and source != VARCHAR and not (value.is_constant and value.layout.nullable):
+        if target.is_json and source != VARCHAR and not value.is_null:
             return lower_json(self, value)
         if not can_cast(source, target):
             return self._lower_refused_cast(cast, value)
+        if value.is_null:
+            return _literal_value(None, target)
         if {source.kind, target.kind} == {TypeKind.ARRAY, TypeKind.LIST}:
             return lower_array_cast(self, cast, value)
-        if source.is_nested and target == VARCHAR and not (value.is_constant and value.layout.nullable):
+        if source.is_nested and target == VARCHAR:
             return lower_nested_text(self, value)
-        if source.is_nested and target.is_nested and not (value.is_constant and value.layout.nullable):
+        if source.is_nested and target.is_nested:
             return lower_nested_cast(self, cast, value)
         if source.kind is TypeKind.BOOLEAN and target.is_integer:
             layout = replace(integer_layout(target, (0, 1), value.layout.nullable), dtype=torch.int8)
             return Value(layout, self.to_dtype(value, torch.int8), self.combine_validity(value))
-        if value.is_constant and not value.layout.nullable and source.is_integer_like:
+        if source.is_integer_like:
             value = self.materialise(value)
         if not value.is_constant:
             converted = lower_numeric_cast(self, cast, value)
@@ -408,8 +411,6 @@ class ExpressionLowering(Answers):
             if source.kind is TypeKind.FLOAT and target.kind is TypeKind.DOUBLE:
                 layout = canonical_layout(target, value.layout.nullable)
                 return Value(layout, self.to_dtype(value, torch.float64), value.validity)
-        if value.is_constant and value.layout.nullable:
-            return _literal_value(None, target)
         if source.is_enum:
             return self._text_of_enum(value)
         return call_kernel(self, partial(resolve_cast, source, target, cast.is_try), cast, [value])
@@ -453,7 +454,7 @@ class ExpressionLowering(Answers):
             return canonical_layout(data_type, nullable)
         if not data_type.is_integer_like:
             return canonical_layout(data_type, nullable)
-        ranges = [range_of(value) for value in values if not (value.is_constant and value.constant is None)]
+        ranges = [range_of(value) for value in values if not value.is_null]
         if not ranges:
             ranges = [(0, 0)]
         known = (min(low for low, _ in ranges), max(high for _, high in ranges))
