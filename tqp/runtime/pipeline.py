@@ -78,7 +78,9 @@ class Breaker(ABC):
 
 
 class Maker(Breaker):
-    """A breaker that reads no batches: what it leaves is made when the pipeline ends."""
+    """A breaker that reads no batches: what it leaves in `slot` is made when the pipeline ends."""
+
+    slot: str
 
     def partial(self, outputs: Sequence[Any], state: Any) -> Any:
         return None

@@ -13,9 +13,7 @@ from torch import Tensor, nn
 from tqp.core.backends import Backend
 from tqp.core.datatypes import DataType
 from tqp.core.errors import UnsupportedError
-from tqp.core.schema import ColumnFacts
 from tqp.data.column import Column, Table, column_of
-from tqp.data.nested import COMPOUND
 from tqp.planner.algebra.expressions import Constant, Literal, Parameter, Value
 from tqp.runtime.executor import Executor, Workers
 from tqp.runtime.frame import Frame, FrameColumn
@@ -173,17 +171,13 @@ class TensorProgram(nn.Module):
         columns = []
         for data_type, stored in zip(self.types, self.result_columns, strict=True):
             values, validity = state[stored.slot].columns[stored.index]
-            layout = stored.layout
-            if isinstance(values, COMPOUND):
-                column = column_of(data_type, num_rows, values, validity)
-            elif layout.form is Form.CODES:
-                assert layout.pool is not None
-                column = Column(
-                    data_type, num_rows, values, validity, state[layout.pool.slot], layout.pool.is_dictionary
-                )
+            if stored.layout.form is not Form.CODES:
+                columns.append(column_of(data_type, num_rows, values, validity))
             else:
-                column = Column(data_type, num_rows, values, validity, facts=ColumnFacts())
-            columns.append(column)
+                pool = stored.layout.pool
+                assert pool is not None
+                entries = state[pool.slot]
+                columns.append(Column(data_type, num_rows, values, validity, entries, pool.is_dictionary))
         return Table(self.names, tuple(columns), num_rows)
 
     @property

@@ -98,25 +98,17 @@ class SortRows(CollectRows):
     def partial(self, outputs: Sequence[Any], state: Bound | None) -> Frame:
         frame = frame_of_outputs(outputs)
         if self.wanted is not None and frame.num_rows > max(4 * self.wanted, _FEW_ROWS):
-            return take_frame(frame, top_rows(self.keys(frame), self.wanted, state))
+            return take_frame(frame, top_rows(sort_keys(frame.columns, self.directions), self.wanted, state))
         return frame
 
     def finish_rows(self, state: Frame, program_state: State) -> State:
-        keys = self.keys(state)
+        keys = sort_keys(state.columns, self.directions)
         frame = Frame(state.num_rows, state.columns[len(self.directions) :])
         if self.wanted is not None:
             return {self.slot: take_frame(frame, top_rows(keys, self.wanted)[self.offset :])}
         if self.packed is not None:
             keys[1] = keys[1]._replace(offset=program_state[self.packed].num_bytes)
         return {self.slot: in_order(frame, keys, program_state["workers"])}
-
-    def keys(self, frame: Frame) -> list[SortColumn]:
-        """The sort keys among the columns of a frame of outputs."""
-        return [
-            sort_column
-            for column, directions in zip(frame.columns, self.directions, strict=False)
-            for sort_column in sort_columns(column.values, column.validity, *directions)
-        ]
 
     def describe(self) -> str:
         how = "sort the rows" if self.wanted is None else f"keep the first {self.wanted} rows in order"
@@ -194,6 +186,15 @@ class BuildDictionary(CollectRows):
 
     def describe(self) -> str:
         return f"dictionary-encode the strings: codes into {self.slot}, entries into {self.pool_slot}"
+
+
+def sort_keys(columns: Sequence[FrameColumn], directions: Sequence[tuple[bool, bool]]) -> list[SortColumn]:
+    """The first of the columns as keys of a sort, one for each pair of (descending, nulls_first)."""
+    return [
+        key
+        for column, how in zip(columns, directions, strict=False)
+        for key in sort_columns(column.values, column.validity, *how)
+    ]
 
 
 def key_columns(column: FrameColumn) -> list[Tensor]:

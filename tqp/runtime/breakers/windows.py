@@ -24,7 +24,7 @@ from tqp.operators.windows.first_rows import candidates
 from tqp.operators.windows.frames import Range
 from tqp.operators.windows.partitions import Partitions, segments
 from tqp.planner.algebra.window_calls import BoundKind, Exclusion, FrameMode
-from tqp.runtime.breakers.collect import CollectRows, in_order, key_columns
+from tqp.runtime.breakers.collect import CollectRows, in_order, key_columns, sort_keys
 from tqp.runtime.breakers.grouped_rows import GroupedRows
 from tqp.runtime.breakers.reductions import Reduction
 from tqp.runtime.frame import Frame, FrameColumn, take_frame
@@ -281,7 +281,8 @@ class WindowRows(CollectRows):
 
     def _candidates(self, frame: Frame, most: int) -> Frame:
         """The frame without most of the rows that are not among the first of their partitions."""
-        words, order = self._partition_words(frame), self._sort_columns(frame, self.num_partition_keys)
+        words, first = self._partition_words(frame), self.num_partition_keys
+        order = sort_keys(frame.columns[first:], self.directions[first:])
         if not order and self._by_rank:
             return frame  # all rows of a partition are peers
         if not words and not order:
@@ -292,7 +293,7 @@ class WindowRows(CollectRows):
     def _first(self, state: Frame, most: int) -> Frame:
         """The first rows of each partition: the others need not be moved, nor are their columns read."""
         state = self._candidates(state, most)
-        columns = self._sort_columns(state)
+        columns = sort_keys(state.columns, self.directions)
         if not columns:
             return state
         order = sort_rows(columns)
@@ -323,15 +324,8 @@ class WindowRows(CollectRows):
         partitions = segments(by_partition, num_rows, self.device)
         return Partitions(partitions, segments(by_order, num_rows, self.device, partitions))
 
-    def _sort_columns(self, state: Frame, first_key: int = 0) -> list[SortColumn]:
-        return [
-            column
-            for key, directions in zip(state.columns[first_key:], self.directions[first_key:], strict=False)
-            for column in sort_columns(key.values, key.validity, *directions)
-        ]
-
     def _sorted(self, state: Frame, workers: Workers) -> SortedRows:
-        columns = self._sort_columns(state)
+        columns = sort_keys(state.columns, self.directions)
         if columns:
             state = in_order(state, columns, workers)
         return SortedRows(state, self._partitions(self._key_words(state), state.num_rows))

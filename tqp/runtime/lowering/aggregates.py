@@ -27,7 +27,7 @@ from tqp.runtime.lowering.expressions.conditions import choices
 from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
 from tqp.runtime.lowering.graph_builder import Node, listed
 from tqp.runtime.lowering.keys import lower_values, packed_key
-from tqp.runtime.lowering.layouts import Form, Layout
+from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout
 from tqp.runtime.lowering.pending import Pending, Reference
 from tqp.runtime.lowering.stream import Link, Space, StoredColumn, Stream, Value
 
@@ -183,7 +183,7 @@ class _AggregateLowering:
         """Puts out which rows count, last, where some may not."""
         node = self.lowering.stream.space.kept
         if node is not None:
-            self.outputs.append(Value(Layout(BOOLEAN, Form.NUMBER, torch.bool, False), node))
+            self.outputs.append(Value(canonical_layout(BOOLEAN, False), node))
         return node is not None
 
     # keys
@@ -216,19 +216,16 @@ class _AggregateLowering:
             return is_word and not any(reduction.distinct for reduction in reductions)
         if algorithm is GroupAlgorithm.SORT or (self.node.keys and packing is None and not self.in_runs):
             return False
+        sums_floats = any(reduction.kind == "sum_float" for reduction in reductions)
         width = sum(reduction.domain.width for reduction in reductions if reduction.domain is not None)
         if width:
             groups = packing.size if packing is not None else 1
             most = float(_MAX_SET_BYTES)
-            if not any(
-                reduction.kind == "sum_float" for reduction in reductions
-            ):  # sets for every batch then
+            if not sums_floats:  # sets for every batch then
                 most = max(most, _SET_BYTES_PER_ROW * self.node.input.estimated_rows)
             if self.in_runs or groups * width > most:
                 return False
-        if algorithm is GroupAlgorithm.DIRECT and any(
-            reduction.kind == "sum_float" for reduction in reductions
-        ):
+        if algorithm is GroupAlgorithm.DIRECT and sums_floats:
             assert packing is not None
             return packing.size <= _MAX_ORDERED_GROUPS
         return True
@@ -283,7 +280,7 @@ class _AggregateLowering:
         build = stream.builder
         key_fields, aggregate_fields = node.fields[: len(node.keys)], node.fields[len(node.keys) :]
         if packing is not None and node.keys:
-            codes = stream.source_values("key", StoredColumn(self.outputs[0].layout, slot, 0))
+            codes = stream.source_values("key", slot, 0)
             parts = [(part.minimum, part.span, part.nullable) for part in packing.parts]
             unpacked = build.call(key_kernels.unpack, codes, parts, name="keys")
             for position, (field, value) in enumerate(zip(key_fields, keys, strict=True)):
@@ -310,16 +307,14 @@ class _AggregateLowering:
             if isinstance(item, Reference):
                 link = homes.get(item.home)
                 if link is None:
-                    layout = Layout(field.data_type, Form.NUMBER, torch.int64, False)
-                    rows = stream.source_values("row", StoredColumn(layout, slot, num_keys + item.reduction))
+                    rows = stream.source_values("row", slot, num_keys + item.reduction)
                     link = homes[item.home] = Link(Space(), rows, item.padded)
                 stream.add_source_column(field.id, field.name, item.stored, link.space)
                 continue
-            nodes = []
-            for index in item.reductions:
-                layout = Layout(field.data_type, Form.NUMBER, torch.int64, False)
-                kind = self.calls.reductions[index].kind
-                nodes.append(stream.source_values(kind, StoredColumn(layout, slot, num_keys + index)))
+            nodes = [
+                stream.source_values(self.calls.reductions[index].kind, slot, num_keys + index)
+                for index in item.reductions
+            ]
             with build.fragment(call, f" AS {field.name}"):
                 stream.add_computed_column(field.id, field.name, item.finish(lowering, nodes))
         if homes:

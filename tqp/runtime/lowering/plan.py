@@ -35,6 +35,7 @@ from tqp.runtime.lowering.sorts import lower_sort
 from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
 from tqp.runtime.lowering.unnests import lower_unnest
 from tqp.runtime.lowering.windows import lower_window
+from tqp.runtime.pipeline import Maker
 
 
 class PlanLowering:
@@ -171,13 +172,20 @@ class PlanLowering:
         return self._stream_of_frame(slot, layouts, node)
 
     def _series(self, node: physical.SeriesScan) -> Stream:
-        slot, stream = self.program.slot("series"), Stream(self._unit())
-        self.enter(stream, node)
         (output,) = node.fields
         layout = integer_layout(output.data_type, output.facts.range, nullable=False)
-        made = MakeSeries(slot, node.start, node.step, node.max_rows, layout.dtype)
-        self.program.close(stream, [], made, "series")
-        return self._stream_of_frame(slot, [layout], node)
+        slot = self.program.slot("series")
+        maker = MakeSeries(slot, node.start, node.step, node.max_rows, layout.dtype)
+        return self._made(maker, [layout], node, "series")
+
+    def _made(
+        self, maker: Maker, layouts: Sequence[Layout], node: physical.PhysicalPlan, title: str
+    ) -> Stream:
+        """The rows of a frame that is made of no batches."""
+        stream = Stream(self._unit())
+        self.enter(stream, node)
+        self.program.close(stream, [], maker, title)
+        return self._stream_of_frame(maker.slot, layouts, node)
 
     def _unit(self) -> str:
         """The slot of a frame with one row and no columns."""
@@ -294,10 +302,7 @@ class PlanLowering:
             slots.append(self.program.slot(prefix))
             stored = list(map(lowering.in_layout, values, layouts))
             self.program.close(lowering.stream, stored, Collect(slots[-1]), title)
-        slot, stream = self.program.slot("union"), Stream(self._unit())
-        self.enter(stream, node)
-        self.program.close(stream, [], Concatenate(slot, slots), "UNION ALL")
-        return self._stream_of_frame(slot, layouts, node)
+        return self._made(Concatenate(self.program.slot("union"), slots), layouts, node, "UNION ALL")
 
     def _working_rows(self, node: physical.WorkingRows) -> Stream:
         slot, layouts = self._iterations[node.identifier]
@@ -316,15 +321,12 @@ class PlanLowering:
         self._in_step = outer
         body = self.program.pipelines[begin:]
         del self.program.pipelines[begin:]
-        slot, stream = self.program.slot("recursive"), Stream(self._unit())
-        self.enter(stream, node)
-        keys = None
+        slot, keys = self.program.slot("recursive"), None
         if node.distinct:  # nested values have keys of their own, behind the columns
             own = itertools.count(len(layouts))
             keys = [next(own) if each.form is Form.NESTED else i for i, each in enumerate(layouts)]
         iterate = Iterate(slot, first, step, working, len(layouts), keys, body)
-        self.program.close(stream, [], iterate, "WITH RECURSIVE")
-        return self._stream_of_frame(slot, layouts, node)
+        return self._made(iterate, layouts, node, "WITH RECURSIVE")
 
     def _iteration(
         self,

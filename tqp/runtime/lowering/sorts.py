@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-import torch
-
-from tqp.core.datatypes import BIGINT
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
 from tqp.operators.rows import batches
@@ -16,13 +13,11 @@ from tqp.planner.algebra.logical_plan import SortKey
 from tqp.planner.physical import plan as physical
 from tqp.runtime.breakers.collect import SortRows
 from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
-from tqp.runtime.lowering.layouts import Form, Layout
+from tqp.runtime.lowering.layouts import PLACE_LAYOUT
 from tqp.runtime.lowering.stream import Link, Space, StoredColumn, Stream, Value
 
 if TYPE_CHECKING:
     from tqp.runtime.lowering.plan import PlanLowering
-
-_ROW = Layout(BIGINT, Form.NUMBER, torch.int64, False)
 
 
 def lower_sort(plan: PlanLowering, node: physical.Sort) -> Stream:
@@ -45,7 +40,7 @@ def lower_sort(plan: PlanLowering, node: physical.Sort) -> Stream:
     if node.limit is None and plan.program.on_host:
         # workers put the bytes in order, not whoever reads the result
         values = list(map(lowering.comparable, values))
-    outputs = [*values, *(Value(_ROW, link.rows) for link, _ in late)]
+    outputs = [*values, *(Value(PLACE_LAYOUT, link.rows) for link, _ in late)]
     slot = plan.program.slot("sorted")
     wanted = None if node.limit is None else node.limit + node.offset
     breaker = SortRows(slot, directions, wanted, node.offset, packed)
@@ -59,7 +54,7 @@ def lower_sort(plan: PlanLowering, node: physical.Sort) -> Stream:
 def lower_key(lowering: ExpressionLowering, key: SortKey) -> Value:
     """The values that rows are ordered by; raises UnsupportedError for arrays."""
     with lowering.stream.builder.fragment("ORDER BY ", key.expression):
-        value = lowering.materialise(lowering.lower(key.expression))
+        value = lowering.materialised(key.expression)
     if value.layout.data_type.is_vector:
         raise UnsupportedError(
             f"ordering by {value.layout.data_type} values is not supported; order by a distance instead"
@@ -81,7 +76,7 @@ def _packed_key(lowering: ExpressionLowering, value: Value, slot: str) -> Value:
     first, count = value.node.arguments[:2]
     stream = lowering.stream
     codes = stream.builder.call(packed_range, stream.object(slot), first, count, name="packed")
-    return Value(Layout(BIGINT, Form.NUMBER, torch.int64, value.layout.nullable), codes, value.validity)
+    return Value(PLACE_LAYOUT.with_nullable(value.layout.nullable), codes, value.validity)
 
 
 def _stored_elsewhere(stream: Stream, fields: Iterable[Field]) -> list[tuple[Link, list[Field]]]:
@@ -104,7 +99,7 @@ def _link_stored(
     """Give `result` the columns that `stream` left where they are stored, by the columns of their row numbers."""
     links = []
     for (link, fields), column in zip(late, rows, strict=True):
-        links.append(Link(Space(), result.source_values("row", column), link.padded))
+        links.append(Link(Space(), result.source_values("row", column.slot, column.index), link.padded))
         for field in fields:
             source = stream.columns[field.id].stored
             assert source is not None

@@ -202,9 +202,9 @@ class Stream:
         home = space or self.root
         self.columns[id] = StreamColumn(layout, name, {home: Value(layout, node, validity)}, stored, home)
 
-    def source_values(self, name: str, stored: StoredColumn) -> Node:
+    def source_values(self, name: str, slot: str, index: int) -> Node:
         """The batch's values of a stored column that is no column of the plan."""
-        return self.input(name, InputKind.VALUES, stored.slot, stored.index)
+        return self.input(name, InputKind.VALUES, slot, index)
 
     def add_computed_column(self, id: int, name: str, value: Value) -> None:
         self.columns[id] = StreamColumn(value.layout, name, {self.space: value})

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import torch
-
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
 from tqp.operators.windows.reductions import FRAME_REDUCTIONS
-from tqp.planner.algebra.expressions import TRUE, AggregateCall, Expression, Literal
+from tqp.planner.algebra.expressions import TRUE, AggregateCall, Literal
 from tqp.planner.algebra.window_calls import BoundKind, Exclusion, FrameBound, WindowCall
 from tqp.planner.functions.registry import WINDOWS
 from tqp.planner.physical import plan as physical
@@ -94,11 +92,10 @@ class _WindowLowering:
                 column = StoredColumn(made.layout, slot, len(stored) + made.call)
                 result.add_source_column(field.id, field.name, column)
                 continue
-            nodes = []
-            for place, number in enumerate(made.pending.reductions):
-                layout = Layout(field.data_type, Form.NUMBER, torch.int64, False)
-                column = StoredColumn(layout, slot, len(stored) + made.reduced[number])
-                nodes.append(result.source_values(f"{field.name}_{place}", column))
+            nodes = [
+                result.source_values(f"{field.name}_{place}", slot, len(stored) + made.reduced[number])
+                for place, number in enumerate(made.pending.reductions)
+            ]
             with result.builder.fragment(made.call, f" AS {field.name}"):
                 result.add_computed_column(field.id, field.name, made.pending.finish(lowering, nodes))
         return result
@@ -111,9 +108,6 @@ class _WindowLowering:
         self.outputs.append(value)
         return len(self.outputs) - 1
 
-    def _lowered(self, expression: Expression) -> Value:
-        return self.lowering.materialise(self.lowering.lower(expression))
-
     def _call(self, field: Field, call: WindowCall) -> None:
         function = WINDOWS.get(call.function)
         if function is None:
@@ -124,7 +118,7 @@ class _WindowLowering:
             self._rank(field, call)
 
     def _rank(self, field: Field, call: WindowCall) -> None:
-        tiles = self._lowered(call.arguments[0]) if call.arguments else None
+        tiles = self.lowering.materialised(call.arguments[0]) if call.arguments else None
         if tiles is not None and tiles.layout.form is not Form.NUMBER:
             raise UnsupportedError(
                 f"{call.function}() of {tiles.layout.data_type} is not supported", call.span
@@ -135,12 +129,12 @@ class _WindowLowering:
         self.calls.append(Rank(call.function, None if tiles is None else self._column(tiles)))
 
     def _pick(self, field: Field, call: WindowCall) -> None:
-        value = self._lowered(call.arguments[0])
+        value = self.lowering.materialised(call.arguments[0])
         number = default = None
         if len(call.arguments) > 1:
-            number = self._column(self._lowered(call.arguments[1]))
+            number = self._column(self.lowering.materialised(call.arguments[1]))
         if len(call.arguments) > 2:
-            other = self._lowered(call.arguments[2])
+            other = self.lowering.materialised(call.arguments[2])
             layout = self.lowering.common_layout([value, other], Literal(None, call.data_type))
             if layout.form is Form.CODES:
                 layout = canonical_layout(call.data_type, layout.nullable)
@@ -210,7 +204,7 @@ class _WindowLowering:
             start, end = (self._bound(bound) for bound in (frame.start, frame.end))
             return self._normal(FrameSpec(frame.mode, start, end, frame.exclusion))
         expressions = [bound.value for bound in (frame.start, frame.end) if bound.value is not None]
-        values = [self._lowered(each) for each in (frame.key, *expressions)]
+        values = [self.lowering.materialised(each) for each in (frame.key, *expressions)]
         layout = self.lowering.common_layout(values, Literal(None, frame.key.data_type))
         if layout.form not in (Form.NUMBER, Form.WIDE):
             raise UnsupportedError(
@@ -226,7 +220,9 @@ class _WindowLowering:
         return FrameSpec(frame.mode, start, end, frame.exclusion, key, frame.descending, nulls_first)
 
     def _bound(self, bound: FrameBound) -> Bound:
-        return Bound(bound.kind, None if bound.value is None else self._column(self._lowered(bound.value)))
+        return Bound(
+            bound.kind, None if bound.value is None else self._column(self.lowering.materialised(bound.value))
+        )
 
     def _normal(self, spec: FrameSpec) -> FrameSpec:
         """Without ORDER BY all rows of a partition are peers."""
