@@ -11,13 +11,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tqp.core.arguments import check_name, unique_names
+from tqp.core.arguments import check_name
 from tqp.core.datatypes import DataType
 from tqp.core.definitions import quoted
 from tqp.core.errors import BindError
 from tqp.core.schema import TableSource
 from tqp.data.results.display import MAX_ROWS
-from tqp.data.sources.stored_tables import StoredTable, definition_of
+from tqp.data.sources.stored_tables import StoredTable, table_of_rows
 from tqp.planner.catalog_protocol import View
 from tqp.planner.parse import parse
 from tqp.result import Result
@@ -299,8 +299,8 @@ class QueryResult(Relational, Result):
 
     def _input(self) -> View | TableSource:
         if self._stored is None:
-            definition = definition_of("result", unique_names(self.columns), self.types)
-            self._stored = StoredTable.empty(definition, self._session.device).with_rows(self._table)
+            device = self._session.device
+            self._stored = table_of_rows("result", self.columns, self.types, self._table, device)
         return self._stored
 
     def _answer(self) -> Result:

@@ -6,11 +6,10 @@ from types import FrameType
 
 import torch
 
-from tqp.core.arguments import unique_names
 from tqp.core.errors import BindError
 from tqp.data.sources.base import Source
 from tqp.data.sources.make_source import make_source
-from tqp.data.sources.stored_tables import StoredTable, definition_of
+from tqp.data.sources.stored_tables import table_of_rows
 from tqp.planner.catalog_protocol import View
 from tqp.result import Result
 
@@ -47,8 +46,7 @@ class Variables:
                     view: View = value.__tqp_view__()
                     return view
                 if isinstance(value, Result):
-                    definition = definition_of(variable, unique_names(value.columns), value.types)
-                    return StoredTable.empty(definition, self._device).with_rows(value._table)
+                    return table_of_rows(variable, value.columns, value.types, value._table, self._device)
                 try:
                     return make_source(variable, value, self._device)
                 except BindError as error:

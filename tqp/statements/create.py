@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tqp.catalog.state import CatalogState
-from tqp.core.arguments import unique_names
 from tqp.core.definitions import ColumnDefinition, TableDefinition, UniqueKey, quoted
 from tqp.core.errors import BindError, nearest
-from tqp.data.sources.stored_tables import StoredTable, definition_of
+from tqp.data.sources.stored_tables import StoredTable, table_of_rows
 from tqp.planner.catalog_protocol import View
 from tqp.planner.parse import parse
 from tqp.planner.syntax.clauses import ColumnClause, CreateTable, CreateView, Drop, KeyClause, Name
@@ -39,9 +38,10 @@ def _table_of_query(execution: Execution, clauses: CreateTable) -> StoredTable:
         query = execution.command.query("SELECT * FROM (", clauses.query, ") LIMIT 0")
     answer = execution.rows(query, execution.state)
     names = _renamed(clauses.name, answer.columns, [column.name for column in clauses.columns])
-    definition = definition_of(clauses.name.text, unique_names(names), answer.types, clauses.temporary)
-    empty = StoredTable.empty(definition, execution.session.device, execution.session.threads)
-    return empty.with_rows(answer._table)
+    session, name, temporary = execution.session, clauses.name.text, clauses.temporary
+    return table_of_rows(
+        name, names, answer.types, answer._table, session.device, session.threads, temporary=temporary
+    )
 
 
 def _renamed(name: Name, names: Sequence[str], given: Sequence[Name]) -> Sequence[str]:

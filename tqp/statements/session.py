@@ -11,11 +11,11 @@ from tqp.catalog.catalog import Catalog
 from tqp.catalog.state import CatalogState
 from tqp.catalog.variables import Variables
 from tqp.compiled import Parameters
-from tqp.core.arguments import check_name, check_query, unique_names
+from tqp.core.arguments import check_name, check_query
 from tqp.core.deep_recursion import call_deep
 from tqp.core.definitions import quoted
 from tqp.core.errors import BindError
-from tqp.data.sources.stored_tables import StoredTable, definition_of
+from tqp.data.sources.stored_tables import table_of_rows
 from tqp.planner.catalog_protocol import View
 from tqp.planner.parse import (
     Command,
@@ -95,8 +95,8 @@ class Session:
     def store(self, name: str, result: Result) -> None:
         """Make a table of a result. Raises BindError where there is one of its name."""
         check_name("a table", name)
-        definition = definition_of(name, unique_names(result.columns), result.types)
-        table = StoredTable.empty(definition, self.device, self.threads).with_rows(result._table)
+        rows = result._table
+        table = table_of_rows(name, result.columns, result.types, rows, self.device, self.threads)
 
         def next_state(state: CatalogState) -> CatalogState:
             found = state.kind_of(name)

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
+from tqp.core.arguments import unique_names
 from tqp.core.datatypes import BIGINT, DataType
 from tqp.core.definitions import ColumnDefinition, TableDefinition
 from tqp.data.column import Column, Table
@@ -119,12 +120,20 @@ class StoredTable(Source):
         return column
 
 
-def definition_of(
-    name: str, names: Sequence[str], types: Sequence[DataType], temporary: bool = False
-) -> TableDefinition:
-    """The table that a query's result makes."""
-    columns = tuple(map(ColumnDefinition, names, types))
-    return TableDefinition(name, columns, temporary=temporary)
+def table_of_rows(
+    name: str,
+    names: Sequence[str],
+    types: Sequence[DataType],
+    rows: Table,
+    device: torch.device,
+    threads: int | None = None,
+    *,
+    temporary: bool = False,
+) -> StoredTable:
+    """The table that a query's result makes; names that come again get numbers."""
+    columns = tuple(map(ColumnDefinition, unique_names(names), types))
+    definition = TableDefinition(name, columns, temporary=temporary)
+    return StoredTable.empty(definition, device, threads).with_rows(rows)
 
 
 def stored(
