@@ -11,7 +11,7 @@ from tqp.core.datatypes import TypeKind
 from tqp.core.errors import ExecutionError
 from tqp.core.schema import Field, TableSource
 from tqp.data.column import Column
-from tqp.data.results.to_python import storage_values
+from tqp.data.results.to_python import storage_values, where_valid
 from tqp.data.string_buffers import string_array
 from tqp.planner.algebra.expressions import (
     AggregateCall,
@@ -103,9 +103,8 @@ def _outcome(known: Any) -> Any:
 
 def _storage(column: Column) -> list[Any]:
     """The storage values of a column; None for NULL."""
-    validity = None if column.validity is None else column.validity.cpu().numpy()
     if column.data_type.is_string:
-        texts: list[Any] = string_array(column, validity).to_pylist()
+        texts: list[Any] = string_array(column).to_pylist()
         return texts
     if column.data_type.is_nested:
         raise TooLongError("nested values are not interpreted")
@@ -114,6 +113,4 @@ def _storage(column: Column) -> list[Any]:
     values = storage_values(column.values)
     if column.data_type.kind in (TypeKind.INTERVAL, TypeKind.ARRAY):
         values = [tuple(value) for value in values]
-    if validity is None:
-        return values
-    return [value if valid else None for value, valid in zip(values, validity.tolist(), strict=True)]
+    return where_valid(column, values)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType
 from tqp.core.schema import NO_ESTIMATES, NO_FACTS, ColumnEstimates, ColumnFacts
+from tqp.data.arrow_buffers import BoolArray
 from tqp.data.nested import Lists, Nested, Structs, Values, count_of, cut, flattened, mapped, tensors_in
 from tqp.data.strings import Strings
 
@@ -49,6 +50,11 @@ class Column:
         """Memory taken by the tensors, and by the texts of an ENUM; a view counts as what it shows."""
         return sum(tensor.nbytes for tensor in self.tensors()) + self.data_type.categories.nbytes
 
+    @property
+    def host_validity(self) -> BoolArray | None:
+        """The validity in main memory."""
+        return None if self.validity is None else self.validity.cpu().numpy()
+
     def to(self, device: torch.device) -> Column:
         """The column with all its tensors on `device`; itself if they are there already."""
         if all(tensor.device == device for tensor in self.tensors()):
@@ -83,6 +89,13 @@ def column_of(data_type: DataType, num_rows: int, values: Values, validity: Tens
     return Column(data_type, num_rows, None, validity, nested=values)
 
 
+def fields_of(column: Column) -> list[Column]:
+    """The fields of a STRUCT column as columns of their own."""
+    assert isinstance(column.nested, Structs)
+    fields = zip(column.data_type.children, column.nested.fields, strict=True)
+    return [column_of(each, column.num_rows, *field) for each, field in fields]
+
+
 def elements_in_order(column: Column) -> tuple[Column, Tensor]:
     """The elements of a LIST or MAP column, one list after the other, as a column of their own, and how many each row has."""
     lists = column.nested
@@ -94,11 +107,7 @@ def elements_in_order(column: Column) -> tuple[Column, Tensor]:
 def entries_in_order(column: Column) -> tuple[Column, Column, Tensor]:
     """As `elements_in_order`, of a MAP column: its keys and its values."""
     entries, lengths = elements_in_order(column)
-    assert isinstance(entries.nested, Structs)
-    keys, values = (
-        column_of(each, entries.num_rows, *field)
-        for each, field in zip(entries.data_type.children, entries.nested.fields, strict=True)
-    )
+    keys, values = fields_of(entries)
     return keys, values, lengths
 
 

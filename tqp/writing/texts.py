@@ -30,8 +30,7 @@ def text_array(column: Column) -> pa.LargeStringArray:
     """The text of each value; NULL stays NULL."""
     data_type = column.data_type
     if data_type.kind is TypeKind.VARCHAR:
-        validity = None if column.validity is None else column.validity.cpu().numpy()
-        return string_array(column, validity).cast(pa.large_string())
+        return string_array(column).cast(pa.large_string())
     if data_type.kind is TypeKind.NULL:
         return pa.nulls(column.num_rows, pa.large_string())
     if data_type.is_enum:

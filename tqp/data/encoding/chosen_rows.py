@@ -16,7 +16,7 @@ from tqp.data.arrow_buffers import AnyArray
 from tqp.data.column import Column
 from tqp.data.encoding.column_facts import integer_statistics
 from tqp.data.encoding.string_views import take_rows
-from tqp.data.encoding.string_words import is_view
+from tqp.data.encoding.string_words import is_text
 from tqp.data.nested import take, tensors_in
 from tqp.data.sharing import share
 from tqp.data.strings import Strings
@@ -29,17 +29,7 @@ def can_be_taken(arrow_type: pa.DataType) -> bool:
     """Whether some rows of such an array take less to be read than all: not where it is nested, wrapped or made of runs."""
     if pa.types.is_dictionary(arrow_type):
         return can_be_taken(arrow_type.value_type)
-    return is_view(arrow_type) or any(test(arrow_type) for test in _TAKEN)
-
-
-_TAKEN = (
-    pa.types.is_primitive,
-    pa.types.is_decimal,
-    pa.types.is_string,
-    pa.types.is_large_string,
-    pa.types.is_binary,
-    pa.types.is_large_binary,
-)
+    return is_text(arrow_type) or pa.types.is_primitive(arrow_type) or pa.types.is_decimal(arrow_type)
 
 
 def rows_of_chunks(chunks: Sequence[pa.Array], rows: AnyArray) -> list[pa.Array] | None:

@@ -108,7 +108,7 @@ class IntegerPieces:
         """The whole column on the CPU; all pieces were put."""
         pieces, data_type, num_rows = sorted(self._pieces, key=_Piece.order), self._data_type, self._num_rows
         validity = joined_parts([(piece.rows, piece.validity) for piece in pieces], num_rows)
-        bounds = _all_bounds(piece.bounds for piece in pieces)
+        bounds = all_bounds(piece.bounds for piece in pieces)
         dtype, (minimum, maximum) = _dtype_of(bounds), bounds or (0, 0)
         if dtype is not None:
             values = self._joined(pieces, dtype)
@@ -180,7 +180,7 @@ def encode_integers(name: str, chunks: Sequence[pa.Array], data_type: DataType) 
         for start in range(0, len(chunk), _PIECE):
             cut.append((first + start, chunk.slice(start, _PIECE)))
         first += len(chunk)
-    expected = _all_bounds(_narrow(name, end, data_type, None) for end in _ends(chunks))
+    expected = all_bounds(_narrow(name, end, data_type, None) for end in _ends(chunks))
     pieces = IntegerPieces(name, data_type, first, expected, _stored_values(chunks))
     _share_if_long(lambda piece: pieces.put(*piece), cut, first)
     return pieces.column()
@@ -283,7 +283,8 @@ def _ends(chunks: Sequence[pa.Array]) -> list[pa.Array]:
     return [end for chunk in some for end in (chunk[:_GUESSED_BY], chunk[max(0, len(chunk) - _GUESSED_BY) :])]
 
 
-def _all_bounds(bounds: Iterable[Bounds | None]) -> Bounds | None:
+def all_bounds(bounds: Iterable[Bounds | None]) -> Bounds | None:
+    """What the values of all parts are between; parts without values have no bounds."""
     known = [each for each in bounds if each is not None]
     return (min(low for low, _ in known), max(high for _, high in known)) if known else None
 
@@ -312,7 +313,7 @@ def _narrow(name: str, chunk: pa.Array, data_type: DataType, values: AnyArray | 
         if values is not None:
             np.copyto(values[first : first + len(items)], _storage(items, layout), casting="unsafe")
         first += len(items)
-    return _all_bounds(found)
+    return all_bounds(found)
 
 
 def _storage(items: AnyArray, layout: _Layout) -> AnyArray:

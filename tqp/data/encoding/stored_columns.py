@@ -19,6 +19,7 @@ from tqp.data.arrow_buffers import pack_bits
 from tqp.data.column import Column
 from tqp.data.encoding.columns import encode_chunks
 from tqp.data.encoding.string_views import as_binary
+from tqp.data.encoding.string_words import is_text
 from tqp.data.results.to_arrow import column_to_arrow
 from tqp.data.string_buffers import string_array
 
@@ -40,22 +41,22 @@ def storage_array(name: str, column: Column) -> pa.Array:
     if host.untyped_storage().nbytes() > _MUCH_LARGER * host.nbytes:
         host = host.clone()
     items = np.ascontiguousarray(host.numpy())
-    validity = None if column.validity is None else column.validity.cpu().numpy()
+    bitmap = pack_bits(column.host_validity)
     return pa.Array.from_buffers(
-        pa.from_numpy_dtype(items.dtype), column.num_rows, [pack_bits(validity), pa.py_buffer(items)]
+        pa.from_numpy_dtype(items.dtype), column.num_rows, [bitmap, pa.py_buffer(items)]
     )
 
 
 def _texts(column: Column) -> pa.Array:
     """A dictionary array where there is a dictionary of fewer entries than rows."""
-    validity = None if column.validity is None else column.validity.cpu().numpy()
     pool, codes = column.pool, column.values
     if codes is None or pool is None or not column.pool_is_dictionary or pool.num_rows > column.num_rows:
-        return string_array(column, validity)
+        return string_array(column)
     entries = Column(column.data_type, pool.num_rows, None, None, pool)
+    validity = column.host_validity
     mask = None if validity is None else ~validity
     return pa.DictionaryArray.from_arrays(
-        pa.array(codes.detach().cpu().numpy(), mask=mask), string_array(entries, None)
+        pa.array(codes.detach().cpu().numpy(), mask=mask), string_array(entries)
     )
 
 
@@ -97,9 +98,9 @@ def _alike(arrays: Sequence[pa.Array]) -> list[pa.Array]:
     types = {array.type for array in arrays}
     if len(types) <= 1:
         return list(arrays)
-    if any(map(_is_text, types)):
-        if any(pa.types.is_dictionary(each) for each in types):
-            return [_as_dictionary(array) for array in arrays]
+    if any(map(pa.types.is_dictionary, types)):
+        return [_as_dictionary(array) for array in arrays]
+    if any(map(is_text, types)):
         return [as_binary(array) for array in arrays]
     if all(pa.types.is_integer(each) or pa.types.is_decimal(each) for each in types):
         common = max(types, key=_capacity)
@@ -120,20 +121,6 @@ def _widened(array: pa.Array, common: pa.DataType) -> pa.Array:
     # storage values: the digits count, not the scale of the type that carries them
     whole = pc.cast(array, pa.decimal128(38, 0))
     return pa.Array.from_buffers(common, len(whole), whole.buffers(), whole.null_count, whole.offset)
-
-
-def _is_text(data_type: pa.DataType) -> bool:
-    return pa.types.is_dictionary(data_type) or any(
-        test(data_type)
-        for test in (
-            pa.types.is_string,
-            pa.types.is_large_string,
-            pa.types.is_binary,
-            pa.types.is_large_binary,
-            pa.types.is_string_view,
-            pa.types.is_binary_view,
-        )
-    )
 
 
 def _as_dictionary(array: pa.Array) -> pa.Array:

@@ -55,6 +55,19 @@ def is_view(arrow_type: pa.DataType) -> bool:
     return bool(pa.types.is_string_view(arrow_type) or pa.types.is_binary_view(arrow_type))
 
 
+def is_text(arrow_type: pa.DataType) -> bool:
+    """Whether values are strings or bytes, as views or with offsets."""
+    return is_view(arrow_type) or any(test(arrow_type) for test in _WITH_OFFSETS)
+
+
+_WITH_OFFSETS = (
+    pa.types.is_string,
+    pa.types.is_binary,
+    pa.types.is_large_string,
+    pa.types.is_large_binary,
+)
+
+
 def pieces_of_views(chunks: Sequence[pa.Array]) -> list[Piece]:
     """All rows of chunks in the view layout."""
     return [read() for read in unread_pieces(chunks) or ()]

@@ -93,6 +93,6 @@ def _encoded(column: Column, bounds: tuple[int, int]) -> pa.DictionaryArray:
     """The values of some rows."""
     part = replace(column.cut(*bounds), validity=None)
     if part.pool is not None:
-        return string_array(part, None).cast(pa.large_binary()).dictionary_encode()
+        return string_array(part).cast(pa.large_binary()).dictionary_encode()
     assert part.values is not None
     return pa.array(part.values.numpy()).dictionary_encode()

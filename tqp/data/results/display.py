@@ -13,7 +13,7 @@ from rich.cells import cell_len, set_cell_size
 
 from tqp.core.datatypes import TICKS_PER_SECOND, TypeKind
 from tqp.core.text_numbers import format_bytes
-from tqp.data.column import Column, Table, column_of, elements_in_order, entries_in_order
+from tqp.data.column import Column, Table, elements_in_order, entries_in_order, fields_of
 from tqp.data.nested import Structs
 from tqp.data.results.to_python import python_values, split, storage_values, where_valid
 from tqp.data.results.value_text import (
@@ -50,10 +50,7 @@ def cell_texts(column: Column) -> list[str | None]:
 def _nested_texts(column: Column) -> list[str]:
     data_type = column.data_type
     if isinstance(column.nested, Structs):
-        fields = [
-            _inner_texts(column_of(each, column.num_rows, *field))
-            for each, field in zip(data_type.children, column.nested.fields, strict=True)
-        ]
+        fields = list(map(_inner_texts, fields_of(column)))
         if data_type.is_tuple:
             end = ",)" if len(fields) == 1 else ")"
             return [f"({', '.join(row)}{end}" for row in zip(*fields, strict=True)]

@@ -16,7 +16,7 @@ from rich.table import Table as DrawnTable
 from rich.text import Text
 
 from tqp.core.datatypes import BOOLEAN, TypeKind
-from tqp.data.column import Column, Table, column_of, elements_in_order, entries_in_order
+from tqp.data.column import Column, Table, elements_in_order, entries_in_order, fields_of
 from tqp.data.nested import Structs
 from tqp.data.results.display import cell_texts
 from tqp.data.results.to_arrow import table_to_arrow
@@ -72,10 +72,7 @@ def _json_texts(column: Column) -> list[str]:
         is_bare = data_type.is_numeric or data_type == BOOLEAN
         return [_json_value(text, is_bare) for text in cell_texts(column)]
     if isinstance(column.nested, Structs):
-        fields = [
-            _json_texts(column_of(each, column.num_rows, *field))
-            for each, field in zip(data_type.children, column.nested.fields, strict=True)
-        ]
+        fields = list(map(_json_texts, fields_of(column)))
         keys = [
             "" if data_type.is_tuple else json.dumps(name, ensure_ascii=False) + ": "
             for name in data_type.names

@@ -14,7 +14,7 @@ from tqp.core.errors import ExecutionError
 from tqp.core.time_limits import DAYS_PER_MONTH, MICROSECONDS_PER_DAY
 from tqp.data.arrow_buffers import INTERVAL_ITEM, AnyArray, BoolArray, pack_bits
 from tqp.data.arrow_types import arrow_type_of
-from tqp.data.column import Column, Table, column_of, elements_in_order
+from tqp.data.column import Column, Table, elements_in_order, fields_of
 from tqp.data.nested import Lists, Structs
 from tqp.data.string_buffers import string_array
 from tqp.data.uuids import UUID_BYTES, uuid_bytes, uuid_texts
@@ -38,11 +38,11 @@ def column_to_arrow(name: str, column: Column, exact: bool = False) -> pa.Array:
     `exact`: UUIDs are Arrow's own, as DuckDB writes them into files, instead of text.
     """
     data_type, num_rows = column.data_type, column.num_rows
-    validity = None if column.validity is None else column.validity.cpu().numpy()
     if data_type.kind is TypeKind.NULL:
         return pa.nulls(num_rows)
     if data_type.is_string:
-        return string_array(column, validity)
+        return string_array(column)
+    validity = column.host_validity
     if column.nested is not None:
         return _nested(name, column, validity, exact)
     assert column.values is not None
@@ -131,11 +131,7 @@ def _entries(name: str, elements: Column, arrow_type: pa.MapType, exact: bool) -
 def _structs(
     name: str, column: Column, arrow_type: pa.DataType, bitmap: pa.Buffer | None, exact: bool
 ) -> pa.Array:
-    assert isinstance(column.nested, Structs)
-    children = [
-        column_to_arrow(name, column_of(each, column.num_rows, *field), exact)
-        for each, field in zip(column.data_type.children, column.nested.fields, strict=True)
-    ]
+    children = [column_to_arrow(name, field, exact) for field in fields_of(column)]
     if pa.types.is_null(children[0].type):  # keys of an empty map have a type all the same
         children[0] = children[0].cast(arrow_type.field(0).type)
     return pa.StructArray.from_buffers(arrow_type, column.num_rows, [bitmap], children=children)

@@ -23,7 +23,7 @@ _UNITS = {1: "s", 10**3: "ms", 10**6: "us", 10**9: "ns"}
 def column_to_pandas(name: str, column: Column) -> Any:
     """The pandas.Series of a column; see `Result.to_pandas` for the dtypes."""
     kind = column.data_type.kind
-    validity = None if column.validity is None else column.validity.cpu().numpy()
+    validity = column.host_validity
     if validity is not None and validity.all():  # a column may have lost its NULLs on the way
         validity = None
     if kind in (TypeKind.NULL, TypeKind.TIME, TypeKind.BLOB, TypeKind.MAP, TypeKind.UUID):

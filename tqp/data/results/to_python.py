@@ -13,7 +13,7 @@ from tqp.core import time_limits
 from tqp.core.datatypes import TICKS_PER_SECOND, TypeKind
 from tqp.core.errors import ExecutionError
 from tqp.core.uuids import uuid_of_stored
-from tqp.data.column import Column, column_of, elements_in_order, entries_in_order
+from tqp.data.column import Column, elements_in_order, entries_in_order, fields_of
 from tqp.data.nested import Structs
 from tqp.data.results.value_text import date_text, interval_text, time_text, timestamp_text
 from tqp.data.string_buffers import string_array
@@ -37,8 +37,7 @@ def python_values(column: Column) -> list[Any]:
     if data_type.kind is TypeKind.NULL:
         return [None] * column.num_rows
     if data_type.is_string:
-        validity = None if column.validity is None else column.validity.cpu().numpy()
-        strings: list[Any] = string_array(column, validity).to_pylist()
+        strings: list[Any] = string_array(column).to_pylist()
         return strings
     if column.nested is not None:
         return where_valid(column, _nested_values(column))
@@ -73,10 +72,7 @@ def python_values(column: Column) -> list[Any]:
 def _nested_values(column: Column) -> list[Any]:
     data_type = column.data_type
     if isinstance(column.nested, Structs):
-        fields = [
-            python_values(column_of(each, column.num_rows, *field))
-            for each, field in zip(data_type.children, column.nested.fields, strict=True)
-        ]
+        fields = list(map(python_values, fields_of(column)))
         rows = zip(*fields, strict=True)
         return (
             list(rows)

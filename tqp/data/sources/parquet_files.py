@@ -23,7 +23,7 @@ from tqp.data.arrow_types import field_type
 from tqp.data.column import Column
 from tqp.data.encoding.chosen_rows import can_be_taken, rows_of_chunks
 from tqp.data.encoding.columns import encode_chunks, plain, reporting
-from tqp.data.encoding.integers import IntegerPieces, expected_bounds
+from tqp.data.encoding.integers import IntegerPieces, all_bounds, expected_bounds
 from tqp.data.encoding.string_views import take_rows
 from tqp.data.encoding.strings import narrow_codes
 from tqp.data.sharing import processors, share
@@ -157,9 +157,8 @@ class _ParquetFile:
             facts = self.facts(position)[group]
             if facts is None:
                 return None
-            if facts.range is not None:
-                found.append(facts.range)
-        return (min(low for low, _ in found), max(high for _, high in found)) if found else None
+            found.append(facts.range)
+        return all_bounds(found)
 
     def read(self, position: int, groups: Sequence[int], way: Way) -> Iterator[pa.Array]:
         """The chunks of one column in some row groups, on this thread: other columns and groups are read beside it."""
@@ -378,7 +377,7 @@ class ParquetSource(Source):
                 if bounds is None:
                     return None
                 found.append(bounds)
-        return (min(low for low, _ in found), max(high for _, high in found)) if found else None
+        return all_bounds(found)
 
     def _repeated(self, values: pa.Array) -> Iterator[pa.Array]:
         """The value of each file as often as it has rows."""
