@@ -11,7 +11,6 @@ from tqp.core.datatypes import DOUBLE, TICKS_PER_SECOND, DataType, TypeKind
 from tqp.core.errors import UnsupportedError, nearest
 from tqp.core.time_limits import MICROSECONDS_PER_SECOND, SECONDS_PER_DAY
 from tqp.core.units import MICROSECONDS_OF_UNITS, MONTHS_OF_UNITS, PART_NAMES
-from tqp.data.backend import is_host
 from tqp.data.division import divide_by
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers import arithmetic, elementwise
@@ -80,7 +79,7 @@ def resolve_date_part(argument_types: tuple[DataType, ...], result_type: DataTyp
 def _date_part(part: str, values: Tensor, data_type: DataType) -> Tensor:
     day_function = DAY_PARTS.get(part)
     if day_function is not None:
-        return dates.by_day(dates.days_of(values, data_type), lambda days: _narrow(day_function(days)))
+        return dates.by_day(dates.days_of(values, data_type), lambda days: dates.narrowed(day_function(days)))
     if part in _ZONE_PARTS and data_type.is_timestamp:
         return torch.zeros(values.shape, dtype=torch.int64, device=values.device)
     per_second = TICKS_PER_SECOND.get(data_type.kind, 1)
@@ -93,7 +92,7 @@ def _date_part(part: str, values: Tensor, data_type: DataType) -> Tensor:
         return _change_unit(values.to(torch.int64), per_second, target)
     if part in _CLOCK_FIELDS and data_type.is_timestamp and per_second <= MICROSECONDS_PER_SECOND:
         seconds, number = _CLOCK_FIELDS[part]  # a day has a whole number of each
-        units = _narrow(elementwise.floor_divide(values.to(torch.int64), seconds * per_second))
+        units = dates.narrowed(elementwise.floor_divide(values.to(torch.int64), seconds * per_second))
         return elementwise.floor_remainder(units, number)
     days, ticks = dates.split_days(values, data_type)
     if part == "julian":
@@ -116,14 +115,6 @@ def _narrow_clock_field(part: str, values: Tensor, data_type: DataType) -> Tenso
 
 #: Seconds of a field of the time of day, and how many of them the next larger one has.
 _CLOCK_FIELDS = {"hour": (3_600, 24), "minute": (60, 60), "second": (1, 60)}
-
-
-def _narrow(values: Tensor) -> Tensor:
-    """int64 [n] as int32 where they fit: gathers and divisions of those cost half. Reads nothing back from a device."""
-    if not is_host(values):
-        return values
-    low, high = arithmetic.value_range(values)
-    return values.to(torch.int32) if low >= -(2**31) and high < 2**31 else values
 
 
 def _epoch(values: Tensor, data_type: DataType) -> Tensor:

@@ -12,7 +12,6 @@ from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import UnsupportedError, nearest
 from tqp.core.time_limits import MICROSECONDS_PER_DAY
 from tqp.core.units import MICROSECONDS_OF_UNITS, MONTHS_OF_UNITS
-from tqp.data.backend import is_host
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers import arithmetic, elementwise, wide
 from tqp.operators.numbers.logic import any_true, combine_validity
@@ -49,18 +48,17 @@ def _same(days: Tensor) -> Tensor:
 
 def _first_of_years(days: Tensor, count: int) -> Tensor:
     year = _toward_zero(dates.year_from_days(days), count) * count
-    one = torch.ones_like(year)
-    return dates.days_from_civil(year, one, one)
+    return dates.days_from_civil(year, torch.ones_like(year))
 
 
 def _first_of_quarter(days: Tensor) -> Tensor:
     year, month, _ = dates.civil_from_days(days)
-    return dates.days_from_civil(year, _toward_zero(month - 1, 3) * 3 + 1, torch.ones_like(year))
+    return dates.days_from_civil(year, _toward_zero(month - 1, 3) * 3 + 1)
 
 
 def _first_of_month(days: Tensor) -> Tensor:
     year, month, _ = dates.civil_from_days(days)
-    return dates.days_from_civil(year, month, torch.ones_like(year))
+    return dates.days_from_civil(year, month)
 
 
 #: The first day of TIMESTAMP's range.
@@ -156,18 +154,13 @@ def _day_index(part: str) -> DayFunction | None:
     """int64 [n] day numbers -> the running number of the part they lie in, whose difference date_diff takes."""
     if part in _YEARS:
         return lambda days: _toward_zero(dates.year_from_days(days), _YEARS[part])
-    return {"quarter": _quarter_index, "month": _month_index,
+    return {"quarter": _quarter_index, "month": dates.month_index,
             "isoyear": lambda days: dates.iso_year_and_week(days)[0],
             **dict.fromkeys((*_DAY_NAMES, "week", "yearweek"), _same)}.get(part)  # fmt: skip
 
 
-def _month_index(days: Tensor) -> Tensor:
-    year, month, _ = dates.civil_from_days(days)
-    return year * 12 + month - 1
-
-
 def _quarter_index(days: Tensor) -> Tensor:
-    return _toward_zero(_month_index(days), 3)
+    return _toward_zero(dates.month_index(days), 3)
 
 
 def _count_boundaries(
@@ -178,7 +171,9 @@ def _count_boundaries(
     if index is not None:
         a, b = (dates.days_of(each, data_type) for each in (start, end))
         if index is not _same:
-            a, b = (dates.by_day(each, lambda days: _narrowed(index(days))) for each in (a, b))
+            a, b = (
+                dates.by_day(each, lambda days: dates.narrowed(index(days), _NARROW_BITS)) for each in (a, b)
+            )
         return _toward_zero(_difference(a, b), 7) if part in ("week", "yearweek") else _difference(a, b)
     unit = _CLOCK_UNITS[part]
     if data_type.kind is TypeKind.DATE and unit >= _CLOCK_UNITS["second"]:  # for any DATE, be it no TIMESTAMP
@@ -195,16 +190,12 @@ def _checked_difference(start: Tensor, end: Tensor, validity: Tensor | None) -> 
     return difference
 
 
-def _narrowed(numbers: Tensor) -> Tensor:
-    """Numbers of days or of their parts as int32 where they and their differences fit; reads nothing back from a device."""
-    if not is_host(numbers):
-        return numbers.to(torch.int64)
-    low, high = arithmetic.value_range(numbers)
-    return numbers.to(torch.int32 if low >= -(2**30) and high < 2**30 else torch.int64)
+#: Bits of numbers of days, or of their parts, whose differences are 32-bit integers, too.
+_NARROW_BITS = 30
 
 
 def _difference(start: Tensor, end: Tensor) -> Tensor:
-    return elementwise.subtract(_narrowed(end), _narrowed(start))
+    return elementwise.subtract(dates.narrowed(end, _NARROW_BITS), dates.narrowed(start, _NARROW_BITS))
 
 
 # ---- date_sub ------------------------------------------------------------------------------------------------------

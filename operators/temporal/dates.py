@@ -30,6 +30,7 @@ from tqp.core.time_limits import (
 from tqp.data.backend import is_host
 from tqp.operators.memory import allocation
 from tqp.operators.memory.arrays import Array, Values, as_tensor
+from tqp.operators.numbers import arithmetic
 from tqp.operators.numbers.elementwise import floor_divide, floor_remainder
 from tqp.operators.numbers.logic import any_true
 
@@ -106,7 +107,13 @@ def _march_based(days: Values) -> tuple[Values, Values]:
     return year_of_era + era * 400, day_of_era - first_day
 
 
-def days_from_civil(year: Tensor, month: Tensor, day: Tensor) -> Tensor:
+def month_index(days: Tensor) -> Tensor:
+    """The number of each day's month, counted from January of the year 0: int64 [n]."""
+    year, month, _ = civil_from_days(days)
+    return year * MONTHS_PER_YEAR + month - 1
+
+
+def days_from_civil(year: Tensor, month: Tensor, day: Tensor | int = 1) -> Tensor:
     """Day numbers of int64 [n] years, months 1-12 and days (any): int64 [n]."""
     march_year = year - (month <= 2).to(torch.int64)
     era = floor_divide(march_year, 400)
@@ -146,7 +153,7 @@ def _months() -> tuple[Array, Array]:
     """The day on which each month of the years 0 to 9999 begins, at 12 * year + month, and its days: int64 [120013]."""
     number = torch.arange(10_001 * 12 + 1) - 1
     year, month = number // 12, number % 12 + 1
-    return days_from_civil(year, month, torch.ones_like(number)).numpy(), days_in_month(year, month).numpy()
+    return days_from_civil(year, month).numpy(), days_in_month(year, month).numpy()
 
 
 def add_months(days: Tensor, months: Tensor | int) -> Tensor:
@@ -167,8 +174,7 @@ def last_day_of_month(days: Tensor) -> Tensor:
 def first_day_of_year(days: Tensor) -> Tensor:
     """January 1 of each day's year: int64 [n]."""
     year = year_from_days(days)
-    one = torch.ones_like(year)
-    return days_from_civil(year, one, one)
+    return days_from_civil(year, torch.ones_like(year))
 
 
 def day_of_week(days: Tensor) -> Tensor:
@@ -190,8 +196,18 @@ def iso_year_and_week(days: Tensor) -> tuple[Tensor, Tensor]:
 def first_day_of_iso_year(days: Tensor) -> Tensor:
     """The Monday of ISO week 1: int64 [n]."""
     year, _ = iso_year_and_week(days)
-    one = torch.ones_like(year)
-    return monday_of_week(days_from_civil(year, one, one + 3))  # January 4 lies in week 1
+    return monday_of_week(days_from_civil(year, torch.ones_like(year), 4))  # January 4 lies in week 1
+
+
+def narrowed(numbers: Tensor, bits: int = 31) -> Tensor:
+    """int32 [n] where all numbers fit so many bits and a sign, else int64: gathers and divisions of those cost half.
+
+    Reads nothing back from a device.
+    """
+    if not is_host(numbers):
+        return numbers.to(torch.int64)
+    low, high = arithmetic.value_range(numbers)
+    return numbers.to(torch.int32 if low >= -(1 << bits) and high < 1 << bits else torch.int64)
 
 
 def ticks_per_day(data_type: DataType) -> int:

@@ -24,6 +24,7 @@ from tqp.operators.temporal.intervals import add_interval
 #: A Monday, the third of January 2000, from which spans of days are counted, and the first of it, for months.
 _FIRST_MONDAY = 10_959 * MICROSECONDS_PER_DAY
 _FIRST_YEAR = 2_000
+_FIRST_MONTH = _FIRST_YEAR * MONTHS_PER_YEAR
 
 
 def _resolve_bucket(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
@@ -39,8 +40,7 @@ def _resolve_bucket(argument_types: tuple[DataType, ...], result_type: DataType)
     def bucket(width: Tensor, values: Tensor, *, validity: Tensor | None = None) -> Tensor:
         if is_time:  # months begin at midnight, however long ago
             width = torch.cat([width[..., :1].clamp(max=1), width[..., 1:]], -1)
-        begin = _bucket(width, values, instants, None, validity)
-        return elementwise.floor_remainder(begin, MICROSECONDS_PER_DAY) if is_time else begin
+        return bucket_of(width, values, None, validity)
 
     def bucket_from(
         width: Tensor, values: Tensor, origin: Tensor, *, validity: Tensor | None = None
@@ -54,7 +54,7 @@ def _resolve_bucket(argument_types: tuple[DataType, ...], result_type: DataType)
         known = torch.ones_like(counted) if is_time else counted
         return bucket_of(width, values, origin * counted, rows), known
 
-    def bucket_of(width: Tensor, values: Tensor, origin: Tensor, validity: Tensor | None) -> Tensor:
+    def bucket_of(width: Tensor, values: Tensor, origin: Tensor | None, validity: Tensor | None) -> Tensor:
         begin = _bucket(width, values, instants, origin, validity)
         return elementwise.floor_remainder(begin, MICROSECONDS_PER_DAY) if is_time else begin
 
@@ -139,9 +139,8 @@ def _origin(
     origin: Tensor, is_by_ticks: Tensor, data_type: DataType, validity: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """The month, from January 2000, and the microsecond, from 1970, at which spans are counted from; not every DATE has the latter."""
-    year, month, _ = dates.civil_from_days(dates.days_of(origin, data_type).to(torch.int64))
-    ticks = dates.to_microseconds(origin * is_by_ticks, data_type, validity)
-    return (year - _FIRST_YEAR) * MONTHS_PER_YEAR + month - 1, ticks
+    months = dates.month_index(dates.days_of(origin, data_type).to(torch.int64)) - _FIRST_MONTH
+    return months, dates.to_microseconds(origin * is_by_ticks, data_type, validity)
 
 
 _BEYOND = "time_bucket(): the span begins before time does"
@@ -162,13 +161,10 @@ def _months_begin(
     days: Tensor, size: Tensor, origin: Tensor, data_type: DataType, validity: Tensor | None
 ) -> Tensor:
     """The day, or midnight, at which so many months begin."""
-    year, month, _ = dates.civil_from_days(days)
-    since = (year - _FIRST_YEAR) * MONTHS_PER_YEAR + month - 1
+    since = dates.month_index(days) - _FIRST_MONTH
     begin = since - torch.remainder(since - torch.remainder(origin, size), size)
     years = torch.div(begin, MONTHS_PER_YEAR, rounding_mode="floor")
-    first = dates.days_from_civil(
-        _FIRST_YEAR + years, begin - years * MONTHS_PER_YEAR + 1, torch.ones_like(begin)
-    )
+    first = dates.days_from_civil(_FIRST_YEAR + years, begin - years * MONTHS_PER_YEAR + 1)
     is_date = data_type.kind is TypeKind.DATE
     low = FIRST_DAY if is_date else -(-FIRST_MICROSECOND // MICROSECONDS_PER_DAY)
     raise_where(first < low, _BEYOND, validity)

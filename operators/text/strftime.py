@@ -22,6 +22,7 @@ from tqp.operators.numbers.elementwise import floor_divide
 from tqp.operators.strings.build import join
 from tqp.operators.strings.layout import broadcast, from_list, replace_rows, take
 from tqp.operators.temporal import dates
+from tqp.operators.temporal.date_parts import DAY_PARTS
 from tqp.operators.text.number_format import format_integers
 from tqp.operators.text.runs import (
     Run,
@@ -52,6 +53,10 @@ MONTH_NAMES = (
 
 _FRACTION_DIGITS = {"f": 6, "g": 3, "n": 9}
 _NUMBER_WIDTHS = {"Y": 4, "G": 4, "j": 3, "w": 1, "u": 1}  # of others two
+#: Specifiers of what is a part of a date, too.
+_DAY_PARTS = {
+    "Y": "year", "m": "month", "d": "day", "j": "doy", "w": "dow", "u": "isodow", "G": "isoyear", "V": "week",
+}  # fmt: skip
 #: What a specifier reads: the day, the second of the day or the fraction of the second.
 _OF_CLOCK = frozenset("HIMSpTX")
 #: Specifiers that stand for several.
@@ -181,21 +186,13 @@ def _number(letter: str, values: Any) -> Any:
         minute = floor_divide(values, 60)
         return minute - hour * 60 if letter == "M" else values - minute * 60
     days = torch.as_tensor(values)
-    if letter in "Yymd":
-        year, month, day = dates.civil_from_days(days)
-        number = year.abs() % 100 if letter == "y" else {"Y": year, "m": month, "d": day}[letter]
-    elif letter in "GV":
-        number = dates.iso_year_and_week(days)[letter == "V"]
-    elif letter == "j":
-        number = days - dates.first_day_of_year(days) + 1
+    if letter in _DAY_PARTS:
+        number = DAY_PARTS[_DAY_PARTS[letter]](days)
+    elif letter == "y":
+        number = dates.year_from_days(days).abs() % 100
     else:
-        weekday = dates.day_of_week(days)
-        monday_based = (weekday + 6) % 7
-        if letter in "wu":
-            number = weekday if letter == "w" else monday_based + 1
-        else:
-            first = weekday if letter == "U" else monday_based
-            number = floor_divide(days - dates.first_day_of_year(days) + 7 - first, 7)
+        weekday = dates.day_of_week(days if letter == "U" else days - 1)
+        number = floor_divide(days - dates.first_day_of_year(days) + 7 - weekday, 7)
     return number.numpy() if isinstance(values, np.ndarray) else number
 
 
