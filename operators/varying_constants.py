@@ -14,10 +14,12 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError, UnsupportedError
+from tqp.data.nested import count_of, take
 from tqp.data.strings import Strings
 from tqp.operators.groups.group_ids import group_ids_of_columns
 from tqp.operators.kernel import Kernel
 from tqp.operators.nested.layout import device_of
+from tqp.operators.numbers.casts import storage_dtype
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.string_keys.codes import distinct_values
 from tqp.operators.strings import layout
@@ -34,21 +36,21 @@ def for_each_value(
     kernel = origin()
 
     def call(*arguments: Any, validity: Tensor | None = None) -> Any:
-        num_rows, device = _size(arguments[places[0]]), device_of(arguments[places[0]])
+        num_rows, device = count_of(arguments[places[0]]), device_of(arguments[places[0]])
         rows = None if validity is None else row_indices(validity)
         nothing = _nothing(result_type, num_rows, device, kernel.returns_validity)
         given = list(arguments)
         if rows is not None:
             for place in columns:
-                given[place] = _take(given[place], rows)
-        if _size(given[places[0]]) == 0:
+                given[place] = take(given[place], rows)
+        if count_of(given[places[0]]) == 0:
             return nothing
         order, sizes = _groups([given[place] for place in places])
         keywords = {"validity": None} if kernel.checks else {}
         parts = []
         for of_group in torch.split(order, sizes):
             values = [
-                _take(argument, of_group) if place in columns else _repeated(argument, of_group.shape[0])
+                take(argument, of_group) if place in columns else _repeated(argument, of_group.shape[0])
                 for place, argument in enumerate(given)
             ]
             for place in places:
@@ -67,20 +69,12 @@ def for_each_value(
     )
 
 
-def _size(values: Any) -> int:
-    return values.num_rows if isinstance(values, Strings) else values.shape[0]
-
-
 def _called(kernel: Kernel, values: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
     """A constant that a kernel does not know is refused in a query, and an error in a row."""
     try:
         return kernel.function(*values, **keywords)
     except UnsupportedError as error:
         raise ExecutionError(str(error)) from None
-
-
-def _take(values: Any, rows: Tensor) -> Any:
-    return layout.take(values, rows) if isinstance(values, Strings) else torch.index_select(values, 0, rows)
 
 
 def _repeated(literal: Any, num_rows: int) -> Any:
@@ -120,9 +114,8 @@ def _nothing(data_type: DataType, num_rows: int, device: torch.device, returns_v
         empty = layout.from_list([b""], device)
         values: Any = layout.take(empty, torch.zeros(num_rows, dtype=torch.int64, device=device))
     else:
-        dtype = {TypeKind.BOOLEAN: torch.bool, TypeKind.FLOAT: torch.float32, TypeKind.DOUBLE: torch.float64}
         shape = (num_rows, 3) if data_type.kind is TypeKind.INTERVAL else (num_rows,)
-        values = torch.zeros(shape, dtype=dtype.get(data_type.kind, torch.int64), device=device)
+        values = torch.zeros(shape, dtype=storage_dtype(data_type), device=device)
     if not returns_validity:
         return values
     return values, torch.zeros(num_rows, dtype=torch.bool, device=device)
@@ -133,7 +126,9 @@ def _placed(whole: Any, parts: Sequence[Any], rows: Tensor) -> Any:
     if isinstance(whole, tuple) and not isinstance(whole, Strings):
         values, validity = whole
         validities = [
-            torch.ones(_size(part[0]), dtype=torch.bool, device=rows.device) if part[1] is None else part[1]
+            torch.ones(count_of(part[0]), dtype=torch.bool, device=rows.device)
+            if part[1] is None
+            else part[1]
             for part in parts
         ]
         made = _placed(values, [part[0] for part in parts], rows)

@@ -27,6 +27,7 @@ from tqp.operators.kernel import Kernel, NullRule, Overload
 from tqp.operators.numbers.logic import any_true
 from tqp.operators.operation import Operation
 from tqp.operators.rows.batches import common_rows
+from tqp.operators.rows.selection import take_padded
 
 #: Bytes of a block of rows that stays in a core's second-level cache.
 _BLOCK_BYTES = 3 << 18
@@ -139,11 +140,11 @@ class _Pairs:
         if table.numel() == 0:  # only padding
             return table.new_zeros(self.count)
         if table.shape[0] == 1:
-            return table[0] if self.left_rows is None else _take(table[0], self.left_rows)
+            return table[0] if self.left_rows is None else take_padded(table[0], self.left_rows)
         own = torch.arange(self.count, device=table.device)
         left = own if self.left_rows is None else self.left_rows
         right = own if self.right_rows is None else self.right_rows
-        return _take(table.flatten(), right.to(torch.int64) * table.shape[1] + left)
+        return take_padded(table.flatten(), right.to(torch.int64) * table.shape[1] + left)
 
     def in_blocks(self, measure: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
         """What `measure` gives of rows [k, size] and as many others, or a single one: [k]."""
@@ -158,11 +159,7 @@ class _Pairs:
 
 
 def _rows(matrix: Tensor, rows: Tensor | None, start: int, stop: int) -> Tensor:
-    return matrix[start:stop] if rows is None else _take(matrix, rows[start:stop])
-
-
-def _take(values: Tensor, rows: Tensor) -> Tensor:
-    return values.index_select(0, rows.clamp(min=0))
+    return matrix[start:stop] if rows is None else take_padded(matrix, rows[start:stop])
 
 
 def _blocks(count: int, matrix: Tensor) -> Iterator[tuple[int, int]]:

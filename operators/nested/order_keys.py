@@ -60,7 +60,7 @@ def _vector_bytes(vector: Vector, data_type: DataType) -> Strings:
         data = _number_bytes(values, data_type)
         if validity is not None:
             data = data * validity.unsqueeze(1)
-        return _rows_of(torch.cat([mark, data], dim=1))
+        return string_layout.of_equal_lengths(torch.cat([mark, data], dim=1))
     if isinstance(values, Strings):
         parts = [_text_bytes(values, data_type), _end(device)]
     elif isinstance(values, Lists):
@@ -71,7 +71,7 @@ def _vector_bytes(vector: Vector, data_type: DataType) -> Strings:
         parts = [
             part._replace(lengths=part.lengths.expand(count) * validity) for part in _as_long(parts, count)
         ]
-    joined = join([_rows_of(mark), *parts])
+    joined = join([string_layout.of_equal_lengths(mark), *parts])
     return string_layout.compact(joined)
 
 
@@ -80,16 +80,7 @@ def _as_long(parts: Sequence[Strings], count: int) -> Sequence[Strings]:
 
 
 def _end(device: torch.device) -> Strings:
-    return _rows_of(torch.full((1, 1), _END, dtype=torch.uint8, device=device))
-
-
-def _rows_of(data: Tensor) -> Strings:
-    """Each row of uint8 [n, width] as a string."""
-    count, width = data.shape
-    starts = torch.arange(count, device=data.device) * width
-    return Strings(
-        starts, torch.full((count,), width, dtype=torch.int32, device=data.device), data.reshape(-1)
-    )
+    return string_layout.of_equal_lengths(torch.full((1, 1), _END, dtype=torch.uint8, device=device))
 
 
 def _text_bytes(strings: Strings, data_type: DataType) -> Strings:

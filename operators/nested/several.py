@@ -28,6 +28,7 @@ from tqp.operators.nested.elements import (
 from tqp.operators.nested.functions import words_of
 from tqp.operators.nested.layout import concatenate_vectors, every_row, every_row_of
 from tqp.operators.nested.lists import in_element_form
+from tqp.operators.numbers.casts import storage_dtype
 from tqp.operators.numbers.logic import any_true, combine_validity
 from tqp.operators.rows.batches import common_rows
 from tqp.operators.rows.selection import row_indices
@@ -243,7 +244,7 @@ def _vector_kernel(
     measure: Callable[[Tensor, Tensor, Tensor, int], Tensor], is_cosine: bool = False
 ) -> Overload:
     def resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel:
-        dtype = torch.float32 if str(result_type) == "FLOAT" else torch.float64
+        dtype = storage_dtype(result_type)
         return Kernel(_of_vectors(measure, is_cosine, dtype), checks=True, returns_validity=True)
 
     return resolve

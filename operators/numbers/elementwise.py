@@ -263,7 +263,7 @@ def keep_where_by_torch(values: Tensor, condition: Tensor) -> Tensor:
 
 def keep_where_array(values: Any, condition: Any) -> Any:
     """As `keep_where`, of arrays."""
-    ones = np.negative(condition.view(np.int8)).astype(_BITS[values.itemsize], copy=False)
+    ones = _all_ones(condition, values.itemsize)
     np.bitwise_and(ones, values.view(ones.dtype), out=ones)
     return ones.view(values.dtype)
 
@@ -277,7 +277,7 @@ def put_where_by_torch(
 
 def put_where_array(others: Any, condition: Any, value: Any, dtype: torch.dtype) -> Any:
     """As `put_where`, of arrays."""
-    chosen = _all_ones(condition, dtype)
+    chosen = _all_ones(condition, dtype.itemsize)
     np.bitwise_and(chosen, _bits(value, dtype), out=chosen)
     if others is not None:
         np.bitwise_or(chosen, _bits(others, dtype), out=chosen)
@@ -296,7 +296,7 @@ def choose_array(condition: Any, value: Any, otherwise: Any, dtype: torch.dtype)
     # Selecting by the bits works for every dtype, whatever the bits mean, and numpy has vector loops for each step;
     # np.where, like torch.where, takes five times as long.
     chosen, other = _bits(value, dtype), _bits(otherwise, dtype)
-    select = _all_ones(condition, dtype)
+    select = _all_ones(condition, dtype.itemsize)
     np.bitwise_and(select, chosen ^ other, out=select)
     np.bitwise_xor(select, other, out=select)
     return select.view(NUMPY_DTYPES[dtype])
@@ -344,10 +344,10 @@ def _holding(values: Tensor, number: int) -> Tensor:
     return values if number <= torch.iinfo(values.dtype).max else values.to(torch.int64)
 
 
-def _all_ones(condition: Any, dtype: torch.dtype) -> Any:
-    """Integers [n] as wide as `dtype`: all bits one where the condition is true, zero elsewhere."""
+def _all_ones(condition: Any, width: int) -> Any:
+    """Integers [n] of so many bytes: all bits one where the condition is true, zero elsewhere."""
     # negated before they are widened, as bytes are the fastest to run through
-    return np.negative(condition.view(np.int8)).astype(_BITS[dtype.itemsize], copy=False)
+    return np.negative(condition.view(np.int8)).astype(_BITS[width], copy=False)
 
 
 _BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}

@@ -18,6 +18,7 @@ from tqp.operators.asked_gradients import asked_only
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.memory.arrays import as_array, as_tensor, converted
 from tqp.operators.numbers import arithmetic, elementwise, wide, wide_divide
+from tqp.operators.numbers.casts import storage_dtype
 from tqp.operators.numbers.gamma import gamma, log_gamma
 from tqp.operators.numbers.rounding import resolve_round, resolve_whole
 from tqp.operators.numbers.wide_forms import narrow_if_possible
@@ -60,8 +61,7 @@ def _on_floats(function: Operation | Callable[..., Tensor]) -> Overload:
             return None
         if result_type.kind is TypeKind.BOOLEAN:
             return Kernel(function)
-        dtype = torch.float32 if result_type.kind is TypeKind.FLOAT else torch.float64
-        return Kernel(_of_dtype(function, dtype))
+        return Kernel(_of_dtype(function, storage_dtype(result_type)))
 
     return resolve
 

@@ -113,14 +113,6 @@ def subtract(
     return torch.stack((high, low), dim=1)
 
 
-def negate(
-    a: Tensor, validity: Tensor | None = None, message: str = "Overflow in negation of INT128"
-) -> Tensor:
-    """-a, int64 [n, 2]; raises ExecutionError for -(2**127)."""
-    raise_where(_is_minimum(a), message, validity)
-    return _negate_wrapping(a)
-
-
 def absolute(a: Tensor, validity: Tensor | None = None, message: str = "Overflow on abs of INT128") -> Tensor:
     """|a|, int64 [n, 2]; raises ExecutionError for -(2**127)."""
     raise_where(_is_minimum(a), message, validity)

@@ -38,17 +38,6 @@ def alphabet_of(*sides: Strings) -> npt.NDArray[np.uint8]:
     return np.flatnonzero(counts).astype(np.uint8)
 
 
-def count_bits(words: Words) -> Counts:
-    """How many bits of each are set."""
-    one, two, four = (
-        np.uint64(mask) for mask in (0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F)
-    )
-    words = words - ((words >> np.uint64(1)) & one)
-    words = (words & two) + ((words >> np.uint64(2)) & two)
-    words = (words + (words >> np.uint64(4))) & four
-    return ((words * np.uint64(0x0101010101010101)) >> np.uint64(56)).astype(np.int64)
-
-
 class Places:
     """Where each row of bytes, int16 [n, width] with negative numbers behind their ends, has a byte: bits of a word, so 64 at most."""
 

@@ -21,7 +21,7 @@ from tqp.operators.numbers.float_pairs import multiply_add
 from tqp.operators.numbers.wide import raise_where
 from tqp.operators.rows.batches import common_rows
 from tqp.operators.rows.runs import sums_before
-from tqp.operators.strings.byte_bits import Bytes, Counts, Places, alphabet_of, byte_sets, count_bits
+from tqp.operators.strings.byte_bits import Bytes, Counts, Places, alphabet_of, byte_sets
 from tqp.operators.strings.layout import broadcast, compact, take, total_length
 
 #: So many numbers of a table of bytes by bytes are worked on at a time.
@@ -278,7 +278,7 @@ def _share_of_sets(left: Strings, right: Strings) -> npt.NDArray[np.float64]:
     alphabet = alphabet_of(left, right)
     shared, either = np.zeros(1, np.int64), np.zeros(1, np.int64)
     for first, second in zip(byte_sets(left, alphabet), byte_sets(right, alphabet), strict=True):
-        shared, either = shared + count_bits(first & second), either + count_bits(first | second)
+        shared, either = shared + np.bitwise_count(first & second), either + np.bitwise_count(first | second)
     with np.errstate(invalid="ignore"):
         share = shared / either
     return np.broadcast_to(share, common_rows((left.num_rows, right.num_rows))).copy()

@@ -10,6 +10,7 @@ from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel, NullRule, Overload
 from tqp.operators.string_keys import codes as string_codes
 from tqp.operators.strings import build as string_build
+from tqp.operators.strings import characters as string_characters
 from tqp.operators.strings import like as string_like
 from tqp.operators.strings import regexp as string_regexp
 from tqp.operators.strings import search as string_search
@@ -61,7 +62,7 @@ def _length(argument_types: tuple[DataType, ...], result_type: DataType) -> Kern
     """Characters of a VARCHAR, bytes of a BLOB."""
     if argument_types[0].kind is TypeKind.BLOB:
         return Kernel(string_transform.octet_length)
-    return Kernel(string_transform.length) if argument_types[0].is_string else None
+    return Kernel(string_characters.character_lengths) if argument_types[0].is_string else None
 
 
 def _concat_operator(*parts: Strings) -> Strings:
@@ -111,7 +112,7 @@ STRING_KERNELS: dict[str, Overload] = {
     "concat_ws": _any(Kernel(string_build.concat_separated, NullRule.CUSTOM)),
     "overlay": _strings(string_build.overlay),
     "split_part": _strings(string_build.split_part, (1,)),
-    "ascii": _strings(string_transform.ascii_code),
+    "ascii": _strings(string_characters.first_code_points),
     "unicode": _strings(string_transform.unicode_code),
     "chr": _any(Kernel(string_build.character, checks=True)),
     "category_code": _category_code,

@@ -41,6 +41,13 @@ def cut(strings: Strings, start: int, stop: int) -> Strings:
     return type(strings)(strings.starts[start:stop], strings.lengths[start:stop], strings.data)
 
 
+def of_equal_lengths(content: Tensor) -> Strings:
+    """Each row of uint8 [n, width] as a string."""
+    num_rows, width = content.shape
+    starts = torch.arange(num_rows, device=content.device) * width
+    return Strings(starts, torch.full_like(starts, width, dtype=torch.int32), content.reshape(-1))
+
+
 def rows_of_block(strings: Strings, num_bytes: int) -> int:
     """How many rows have about so many bytes, their places and lengths included; all of them on other devices."""
     num_rows = strings.num_rows

@@ -45,11 +45,6 @@ _SPACES = "".join(chr(code) for code in range(0x3001) if unicodedata.category(ch
 # Measures -------------------------------------------------------------------------------------------------------------
 
 
-def length(strings: Strings) -> Tensor:
-    """Characters in each row: int64 [n]."""
-    return character_lengths(strings)
-
-
 def grapheme_length(strings: Strings) -> Tensor:
     """What a reader sees as characters in each row, a letter with its accents being one: int64 [n]."""
     lengths = character_lengths(strings)
@@ -70,11 +65,6 @@ def octet_length(strings: Strings) -> Tensor:
 def bit_length(strings: Strings) -> Tensor:
     """Bits in each row: int64 [n]."""
     return octet_length(strings).mul_(8)
-
-
-def ascii_code(strings: Strings) -> Tensor:
-    """Code point of the first character, 0 for an empty row: int64 [n]."""
-    return first_code_points(strings)
 
 
 def unicode_code(strings: Strings) -> Tensor:

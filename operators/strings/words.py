@@ -202,7 +202,7 @@ def leading(strings: Strings, count: int) -> Tensor:
     return torch.from_numpy(chunks.view(f"i{size}"))
 
 
-def word_of(piece: bytes, size: int = WORD) -> int:
+def word_of(piece: bytes | bytearray, size: int = WORD) -> int:
     """Up to `size` bytes as `words` has them, or `leading` in an integer of that size."""
     return int.from_bytes(piece.ljust(size, b"\0"), "little", signed=True)
 

@@ -19,6 +19,7 @@ from tqp.core.text_values import Parser, parse_json_text, parser_of
 from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel
 from tqp.operators.numbers import wide
+from tqp.operators.numbers.casts import storage_dtype
 from tqp.operators.numbers.wide_forms import fix_form
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.string_keys.codes import distinct_slices, distinct_values
@@ -165,16 +166,10 @@ def _merged(values: Tensor | None, rows: Tensor, read: Tensor, num_rows: int) ->
 
 def _storage(values: list[Any], target: DataType, device: torch.device) -> Tensor:
     """Storage values of a type as a tensor [n], [n, 2] for wide integers, [n, 3] for intervals."""
-    if target.is_float:
-        dtype = torch.float32 if target.kind is TypeKind.FLOAT else torch.float64
-        return torch.tensor(values, dtype=dtype, device=device)
-    if target.kind is TypeKind.BOOLEAN:
-        return torch.tensor(values, dtype=torch.bool, device=device)
-    if target.kind is TypeKind.INTERVAL:
-        return torch.tensor(values, dtype=torch.int64, device=device).reshape(len(values), 3)
-    if any(not -(2**63) <= value < 2**63 for value in values):
+    if target.is_integer_like and any(not -(2**63) <= value < 2**63 for value in values):
         return wide.from_ints(values, device)
-    return torch.tensor(values, dtype=torch.int64, device=device)
+    made = torch.tensor(values, dtype=storage_dtype(target), device=device)
+    return made.reshape(len(values), 3) if target.kind is TypeKind.INTERVAL else made
 
 
 # JSON -----------------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tqp.data.strings import Strings
 from tqp.operators.memory.arrays import converted, host_form
-from tqp.operators.strings.words import leading_words
+from tqp.operators.strings.words import leading_words, word_of
 from tqp.operators.text.runs import look_up
 
 _WORD = 8
@@ -49,10 +49,10 @@ def read_fields(strings: Strings, layout: Sequence[Item]) -> tuple[list[Any], An
     values, digits = [], []
     for position, word in enumerate(words):
         part = slice(position * _WORD, (position + 1) * _WORD)
-        value = word ^ _signed(expected[part])
+        value = word ^ word_of(expected[part])
         values.append(value)
-        digits.append(value & _signed(kept[part]))
-        fits = fits & (((value | (value + _signed(added[part]))) & _signed(wrong[part])) == 0)
+        digits.append(value & word_of(kept[part]))
+        fits = fits & (((value | (value + word_of(added[part]))) & word_of(wrong[part])) == 0)
     numbers = []
     pairs: dict[int, Any] = {}
     place = 0
@@ -88,10 +88,6 @@ def _place_of_word(values: list[Any], place: int, names: tuple[str, ...]) -> tup
         number = number + index * is_name
         found = found | is_name
     return number, found
-
-
-def _signed(raw: bytes | bytearray) -> int:
-    return int.from_bytes(raw, "little", signed=True)
 
 
 def _number(words: list[Any], pairs: dict[int, Any], place: int, width: int) -> Any:

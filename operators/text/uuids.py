@@ -11,6 +11,7 @@ from tqp.data.uuids import DIGITS, HYPHENS, UUID_BYTES, UUID_TEXT_BYTES, uuid_by
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers import wide
 from tqp.operators.rows.selection import row_indices
+from tqp.operators.strings.layout import of_equal_lengths
 
 _RANDOM, _TIME_ORDERED = 4, 7
 #: Of the first 64 bits: the version follows 48, and 12 more follow it. The next 64 begin with the variant, 10.
@@ -23,18 +24,12 @@ _LETTER_GAP = ord("a") - ord("0") - 10
 
 def format_uuids(values: Tensor) -> Strings:
     """The texts of stored values [n] or [n, 2]."""
-    return _rows_of(uuid_texts(values))
+    return of_equal_lengths(uuid_texts(values))
 
 
 def format_uuid_bytes(values: Tensor) -> Strings:
     """The 16 bytes of each stored value, as a BLOB."""
-    return _rows_of(uuid_bytes(values))
-
-
-def _rows_of(content: Tensor) -> Strings:
-    num_rows, width = content.shape
-    starts = torch.arange(num_rows, device=content.device) * width
-    return Strings(starts, torch.full_like(starts, width, dtype=torch.int32), content.reshape(-1))
+    return of_equal_lengths(uuid_bytes(values))
 
 
 def _bytes_of(strings: Strings, width: int) -> tuple[Tensor, Tensor]:

@@ -98,12 +98,10 @@ def test_comparisons_and_order() -> None:
 def test_signs() -> None:
     values = [value for value in some(200, 127) if value > wide.MINIMUM]
     a = wide.from_ints(values)
-    assert wide.to_ints(wide.negate(a)) == [-value for value in values]
     assert wide.to_ints(wide.absolute(a)) == [abs(value) for value in values]
     assert wide.sign(a).tolist() == [(value > 0) - (value < 0) for value in values]
-    for kernel in (wide.negate, wide.absolute):
-        with pytest.raises(ExecutionError, match="Overflow"):
-            kernel(wide.from_ints([wide.MINIMUM]))
+    with pytest.raises(ExecutionError, match="Overflow"):
+        wide.absolute(wide.from_ints([wide.MINIMUM]))
 
 
 @pytest.mark.parametrize(
