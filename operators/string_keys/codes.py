@@ -200,6 +200,12 @@ def distinct_values(strings: Strings) -> tuple[Tensor, Strings]:
     return codes, from_arrow(encoded.dictionary, strings.starts.device)
 
 
+def of_each_value(strings: Strings, function: Callable[[bytes], bytes | str]) -> Strings:
+    """What a function of Python makes of each row, which is called once for each distinct value."""
+    codes, distinct = distinct_values(strings)
+    return take(from_list([function(value) for value in to_list(distinct)], codes.device), codes)
+
+
 def distinct_slices(strings: Strings, validity: Tensor | None) -> tuple[Tensor, Strings] | None:
     """Where rows share few slices, as those of a dictionary do: a number for each valid row's slice, int32 [n], and the slices.
 

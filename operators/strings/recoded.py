@@ -22,10 +22,10 @@ from tqp.core.datatypes import DataType
 from tqp.core.errors import ExecutionError
 from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel, Overload
-from tqp.operators.string_keys.codes import distinct_values
+from tqp.operators.string_keys.codes import distinct_values, of_each_value
 from tqp.operators.strings.characters import is_ascii
 from tqp.operators.strings.graphemes import NEWER_MARKS
-from tqp.operators.strings.layout import from_list, take, to_list
+from tqp.operators.strings.layout import take, to_list
 
 #: From the bytes of a string, and constants, to those of another.
 Recoding = Callable[..., bytes]
@@ -37,12 +37,10 @@ def _recoded(function: Recoding, constants: int = 0, *, raises: bool = False) ->
     def call(strings: Strings, *given: Any, validity: Tensor | None = None) -> Strings:
         if validity is not None:
             strings = strings._replace(lengths=strings.lengths * validity)
-        codes, distinct = distinct_values(strings)
         try:
-            texts = [function(value, *given) for value in to_list(distinct)]
+            return of_each_value(strings, lambda value: function(value, *given))
         except ValueError as error:
             raise ExecutionError(str(error)) from error
-        return take(from_list(texts, strings.starts.device), codes)
 
     places = frozenset(range(1, constants + 1))
     kernel = Kernel(call, constant_arguments=places, varying_arguments=places, checks=raises)

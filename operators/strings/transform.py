@@ -14,7 +14,7 @@ from torch import Tensor
 from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.rows.runs import sums_before
-from tqp.operators.string_keys.codes import distinct_values
+from tqp.operators.string_keys.codes import distinct_values, of_each_value
 from tqp.operators.strings.characters import (
     character_lengths,
     first_code_points,
@@ -25,7 +25,6 @@ from tqp.operators.strings.layout import (
     compact,
     extent,
     from_arrow,
-    from_list,
     replace_rows,
     take,
     to_arrow,
@@ -225,6 +224,4 @@ def _by_arrow(strings: Strings, function: Callable[..., Any]) -> Strings:
 
 def map_texts(strings: Strings, function: Callable[[str], str]) -> Strings:
     """Apply a Python function to each distinct value: for what is rare. `strings` must be UTF-8."""
-    codes, distinct = distinct_values(strings)
-    texts = [function(value.decode()) for value in to_list(distinct)]
-    return take(from_list(texts, strings.starts.device), codes)
+    return of_each_value(strings, lambda value: function(value.decode()))

@@ -22,7 +22,7 @@ from tqp.operators.numbers import wide
 from tqp.operators.numbers.casts import storage_dtype
 from tqp.operators.numbers.wide_forms import fix_form
 from tqp.operators.rows.selection import row_indices
-from tqp.operators.string_keys.codes import distinct_slices, distinct_values
+from tqp.operators.string_keys.codes import distinct_slices, distinct_values, of_each_value
 from tqp.operators.strings.layout import from_list, replace_rows, take, to_list
 from tqp.operators.text.plain_forms import read_plain
 from tqp.operators.text.uuids import format_uuid_bytes, read_uuid_bytes
@@ -189,8 +189,7 @@ def _checked_json(strings: Strings, validity: Tensor | None) -> Attempt:
 
 
 def _blob_to_text(strings: Strings) -> Strings:
-    codes, distinct = distinct_values(strings)
-    return take(from_list([format_bytes(value) for value in to_list(distinct)], codes.device), codes)
+    return of_each_value(strings, format_bytes)
 
 
 def _text_to_blob(strings: Strings, validity: Tensor | None) -> Attempt:

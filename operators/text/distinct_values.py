@@ -15,6 +15,7 @@ from tqp.data.nested import Values, element_dtype, take
 from tqp.data.strings import Strings
 from tqp.operators.nested.layout import from_python
 from tqp.operators.numbers import wide
+from tqp.operators.rows.batches import common_rows
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.string_keys.codes import distinct_values
 from tqp.operators.strings import layout
@@ -38,11 +39,20 @@ def column_of(items: Sequence[Any], codes: Tensor, data_type: DataType) -> tuple
     return take(from_python(items, data_type, leaf), codes), torch.index_select(validity, 0, codes)
 
 
+def column_of_texts(
+    strings: Strings, validity: Tensor | None, read: Callable[[str], Any], data_type: DataType
+) -> tuple[Values, Tensor]:
+    """What is read of each text that counts, once of each distinct one, and whether it is not NULL."""
+    num_rows, rows, (some,) = rows_that_count([strings], validity)
+    codes, texts = distinct(some)
+    return column_of(*spread([read(text) for text in texts], codes, rows, num_rows), data_type)
+
+
 def rows_that_count(
     columns: Sequence[Any], validity: Tensor | None
 ) -> tuple[int, Tensor | None, Sequence[Any]]:
     """The number of rows, the rows that count (None: all), and the columns of these rows."""
-    num_rows = next((size for size in map(_size, columns) if size != 1), 1)  # constants are of one row
+    num_rows = common_rows(map(size_of, columns))
     rows = None if validity is None else row_indices(validity.expand(num_rows))
     taken: list[Any] = []
     for column in columns:
@@ -55,7 +65,8 @@ def rows_that_count(
     return num_rows, rows, taken
 
 
-def _size(column: Any) -> int:
+def size_of(column: Strings | Tensor) -> int:
+    """How many values there are: 1 of a number without dimensions."""
     return column.num_rows if isinstance(column, Strings) else column.numel()
 
 
@@ -68,12 +79,14 @@ def spread(items: list[Any], codes: Tensor, rows: Tensor | None, num_rows: int) 
 
 
 def distinct(column: Any) -> tuple[Tensor, list[Any]]:
-    """A number for each value, and the texts or whole numbers by number."""
+    """A number for each value, and the texts or numbers by number; floats are distinct by their bits."""
     if isinstance(column, Strings):
         codes, distinct = distinct_values(column)
         return codes, [content.decode() for content in layout.to_list(distinct)]
-    numbers, codes = torch.unique(column, return_inverse=True)
-    return codes, numbers.tolist()
+    is_float = column.is_floating_point()
+    words = column.to(torch.float64).view(torch.int64) if is_float else column
+    known, codes = torch.unique(words.reshape(-1), return_inverse=True)
+    return codes, (known.view(torch.float64) if is_float else known).tolist()
 
 
 def of_pairs(
@@ -99,6 +112,7 @@ def read_by(reader: Callable[[Any], Any], text: Any) -> Any:
         raise ExecutionError(str(failure)) from None
 
 
-def texts_of(texts: Sequence[str], codes: Tensor) -> Strings:
-    """Each row's text, by its code."""
-    return layout.take(layout.from_list([text.encode() for text in texts], codes.device), codes)
+def texts_of_each(column: Strings | Tensor, write: Callable[[Any], str]) -> Strings:
+    """What a function writes of each row's text or number, which is called once for each distinct one."""
+    codes, items = distinct(column)
+    return layout.take(layout.from_list([write(item) for item in items], codes.device), codes)

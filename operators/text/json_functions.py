@@ -17,7 +17,15 @@ from tqp.core.text_numbers import ParseFailure
 from tqp.data.nested import Values
 from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel, Overload
-from tqp.operators.text.distinct_values import column_of, distinct, of_pairs, read_by, rows_that_count, spread
+from tqp.operators.text.distinct_values import (
+    column_of,
+    column_of_texts,
+    distinct,
+    of_pairs,
+    read_by,
+    rows_that_count,
+    spread,
+)
 from tqp.operators.text.json_writing import quoted_strings
 
 #: What a function makes of a value: a Python storage value, None for NULL.
@@ -235,10 +243,13 @@ def _json_scalar(argument_types: tuple[DataType, ...], result_type: DataType) ->
     """The text of which a cast makes what DuckDB makes of JSON, for a kind of type; null is NULL."""
 
     def call(strings: Strings, kind: str) -> tuple[Values, Tensor]:
-        codes, texts = distinct(strings)
         write = _SCALARS[kind]
-        values = map(_document, texts)
-        return column_of([None if value is None else write(value) for value in values], codes, result_type)
+
+        def read(text: str) -> str | None:
+            value = _document(text)
+            return None if value is None else write(value)
+
+        return column_of_texts(strings, None, read, result_type)
 
     return Kernel(call, constant_arguments=frozenset((1,)), returns_validity=True)
 
@@ -260,9 +271,7 @@ def _json_elements(argument_types: tuple[DataType, ...], result_type: DataType) 
                 f"a cast to {result_type} takes an array of JSON, not {write_json(value)[:80]}"
             )
 
-        num_rows, rows, (some,) = rows_that_count([strings], validity)
-        codes, texts = distinct(some)
-        return column_of(*spread([read(text) for text in texts], codes, rows, num_rows), result_type)
+        return column_of_texts(strings, validity, read, result_type)
 
     return Kernel(call, constant_arguments=frozenset((1,)), returns_validity=True, checks=True)
 
@@ -276,10 +285,9 @@ def _json_fields(argument_types: tuple[DataType, ...], result_type: DataType) ->
     read = _map_of if result_type.kind is TypeKind.MAP else _struct_of
 
     def call(strings: Strings, is_try: bool, *, validity: Tensor | None = None) -> tuple[Values, Tensor]:
-        num_rows, rows, (some,) = rows_that_count([strings], validity)
-        codes, texts = distinct(some)
-        items = [read(_document(text), result_type, is_try) for text in texts]
-        return column_of(*spread(items, codes, rows, num_rows), result_type)
+        return column_of_texts(
+            strings, validity, lambda text: read(_document(text), result_type, is_try), result_type
+        )
 
     return Kernel(call, constant_arguments=frozenset((1,)), returns_validity=True, checks=True)
 

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from tqp.core.json_values import write_float, write_string
 from tqp.data.strings import Strings
 from tqp.operators.strings import layout
 from tqp.operators.strings.build import join
-from tqp.operators.text.distinct_values import distinct, texts_of
+from tqp.operators.text.distinct_values import texts_of_each
 
 
 def quoted_strings(strings: Strings) -> Strings:
     """Texts as JSON."""
-    codes, texts = distinct(strings)
-    return texts_of([write_string(text) for text in texts], codes)
+    return texts_of_each(strings, write_string)
 
 
 def float_texts(values: Tensor) -> Strings:
     """Floats as JSON."""
-    bits, codes = torch.unique(values.to(torch.float64).view(torch.int64), return_inverse=True)
-    return texts_of([write_float(value) for value in bits.view(torch.float64).tolist()], codes)
+    return texts_of_each(values, write_float)
 
 
 def text_or_null(strings: Strings, validity: Tensor | None) -> Strings:

@@ -9,7 +9,7 @@ from tqp.core.nested_texts import parts_of_text
 from tqp.data.nested import Values
 from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel, Overload
-from tqp.operators.text.distinct_values import column_of, distinct, rows_that_count, spread
+from tqp.operators.text.distinct_values import column_of_texts
 
 
 def _parts_of_text(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel:
@@ -18,10 +18,9 @@ def _parts_of_text(argument_types: tuple[DataType, ...], result_type: DataType) 
     def call(
         strings: Strings, is_try: bool, target: str, *, validity: Tensor | None = None
     ) -> tuple[Values, Tensor]:
-        num_rows, rows, (some,) = rows_that_count([strings], validity)
-        codes, texts = distinct(some)
-        items = [parts_of_text(text, result_type, target, is_try) for text in texts]
-        return column_of(*spread(items, codes, rows, num_rows), result_type)
+        return column_of_texts(
+            strings, validity, lambda text: parts_of_text(text, result_type, target, is_try), result_type
+        )
 
     return Kernel(call, constant_arguments=frozenset((1, 2)), returns_validity=True, checks=True)
 

@@ -11,16 +11,17 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel, Overload
-from tqp.operators.string_keys.codes import distinct_values
+from tqp.operators.nested.layout import device_of
+from tqp.operators.rows.batches import common_rows
 from tqp.operators.strings.build import join
-from tqp.operators.strings.layout import broadcast, from_list, take, to_list
+from tqp.operators.strings.layout import broadcast, from_list
+from tqp.operators.text.distinct_values import size_of, texts_of_each
 
 #: What prints one value.
 Printer = Callable[[Any], str]
@@ -245,36 +246,19 @@ def _printing(function: str, argument_types: tuple[DataType, ...]) -> Kernel:
 
     def call(pattern: str, *values: Strings | Tensor, validity: Tensor | None = None) -> Strings:
         """The pattern with the values of each row in its places. Raises ExecutionError where a row counts and it is wrong."""
-        num_rows = next((size for size in map(_size, values) if size != 1), 1)  # a literal is one row
-        device = values[0].starts.device if isinstance(values[0], Strings) else values[0].device
+        num_rows, device = common_rows(map(size_of, values)), device_of(values[0])
         nothing = broadcast(from_list([""], device), num_rows)
         if num_rows == 0 or (validity is not None and not bool(validity.any())):
             return nothing
         parts = [
-            from_list([piece], device) if isinstance(piece, str) else _printed(values[piece[0]], piece[1])
+            from_list([piece], device)
+            if isinstance(piece, str)
+            else texts_of_each(values[piece[0]], piece[1])
             for piece in _pieces(function, pattern, kinds)
         ]
         return join([nothing, *parts])
 
     return Kernel(call, constant_arguments=frozenset({0}), checks=True)
-
-
-def _size(values: Strings | Tensor) -> int:
-    if isinstance(values, Strings):
-        return values.num_rows
-    return values.shape[0] if values.dim() else 1
-
-
-def _printed(values: Strings | Tensor, printer: Printer) -> Strings:
-    """Each distinct value is printed once."""
-    if isinstance(values, Strings):
-        codes, distinct = distinct_values(values)
-        return take(from_list([printer(each.decode()) for each in to_list(distinct)], codes.device), codes)
-    is_float = values.is_floating_point()
-    bits = values.reshape(-1).to(torch.float64).view(torch.int64) if is_float else values.reshape(-1)
-    known, codes = torch.unique(bits, return_inverse=True)
-    numbers = known.view(torch.float64) if is_float else known
-    return take(from_list([printer(each) for each in numbers.tolist()], codes.device), codes)
 
 
 PRINTED_KERNELS: dict[str, Overload] = {
