@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
+import pyarrow as pa
 import torch
 from torch import Tensor
 
@@ -14,6 +15,7 @@ from tqp.operators.nested.layout import every_row, take_padded_vector
 from tqp.operators.rows.batches import common_rows
 from tqp.operators.rows.keys import is_ascending
 from tqp.operators.rows.selection import row_indices
+from tqp.operators.strings.layout import pieces_from_arrow
 
 #: Values, and which of them are there; None: all.
 Pair = tuple[Values, Tensor | None]
@@ -51,6 +53,12 @@ def places_in_lists(lengths: Tensor) -> Tensor:
 def lists_of(lengths: Tensor, values: Values, validity: Tensor | None) -> Lists:
     """Lists of such lengths, of values that stand one list after the other."""
     return Lists(lengths.cumsum(0) - lengths, lengths, Vector(values, validity))
+
+
+def lists_from_arrow(parts: pa.ListArray, device: torch.device) -> Lists:
+    """Texts that Arrow cut apart as lists of their pieces."""
+    offsets, pieces = pieces_from_arrow(parts, device)
+    return Lists(offsets[:-1], offsets[1:] - offsets[:-1], Vector(pieces, None))
 
 
 def structs_of(*fields: Pair) -> Structs:

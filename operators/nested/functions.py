@@ -16,25 +16,26 @@ from tqp.data.nested import Lists, Values, Vector, count_of, element_places, fla
 from tqp.data.strings import Strings
 from tqp.operators.groups import distinct_pairs
 from tqp.operators.kernel import Kernel, NullRule, Overload
-from tqp.operators.nested.elements import Pair, aligned, element_counts, list_rows, lists_of, places_in_lists
+from tqp.operators.nested.elements import (
+    Pair,
+    aligned,
+    element_counts,
+    list_rows,
+    lists_from_arrow,
+    lists_of,
+    places_in_lists,
+)
 from tqp.operators.nested.layout import concatenate_vectors
 from tqp.operators.nested.order_keys import order_key
 from tqp.operators.numbers.comparisons import interval_order
-from tqp.operators.numbers.logic import any_true
 from tqp.operators.numbers.wide import raise_where
 from tqp.operators.rows.batches import common_rows
 from tqp.operators.rows.keys import ordered_bits
-from tqp.operators.rows.runs import sums_before
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows
 from tqp.operators.string_keys import codes as string_codes
-from tqp.operators.strings import layout as string_layout
-from tqp.operators.strings.build import join
-from tqp.operators.strings.compare import equal
-from tqp.operators.strings.join_groups import join_groups
-from tqp.operators.strings.layout import from_arrow, from_list, ordered, to_arrow
+from tqp.operators.strings.layout import ordered, to_arrow
 from tqp.operators.strings.search import number_before, occurrences
-from tqp.operators.strings.transform import lower, replace
 
 
 def list_sort(lists: Lists, *how: str, element: DataType, descending: bool) -> Lists:
@@ -148,7 +149,7 @@ def string_split(strings: Strings, separator: str) -> Lists:
     """The pieces of each text between separators; no bytes are moved, but for a separator that may overlap itself."""
     word = separator.encode()
     if any(word.startswith(word[size:]) for size in range(1, len(word))):
-        return _split_by_arrow(strings, separator)
+        return lists_from_arrow(pc.split_pattern(to_arrow(strings), separator), strings.starts.device)
     strings = ordered(strings)
     starts, stops = strings.starts, strings.starts + strings.lengths
     places = occurrences(strings, word)
@@ -166,85 +167,6 @@ def string_split(strings: Strings, separator: str) -> Lists:
     is_last = piece == torch.index_select(count, 0, rows)
     end = torch.where(is_last, torch.index_select(stops, 0, rows), torch.index_select(places, 0, behind))
     return lists_of(lengths, Strings(begin, (end - begin).to(torch.int32), strings.data), None)
-
-
-def _split_by_arrow(strings: Strings, separator: str) -> Lists:
-    device = strings.starts.device
-    parts = pc.split_pattern(to_arrow(strings), separator)
-    offsets = torch.tensor(parts.offsets.to_numpy(), dtype=torch.int64, device=device)
-    return Lists(offsets[:-1], offsets[1:] - offsets[:-1], Vector(from_arrow(parts.values, device), None))
-
-
-#: Bytes for which a value stands in quotes inside of a nested one, and those of white space, for which it does at its ends.
-_MARKS, _SPACES = b"\"'(),:=[]{}\\", b" \t\n\v\f\r"
-
-
-def quoted_texts(strings: Strings) -> Strings:
-    """The texts of values as they stand inside of lists and structs: in quotes where they need them."""
-    if strings.num_rows == 0:
-        return strings
-    strings = string_layout.compact(strings)
-    device, lengths = strings.starts.device, strings.lengths
-    needs = lengths == 0
-    data = strings.data
-    if data.shape[0]:
-        marks, spaces = (_table(each, device) for each in (_MARKS, _SPACES))
-        counts = sums_before(marks[data.to(torch.int64)])
-        stops = strings.starts + lengths
-        needs = needs | (torch.index_select(counts, 0, stops) > torch.index_select(counts, 0, strings.starts))
-        limit = data.shape[0] - 1
-        for ends in (strings.starts.clamp(max=limit), (stops - 1).clamp(min=0)):
-            needs = needs | (spaces[torch.index_select(data, 0, ends).to(torch.int64)] > 0)
-    needs = needs | equal(lower(strings), from_list([b"null"], device))
-    if not any_true(needs):
-        return strings
-    rows = row_indices(needs)
-    chosen = replace(replace(string_layout.take(strings, rows), "\\", "\\\\"), "'", "\\'")
-    quote = from_list([b"'"], device)
-    return string_layout.replace_rows(strings, rows, join([quote, chosen, quote]))
-
-
-def list_texts(elements: Strings, rows: Tensor, lengths: Tensor, around: str, between: str = ", ") -> Strings:
-    """Lists as text, of the texts of their elements; `rows`: the list of each; `around`: the brackets."""
-    inside = join_groups(elements, rows, lengths.shape[0], None, between)
-    opened, closed = (from_list([bracket.encode()], rows.device) for bracket in around)
-    return join([opened, inside, closed])
-
-
-def entry_texts(keys: Strings, values: Strings) -> Strings:
-    """Entries of maps as text."""
-    return join([keys, from_list([b"="], keys.starts.device), values])
-
-
-def struct_texts(names: tuple[str, ...], *fields: Strings) -> Strings:
-    """Structs as text, of the texts of their fields, after the names that these have, if they have any."""
-    device = fields[0].starts.device
-    is_tuple = not names[0]
-    parts: list[Strings] = []
-    for place, (name, field) in enumerate(zip(names, fields, strict=True)):
-        before = ", " if place else "(" if is_tuple else "{"
-        if not is_tuple:
-            escaped = name.replace("\\", "\\\\").replace("'", "\\'")
-            before += f"'{escaped}': "
-        parts += [from_list([before.encode()], device), field]
-    end = "}" if not is_tuple else ",)" if len(fields) == 1 else ")"
-    return join([*parts, from_list([end.encode()], device)])
-
-
-def text_or_null(strings: Strings, validity: Tensor | None, needs_quotes: bool) -> Strings:
-    """The texts of values as they stand inside of nested ones, where NULL is a word."""
-    if needs_quotes:
-        strings = quoted_texts(strings)
-    if validity is None:
-        return strings
-    null = from_list([b"NULL"], strings.starts.device)
-    return string_layout.choose([validity], [strings], string_layout.broadcast(null, strings.num_rows))
-
-
-def _table(members: bytes, device: torch.device) -> Tensor:
-    table = torch.zeros(256, dtype=torch.int64)
-    table[list(members)] = 1
-    return table.to(device)
 
 
 def _of_elements(function: Callable[..., Any], **options: bool) -> Overload:

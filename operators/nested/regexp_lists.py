@@ -15,7 +15,8 @@ from tqp.core.patterns import invalid_pattern, number_of_groups, with_options
 from tqp.data.nested import Lists, Vector
 from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel, Overload
-from tqp.operators.strings.layout import from_arrow, to_arrow
+from tqp.operators.nested.elements import lists_from_arrow
+from tqp.operators.strings.layout import to_arrow
 
 #: What stands before and behind a match while the matches are found; a text that holds one of them is refused.
 _BEFORE, _BEHIND = "\x01", "\x02"
@@ -39,7 +40,7 @@ def _checked(pattern: str, options: str, function: str) -> tuple[str, int]:
 def string_split_regex(strings: Strings, pattern: str, options: str = "") -> Lists:
     """The pieces of each text between matches."""
     expression, _ = _checked(pattern, options, "string_split_regex")
-    return _lists(pc.split_pattern_regex(to_arrow(strings), expression), strings)
+    return lists_from_arrow(pc.split_pattern_regex(to_arrow(strings), expression), strings.starts.device)
 
 
 def regexp_extract_all(
@@ -71,7 +72,7 @@ def regexp_extract_all(
     without = pc.replace_substring_regex(without, pattern=rf"{_BEHIND}[^{_BEFORE}]*", replacement=_BEHIND)
     if group and pc.any(pc.match_substring(without, f"{_BEFORE}{_BEHIND}")).as_py():
         raise UnsupportedError("regexp_extract_all() of groups that are empty is not supported")
-    lists = _lists(pc.split_pattern(without, _BEHIND), strings)
+    lists = lists_from_arrow(pc.split_pattern(without, _BEHIND), strings.starts.device)
     return Lists(lists.starts, (lists.lengths - 1).clamp(min=0), Vector(_without_mark(lists), None))
 
 
@@ -81,12 +82,6 @@ def _without_mark(lists: Lists) -> Strings:
     assert isinstance(pieces, Strings)
     cut = (pieces.lengths > 0).to(torch.int32)
     return Strings(pieces.starts + cut, pieces.lengths - cut, pieces.data)
-
-
-def _lists(parts: pa.ListArray, strings: Strings) -> Lists:
-    device = strings.starts.device
-    offsets = torch.tensor(parts.offsets.to_numpy(), dtype=torch.int64, device=device)
-    return Lists(offsets[:-1], offsets[1:] - offsets[:-1], Vector(from_arrow(parts.values, device), None))
 
 
 def _kernel(function: Callable[..., Lists], *, checks: bool = False) -> Overload:

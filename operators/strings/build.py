@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import torch
@@ -26,6 +25,7 @@ from tqp.operators.strings.layout import (
     from_list,
     is_contiguous,
     ordered,
+    pieces_from_arrow,
     take,
     to_arrow,
     to_arrow_binary,
@@ -230,11 +230,11 @@ def split_part(strings: Strings, separator: str, index: Tensor) -> Strings:
 def _part_by_arrow(strings: Strings, separator: str, number: Tensor) -> Strings:
     """Part `number` (int64 [n]) of each row, split by Arrow."""
     parts = pc.split_pattern(to_arrow(strings), separator)
-    offsets = torch.from_numpy(np.array(parts.offsets, np.int64)).to(number.device)
+    offsets, pieces = pieces_from_arrow(parts, number.device)
     first, after = offsets[:-1], offsets[1:]
     place = torch.where(number < 0, after + number, first + number - 1)
     is_part = (place >= first) & (place < after) & (number != 0)
-    taken = take(from_arrow(parts.values, number.device), place * is_part)
+    taken = take(pieces, place * is_part)
     return taken._replace(lengths=taken.lengths * is_part)
 
 

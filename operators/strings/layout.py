@@ -292,6 +292,12 @@ def to_arrow(strings: Strings, validity: Tensor | None = None) -> pa.LargeString
     return array
 
 
+def pieces_from_arrow(parts: pa.ListArray, device: torch.device) -> tuple[Tensor, Strings]:
+    """Texts that Arrow cut apart: where the pieces of each begin, and where the last ones end, int64 [n + 1]; and all pieces."""
+    offsets = torch.from_numpy(np.array(parts.offsets, np.int64)).to(device)
+    return offsets, from_arrow(parts.values, device)
+
+
 def to_arrow_binary(strings: Strings, validity: Tensor | None = None) -> pa.LargeBinaryArray:
     """A LargeBinaryArray, zero-copy where the rows are contiguous. `validity`: bool [n], True = valid."""
     array: pa.LargeBinaryArray = _export(strings, validity, pa.large_binary())

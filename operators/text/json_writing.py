@@ -23,14 +23,6 @@ def float_texts(values: Tensor) -> Strings:
     return texts_of_each(values, write_float)
 
 
-def text_or_null(strings: Strings, validity: Tensor | None) -> Strings:
-    """Values as they stand inside of arrays and objects, where null is a word."""
-    if validity is None:
-        return strings
-    null = layout.from_list([b"null"], strings.starts.device)
-    return layout.choose([validity], [strings], layout.broadcast(null, strings.num_rows))
-
-
 def struct_texts(names: Sequence[str], *fields: Strings) -> Strings:
     """Objects, of their fields as JSON; arrays where these have no names."""
     device = fields[0].starts.device
@@ -40,8 +32,3 @@ def struct_texts(names: Sequence[str], *fields: Strings) -> Strings:
     for place, (name, field) in enumerate(zip(before, fields, strict=True)):
         parts += [layout.from_list([f"{',' if place else opened}{name}".encode()], device), field]
     return join([*parts, layout.from_list([closed.encode()], device)])
-
-
-def entry_texts(keys: Strings, values: Strings) -> Strings:
-    """Fields of objects, of their keys and values as JSON."""
-    return join([keys, layout.from_list([b":"], keys.starts.device), values])

@@ -18,9 +18,9 @@ from torch import Tensor
 from tqp.core.datatypes import VARCHAR, DataType, TypeKind
 from tqp.data.nested import count_of
 from tqp.operators.nested import elements as element_kernels
-from tqp.operators.nested import functions as function_kernels
 from tqp.operators.nested import maps as map_kernels
 from tqp.operators.nested.lists import in_element_form, struct_extract
+from tqp.operators.text import nested_writing
 from tqp.planner.algebra.element_expressions import OverElements
 from tqp.planner.algebra.expressions import AggregateCall, Cast, ColumnRef
 from tqp.planner.binder.expressions.coercion import cast_to
@@ -148,7 +148,7 @@ def lower_nested_text(lowering: ExpressionLowering, value: Value) -> Value:
                 is_list_of_json = data_type.kind is TypeKind.LIST and data_type.element.is_json
                 inside = _inner_text(lowering, elements.values, quotes=not is_list_of_json)
         node = build.call(
-            function_kernels.list_texts,
+            nested_writing.list_texts,
             inside,
             elements.rows,
             elements.lengths,
@@ -158,7 +158,7 @@ def lower_nested_text(lowering: ExpressionLowering, value: Value) -> Value:
     else:
         fields = (field_of(lowering, value, place) for place in range(len(data_type.children)))
         texts = [_inner_text(lowering, field) for field in fields]
-        node = build.call(function_kernels.struct_texts, data_type.names, *texts, name="text")
+        node = build.call(nested_writing.struct_texts, data_type.names, *texts, name="text")
     node.makes_text = True
     return Value(canonical_layout(VARCHAR, value.layout.nullable), node, value.validity)
 
@@ -176,16 +176,16 @@ def _inner_text(lowering: ExpressionLowering, value: Value, quotes: bool = True)
         or data_type.is_numeric
         or data_type.kind is TypeKind.BOOLEAN
     )
-    strings = lowering.strings(text)
-    return lowering.stream.builder.call(
-        function_kernels.text_or_null, strings, text.validity, not is_plain, name="text"
-    )
+    build, strings = lowering.stream.builder, lowering.strings(text)
+    if not is_plain:
+        strings = build.call(nested_writing.quoted_texts, strings, name="text")
+    return build.call(nested_writing.text_or_null, strings, text.validity, "NULL", name="text")
 
 
 def _entry_text(lowering: ExpressionLowering, entry: Value) -> Node:
     """key=value"""
     parts = (_inner_text(lowering, field_of(lowering, entry, place)) for place in range(2))
-    return lowering.stream.builder.call(function_kernels.entry_texts, *parts, name="text")
+    return lowering.stream.builder.call(nested_writing.entry_texts, *parts, "=", name="text")
 
 
 def field_of(lowering: ExpressionLowering, struct: Value, place: int) -> Value:

@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import DOUBLE, FLOAT, JSON, VARCHAR, TypeKind, list_of
-from tqp.operators.nested.functions import list_texts
-from tqp.operators.text import json_writing
+from tqp.operators.text import json_writing, nested_writing
 from tqp.runtime.lowering.expressions.elements import cast_rows, elements_of, field_of
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.layouts import canonical_layout
@@ -34,7 +33,13 @@ def lower_json(lowering: ExpressionLowering, value: Value) -> Value:
             inside = (_entry if is_map else _inner)(lowering, elements.values)
         around = "{}" if is_map else "[]"
         node = build.call(
-            list_texts, inside, elements.rows, elements.lengths, around, between=",", name="json"
+            nested_writing.list_texts,
+            inside,
+            elements.rows,
+            elements.lengths,
+            around,
+            between=",",
+            name="json",
         )
     elif data_type.is_nested:
         fields = [
@@ -61,7 +66,9 @@ def _inner(lowering: ExpressionLowering, value: Value) -> Node:
     """A value inside of another, where NULL is null."""
     made = lower_json(lowering, value)
     strings = lowering.strings(made)
-    return lowering.stream.builder.call(json_writing.text_or_null, strings, made.validity, name="json")
+    return lowering.stream.builder.call(
+        nested_writing.text_or_null, strings, made.validity, "null", name="json"
+    )
 
 
 def _entry(lowering: ExpressionLowering, entry: Value) -> Node:
@@ -69,6 +76,5 @@ def _entry(lowering: ExpressionLowering, entry: Value) -> Node:
     key = lowering.strings(_text(lowering, field_of(lowering, entry, 0)))
     build = lowering.stream.builder
     key = build.call(json_writing.quoted_strings, key, name="json")
-    return build.call(
-        json_writing.entry_texts, key, _inner(lowering, field_of(lowering, entry, 1)), name="json"
-    )
+    value = _inner(lowering, field_of(lowering, entry, 1))
+    return build.call(nested_writing.entry_texts, key, value, ":", name="json")
