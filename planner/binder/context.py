@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tqp.core.datatypes import DataType
-from tqp.core.schema import Field
-from tqp.planner.catalog_protocol import Catalog
+from tqp.core.schema import Field, TableSource
+from tqp.planner.catalog_protocol import Catalog, View
 
 if TYPE_CHECKING:
     from tqp.planner.binder.query import QueryBinder
@@ -38,6 +38,8 @@ class BindContext:
     ids: Ids = field(default_factory=Ids)
     #: The views around, by their identities.
     views: frozenset[int] = frozenset()
+    #: Names that this view alone knows, before those of the catalog, by their lower case.
+    inputs: Mapping[str, View | TableSource] = field(default_factory=dict)
 
     def new_field(self, name: str, data_type: DataType, nullable: bool = True) -> Field:
         """A field with an id of its own."""

@@ -72,7 +72,7 @@ def _definition(context: BindContext, query: exp.Expr, siblings: Scope) -> Table
     name = table.name.lower()
     if not isinstance(table.this, exp.Identifier) or (not table.args.get("db") and name in siblings.ctes):
         return None
-    return context.catalog.lookup_definition(name)
+    return None if name in context.inputs else context.catalog.lookup_definition(name)
 
 
 def _key(definition: TableDefinition | None, name: str) -> str | None:

@@ -63,6 +63,7 @@ from tqp.planner.binder.scope import (
 from tqp.planner.binder.select.output import BoundQuery, Item, lazy_project
 from tqp.planner.binder.select.row_numbers import numbered
 from tqp.planner.binder.unsupported_clauses import check_schema, check_understood
+from tqp.planner.catalog_protocol import View
 from tqp.planner.parse import Span, head_span, span_of
 
 
@@ -334,15 +335,15 @@ def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Sc
         bound = bind_reference(context, definition)
         renamed = _relation(name, bound.columns, definition.columns, span)
         return _under_alias(node, bound.plan, renamed.columns, name)
-    table, relation = context.catalog.lookup(name), name
-    view = context.catalog.lookup_view(name) if table is None else None
-    if view is not None:
-        bound = bind_view(context, view, span)
+    catalog, relation = context.catalog, name
+    table = context.inputs.get(name.lower()) or catalog.lookup(name) or catalog.lookup_view(name)
+    if isinstance(table, View):
+        bound = bind_view(context, table, span)
         return _under_alias(node, bound.plan, bound.columns, name)
     if table is None and schema is None:
         table, relation = file_named(context, name, span), relation_name(name)
     if table is None:
-        known = [*context.catalog.table_names(), *(each.name for each in outer.ctes.values())]
+        known = [*context.inputs, *catalog.table_names(), *(each.name for each in outer.ctes.values())]
         hint = nearest(name, known) or (f" (tables: {', '.join(list(known)[:12])})" if known else "")
         raise BindError(f'there is no table "{name}"{hint}', span)
     return _under_alias(node, *_scan(context, table, name), relation)
