@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from tqp.core.errors import BindError, UnsupportedError
-from tqp.planner.algebra.logical_plan import LogicalPlan
 from tqp.planner.binder.from_clause.recursive import is_recursive
 from tqp.planner.binder.from_clause.values import bind_values
 from tqp.planner.binder.scope import CteDefinition, Scope
@@ -37,10 +36,6 @@ class QueryBinder:
     def bind_lazy(self, node: exp.Expr, outer: Scope | None) -> BoundQuery:
         """The query as a derived table: columns come into being as they are referred to."""
         return self._bind(node, outer, lazy=True)
-
-    def bind_any_columns(self, node: exp.Expr, outer: Scope | None) -> LogicalPlan:
-        """The query for EXISTS: only whether it has rows matters, so that nobody refers to its columns."""
-        return self.bind_lazy(node, outer).plan
 
     def _bind(
         self,
@@ -88,9 +83,8 @@ class QueryBinder:
         return BoundQuery(plan, inner.columns, inner.branches)
 
     def _values(self, node: exp.Values, scope: Scope) -> BoundQuery:
-        values = bind_values(self.context, node, scope)
-        names = [made.name for made in values.schema]
-        query = BoundQuery.exact(values, names, [Branch(names)])
+        query = bind_values(self.context, node, scope)
+        query = replace(query, branches=[Branch(query.names)])
         plan = bind_result_order(self.context, node, query, scope)
         return replace(query, plan=bind_limit(self.context, node, plan, scope))
 

@@ -70,7 +70,7 @@ def bind_exists(binder: ExpressionBinder, node: exp.Exists | exp.Anonymous) -> E
     if not isinstance(query, (exp.Query, exp.Values)):
         raise UnsupportedError("EXISTS over a list is not supported", span_of(node))
     with binder.around_subquery() as scope:
-        return Exists(binder.context.bind_query.bind_any_columns(query, scope))
+        return Exists(binder.context.bind_query.bind_lazy(query, scope).plan)  # nobody refers to its columns
 
 
 def bind_in(binder: ExpressionBinder, operand: exp.Expr, query: exp.Expr, span: Span | None) -> Expression:

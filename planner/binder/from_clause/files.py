@@ -15,13 +15,14 @@ from tqp.core.file_kinds import FileKind
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.core.schema import Field, TableSource
 from tqp.planner.algebra.expressions import Call, Expression, Literal, conjunction
-from tqp.planner.algebra.logical_plan import Filter, LogicalPlan, Project
+from tqp.planner.algebra.logical_plan import Filter, Project
 from tqp.planner.algebra.node import grow
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import cast_to
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
 from tqp.planner.binder.from_clause.file_options import GivenOptions, read_options
 from tqp.planner.binder.scope import Scope, ScopeColumn
+from tqp.planner.binder.select.output import BoundQuery
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.functions.type_rules import settle
 from tqp.planner.parse import Span, span_of
@@ -104,16 +105,14 @@ def _types(given: GivenOptions, table: TableSource, span: Span | None) -> list[D
     return types
 
 
-def with_types(
-    context: BindContext, plan: LogicalPlan, columns: Sequence[ScopeColumn], wanted: WantedColumns
-) -> tuple[LogicalPlan, Sequence[ScopeColumn]]:
+def with_types(context: BindContext, bound: BoundQuery, wanted: WantedColumns) -> BoundQuery:
     """Columns cast to the types that are given for them, when they are first referred to.
 
     Where errors are ignored, all are cast, and the rows that hold what is not of its type are left out.
     """
     if all(data_type is None for _, data_type in wanted.places):
-        return plan, columns
-    options = wanted.options
+        return bound
+    plan, columns, options = bound.plan, bound.columns, wanted.options
 
     def read(place: int, data_type: DataType | None) -> Expression:
         value = columns[place].reference()
@@ -137,10 +136,11 @@ def with_types(
         grow(project, fields=(*project.fields, made), outputs=(*project.outputs, value))
         return made
 
-    return project, [
+    typed = [
         ScopeColumn(columns[place].name, partial(make, place, data_type))
         for place, data_type in wanted.places
     ]
+    return BoundQuery(project, typed)
 
 
 def _reads(text: Expression, value: Expression) -> Expression:

@@ -121,7 +121,7 @@ def _pivoted(context: BindContext, tree: FromTree, join: exp.Join, outer: Scope)
     scope = Scope(tree.relations, outer.parent, outer.ctes, tree.merged)
     bind = bind_unpivot if node.unpivot else bind_pivot
     bound = bind(context, node, scope, tree.plan)
-    return _under_alias(node, bound.plan, bound.columns)
+    return _under_alias(node, bound)
 
 
 def _keeps_right_rows(joins: Sequence[exp.Join]) -> bool:
@@ -281,17 +281,15 @@ def _bind_whole_table(context: BindContext, node: exp.Expr, outer: Scope, siblin
     if isinstance(node, exp.Subquery):
         return _bind_derived(context, node, siblings, outer)
     if isinstance(node, exp.Values):
-        return _bind_values_table(context, node, siblings)
+        return _under_alias(node, bind_values(context, node, siblings))
     if isinstance(node, exp.Unnest):
         return _table_function(node, bind_unnest(context, node, siblings), "unnest")
     if isinstance(node, exp.Describe):
-        bound = bind_description(context, node, siblings)
-        return _under_alias(node, bound.plan, bound.columns)
+        return _under_alias(node, bind_description(context, node, siblings))
     if isinstance(node, exp.Lateral):
         inner = node.this
         if isinstance(inner, exp.Subquery):
-            bound = context.bind_query.bind_lazy(inner.this, siblings)
-            return _under_alias(node, bound.plan, bound.columns)
+            return _under_alias(node, context.bind_query.bind_lazy(inner.this, siblings))
         if isinstance(inner, exp.Unnest):
             return _table_function(node, bind_unnest(context, inner, siblings), "unnest")
         raise UnsupportedError("LATERAL over a function is not supported", span_of(node))
@@ -300,27 +298,20 @@ def _bind_whole_table(context: BindContext, node: exp.Expr, outer: Scope, siblin
 
 def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope, siblings: Scope) -> FromTree:
     if isinstance(node.this, exp.Identifier):
-        result = _bind_table_name(context, node, node.this.name, outer)
-    elif isinstance(node.this, exp.Values):  # the first of the tables in parentheses
-        plan = bind_values(context, node.this, siblings)
-        result = _under_alias(node, plan, BoundQuery.exact(plan, [made.name for made in plan.schema]).columns)
-    elif node.this.name.lower() in SERIES:
-        bound = bind_series(context, node.this, head_span(node))
-        result = _table_function(node, bound, node.this.name)
-    elif node.this.name.lower().startswith("duckdb_") and not node.this.expressions:
-        name = node.this.name.lower()
-        result = _bind_system_table(context, node, f"{name}()", name)
-    elif node.this.name.lower() in FILE_FUNCTIONS:
-        table, wanted = bind_file_function(context, node.this, head_span(node))
-        plan, columns = with_types(context, *_scan(context, table, table.name), wanted)
-        result = _under_alias(node, plan, columns, node.this.name)
-    elif node.this.name.lower() in QUERY_FUNCTIONS:
-        bound = bind_query_function(context, node.this, siblings, head_span(node))
-        result = _under_alias(node, bound.plan, bound.columns)
-    else:
-        bound = bind_table_function(context, node.this, siblings, head_span(node))
-        result = _under_alias(node, bound.plan, bound.columns)
-    return result
+        return _bind_table_name(context, node, node.this.name, outer)
+    if isinstance(node.this, exp.Values):  # the first of the tables in parentheses
+        return _under_alias(node, bind_values(context, node.this, siblings))
+    name, span = node.this.name.lower(), head_span(node)
+    if name in SERIES:
+        return _table_function(node, bind_series(context, node.this, span), node.this.name)
+    if name.startswith("duckdb_") and not node.this.expressions:
+        return _bind_system_table(context, node, f"{name}()", name)
+    if name in FILE_FUNCTIONS:
+        table, wanted = bind_file_function(context, node.this, span)
+        bound = with_types(context, _scan(context, table, table.name), wanted)
+        return _under_alias(node, bound, node.this.name)
+    bind = bind_query_function if name in QUERY_FUNCTIONS else bind_table_function
+    return _under_alias(node, bind(context, node.this, siblings, span))
 
 
 def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Scope) -> FromTree:
@@ -334,19 +325,18 @@ def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Sc
     if definition is not None:
         bound = bind_reference(context, definition)
         renamed = _relation(name, bound.columns, definition.columns, span)
-        return _under_alias(node, bound.plan, renamed.columns, name)
+        return _under_alias(node, replace(bound, columns=renamed.columns), name)
     catalog, relation = context.catalog, name
     table = context.inputs.get(name.lower()) or catalog.lookup(name) or catalog.lookup_view(name)
     if isinstance(table, View):
-        bound = bind_view(context, table, span)
-        return _under_alias(node, bound.plan, bound.columns, name)
+        return _under_alias(node, bind_view(context, table, span), name)
     if table is None and schema is None:
         table, relation = file_named(context, name, span), relation_name(name)
     if table is None:
         known = [*context.inputs, *catalog.table_names(), *(each.name for each in outer.ctes.values())]
         hint = nearest(name, known) or (f" (tables: {', '.join(list(known)[:12])})" if known else "")
         raise BindError(f'there is no table "{name}"{hint}', span)
-    return _under_alias(node, *_scan(context, table, name), relation)
+    return _under_alias(node, _scan(context, table, name), relation)
 
 
 def _bind_system_table(context: BindContext, node: exp.Table, key: str, name: str) -> FromTree:
@@ -354,10 +344,10 @@ def _bind_system_table(context: BindContext, node: exp.Table, key: str, name: st
     table = context.catalog.lookup(key)
     if table is None:
         raise UnsupportedError(f"{key} is not supported", head_span(node))
-    return _under_alias(node, *_scan(context, table, name), name)
+    return _under_alias(node, _scan(context, table, name), name)
 
 
-def _scan(context: BindContext, table: TableSource, name: str) -> tuple[LogicalPlan, list[ScopeColumn]]:
+def _scan(context: BindContext, table: TableSource, name: str) -> BoundQuery:
     """A scan that gains a column when one is first referred to.
 
     The node is frozen for everyone else; while binding, `fields` and `columns` grow together, because only the whole
@@ -372,7 +362,7 @@ def _scan(context: BindContext, table: TableSource, name: str) -> tuple[LogicalP
 
     visible = [ScopeColumn(column, partial(make, column)) for column in table.column_names]
     hidden = [ScopeColumn(column, partial(make, column), is_hidden=True) for column in table.hidden_names]
-    return scan, [*visible, *hidden]
+    return BoundQuery(scan, [*visible, *hidden])
 
 
 def _bind_derived(context: BindContext, node: exp.Subquery, scope: Scope, outer: Scope) -> FromTree:
@@ -380,7 +370,7 @@ def _bind_derived(context: BindContext, node: exp.Subquery, scope: Scope, outer:
     is_table = _is_table(inner)
     if not is_table:
         bound = context.bind_query.bind_lazy(node if node.args.get("with_") else inner, scope)
-        tree = _under_alias(node, bound.plan, bound.columns)
+        tree = _under_alias(node, bound)
     else:
         tree = _bind_table(context, inner, outer, scope)
     if node.alias and is_table:
@@ -392,7 +382,7 @@ def _bind_derived(context: BindContext, node: exp.Subquery, scope: Scope, outer:
             [name for name, _ in parts],
             [column.expression() if isinstance(column, MergedColumn) else None for _, column in parts],
         )
-        tree = _under_alias(node, joined.plan, joined.columns)
+        tree = _under_alias(node, joined)
     return tree
 
 
@@ -405,18 +395,10 @@ def _is_table(node: exp.Expr) -> bool:
     return isinstance(node, (exp.Table, exp.Join))
 
 
-def _bind_values_table(context: BindContext, node: exp.Values, outer: Scope) -> FromTree:
-    plan = bind_values(context, node, outer)
-    bound = BoundQuery.exact(plan, [made.name for made in plan.schema])
-    return _under_alias(node, plan, bound.columns)
-
-
-def _under_alias(
-    node: exp.Expr, plan: LogicalPlan, columns: Sequence[ScopeColumn], name: str = ""
-) -> FromTree:
-    """The plan as a relation that is called by the node's alias, or by `name` if it has none."""
-    relation = _relation(node.alias or name, columns, node.alias_column_names, head_span(node))
-    return FromTree(plan, [relation])
+def _under_alias(node: exp.Expr, bound: BoundQuery, name: str = "") -> FromTree:
+    """The query as a relation that is called by the node's alias, or by `name` if it has none."""
+    relation = _relation(node.alias or name, bound.columns, node.alias_column_names, head_span(node))
+    return FromTree(bound.plan, [relation])
 
 
 def _table_function(node: exp.Expr, bound: BoundQuery, name: str) -> FromTree:
@@ -431,7 +413,7 @@ def _table_function(node: exp.Expr, bound: BoundQuery, name: str) -> FromTree:
         former = ScopeColumn(first.name, first.field, is_hidden=True)
         columns[0] = first.renamed(node.alias)
         columns += [former] if former.name.lower() != node.alias.lower() else []
-    return _under_alias(node, bound.plan, columns, name)
+    return _under_alias(node, replace(bound, columns=columns), name)
 
 
 def _relation(

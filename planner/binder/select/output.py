@@ -62,7 +62,7 @@ class BoundQuery:
     """
 
     plan: LogicalPlan
-    columns: list[ScopeColumn]
+    columns: Sequence[ScopeColumn]
     branches: Sequence[Branch] = ()
 
     @staticmethod
