@@ -18,7 +18,7 @@ from tqp.planner.syntax.sqlglot_tokens import FOREIGN_TYPES
 from tqp.planner.syntax.type_grammar import UNITS
 
 #: Functions whose arguments have a grammar of their own.
-_FUNCTIONS_WITH_GRAMMAR = ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "POSITION", "TRIM")
+_FUNCTIONS_WITH_GRAMMAR = ("CAST", "TRY_CAST", "EXTRACT", "POSITION")
 
 
 def _parse_placeholder(parser: DuckDBParser) -> exp.Expr:
@@ -56,23 +56,27 @@ def _parse_map(parser: DuckDBParser) -> exp.Expr | None:
     return parser.expression(exp.Anonymous(this="map", expressions=[keys, values])).update_positions(word)
 
 
-def _parse_if(parser: DuckDBParser) -> exp.Expr | None:
-    """`if(a, b, c)`; without parentheses the word is a name."""
-    if parser._curr.token_type is TokenType.L_PAREN:
-        found: exp.Expr | None = parser._parse_if()
-        return found
-    parser._retreat(parser._index - 1)
-    return None
-
-
-def _parse_overlay(parser: DuckDBParser) -> exp.Expr:
-    """`overlay(a PLACING b FROM 1 FOR 2)` is a call with words for commas."""
+def _parse_with_words(parser: DuckDBParser) -> exp.Expr:
+    """`overlay(a PLACING b FROM 1 FOR 2)` and `substring(a FOR 2)` are calls with words for commas."""
     name = parser._tokens[parser._index - 2]
     arguments: list[exp.Expr | None] = parser._parse_csv(parser._parse_disjunction)
     for word in ("PLACING", "FROM", "FOR"):
         if parser._match_text_seq(word):
+            if word == "FOR" and len(arguments) == 1:
+                arguments.append(exp.Literal.number(1))
             arguments.append(parser._parse_disjunction())
     return parser.expression(exp.Anonymous(this=name.text, expressions=arguments)).update_positions(name)
+
+
+def _parse_trim(parser: DuckDBParser) -> exp.Expr:
+    """`trim(LEADING a FROM b)` is `ltrim(b, a)`."""
+    name = parser._tokens[parser._index - 2]
+    sides = {"LEADING": "ltrim", "TRAILING": "rtrim", "BOTH": name.text}
+    function = sides[parser._prev.text.upper()] if parser._match_texts(sides) else name.text
+    arguments: list[exp.Expr | None] = parser._parse_csv(parser._parse_disjunction)
+    if parser._match(TokenType.FROM):
+        arguments = [*parser._parse_csv(parser._parse_disjunction), *arguments]
+    return parser.expression(exp.Anonymous(this=function, expressions=arguments)).update_positions(name)
 
 
 def _parse_extract(parser: DuckDBParser) -> exp.Expr:
@@ -161,16 +165,17 @@ class Parser(DescriptionParser):
     FUNCTIONS: ClassVar[dict[str, Any]] = {}
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         **{name: DuckDBParser.FUNCTION_PARSERS[name] for name in _FUNCTIONS_WITH_GRAMMAR},
-        "OVERLAY": _parse_overlay,
+        "OVERLAY": _parse_with_words,
+        "SUBSTRING": _parse_with_words,
+        "TRIM": _parse_trim,
         "EXTRACT": _parse_extract,
     }
     EXPONENT: ClassVar[dict[Any, Any]] = {**DuckDBParser.EXPONENT, TokenType.CARET: _caret}
     NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
         **DuckDBParser.NO_PAREN_FUNCTION_PARSERS,
         "MAP": _parse_map,
-        "IF": _parse_if,
     }
-    del NO_PAREN_FUNCTION_PARSERS["CONNECT_BY_ROOT"]
+    del NO_PAREN_FUNCTION_PARSERS["CONNECT_BY_ROOT"], NO_PAREN_FUNCTION_PARSERS["IF"]
     NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
     PLACEHOLDER_PARSERS: ClassVar[dict[Any, Any]] = {
         **DuckDBParser.PLACEHOLDER_PARSERS,

@@ -325,13 +325,6 @@ class ExpressionBinder:
         values.append(self.bind_flexible(default) if default is not None else Literal(None, NULL))
         return make_case(conditions, values, span)
 
-    def _if(self, node: exp.If) -> Expression:
-        parts = (node.this, node.args.get("true"), node.args.get("false"))
-        nodes = [part for part in parts if part is not None]
-        bound = special_forms.bind_special_form(self, "if", nodes, span_of(node))
-        assert bound is not None
-        return bound
-
     def _cast(self, node: exp.Cast) -> Expression:
         span = span_of(node)
         target = bind_type(node.args["to"], span, self.context.catalog.lookup_type)
@@ -404,7 +397,6 @@ _HANDLERS: dict[type, Handler] = {
     exp.Glob: written_operators.bind_glob,
     exp.Escape: written_operators.bind_escape,
     exp.Case: ExpressionBinder._case,
-    exp.If: ExpressionBinder._if,
     exp.Cast: ExpressionBinder._cast,
     exp.TryCast: ExpressionBinder._cast,
     exp.Exists: subqueries.bind_exists,
@@ -424,7 +416,5 @@ _HANDLERS: dict[type, Handler] = {
     exp.Dot: nested.bind_dot,
     exp.Identifier: lambdas.bind_parameter,
     exp.Extract: special_forms.bind_extract,
-    exp.Substring: special_forms.bind_substring,
     exp.StrPosition: special_forms.bind_position,
-    exp.Trim: special_forms.bind_trim,
 }

@@ -1,4 +1,4 @@
-"""Calls that are no function of their arguments' types alone: COALESCE, IF, greatest(), EXTRACT, TRIM and their like."""
+"""Calls that are no function of their arguments' types alone: COALESCE, IF, greatest(), EXTRACT and their like."""
 
 from __future__ import annotations
 
@@ -212,28 +212,9 @@ def bind_extract(binder: ExpressionBinder, node: exp.Extract) -> Expression:
     return date_part(binder, node.this.name, node.expression, span_of(node))
 
 
-def bind_substring(binder: ExpressionBinder, node: exp.Substring) -> Expression:
-    """SUBSTRING(s FROM start FOR length), and with commas."""
-    start, length = node.args.get("start"), node.args.get("length")
-    if start is None and length is not None:
-        start = exp.Literal.number(1)
-    parts = [node.this, start, length]
-    nodes = [part for part in parts if part is not None]
-    return bind_operator(binder, "substring", nodes, span_of(node), "substring()")
-
-
 def bind_position(binder: ExpressionBinder, node: exp.StrPosition) -> Expression:
     """POSITION(needle IN s), strpos and instr."""
     return bind_operator(binder, "strpos", (node.this, node.args["substr"]), span_of(node), "position()")
-
-
-def bind_trim(binder: ExpressionBinder, node: exp.Trim) -> Expression:
-    """TRIM([LEADING | TRAILING | BOTH] characters FROM s)."""
-    function = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(
-        str(node.args.get("position") or "").upper(), "trim"
-    )
-    nodes = [part for part in (node.this, node.expression) if part is not None]
-    return bind_operator(binder, function, nodes, span_of(node), f"{function}()")
 
 
 def _error(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:

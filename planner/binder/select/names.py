@@ -200,9 +200,6 @@ class Names(NestedNames, QueryNames):
         default = node.args.get("default")
         return f"CASE {''.join(branches)} ELSE {self.text(default) if default is not None else 'NULL'} END"
 
-    def _if(self, node: exp.If) -> str:
-        return self._call("if", (node.this, node.args["true"], node.args.get("false")))
-
     def _cast(self, node: exp.Cast) -> str:
         word = "TRY_CAST" if isinstance(node, exp.TryCast) else "CAST"
         return f"{word}({self.text(node.this)} AS {self.target(node)})"
@@ -376,11 +373,6 @@ class Names(NestedNames, QueryNames):
             part = _EXTRACT_KEYWORDS.get(part.lower(), part)
         return f"date_part({_text_literal(part)}, {self.text(node.expression)})"
 
-    def _trim(self, node: exp.Trim) -> str:
-        position = str(node.args.get("position") or "").upper()
-        name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(position, "trim")
-        return self._call(name, (node.this, node.expression))
-
     def _placeholder(self, node: exp.Placeholder) -> str:
         name = node.args.get("this")
         if name is not None:
@@ -422,7 +414,6 @@ _WRITERS: dict[type, _Writer] = {
     exp.Between: Names._range,
     exp.Escape: Names._escape,
     exp.Case: Names._case,
-    exp.If: Names._if,
     exp.Cast: Names._cast,
     exp.TryCast: Names._cast,
     exp.Interval: Names._interval,
@@ -431,11 +422,7 @@ _WRITERS: dict[type, _Writer] = {
     exp.WithinGroup: Names._within_group,
     exp.Window: Names._window,
     exp.Extract: Names._extract,
-    exp.Substring: lambda self, node: self._call(
-        "substring", (node.this, node.args.get("start"), node.args.get("length"))
-    ),
     exp.StrPosition: lambda self, node: self._call("position", (node.this, node.args["substr"])),
-    exp.Trim: Names._trim,
     exp.Placeholder: Names._placeholder,
     exp.Tuple: lambda self, node: self._call("row", node.expressions),
     exp.Array: Names._list,
