@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import torch
 
 from tqp.catalog.state import CatalogState
@@ -15,11 +13,9 @@ from tqp.compiled import Parameters
 from tqp.core.datatypes import BIGINT, BOOLEAN, DataType
 from tqp.core.errors import BindError
 from tqp.data.column import Column, Table
-from tqp.data.sources.make_source import make_source
 from tqp.planner.bind import Arrangement
 from tqp.planner.parse import Command, ParsedStatement, parse
 from tqp.planner.syntax.clauses import Part
-from tqp.queries import BoundDescription
 from tqp.result import Result
 
 if TYPE_CHECKING:
@@ -45,12 +41,6 @@ class Execution:
     ) -> Result:
         """What a query made of parts of the statement answers."""
         return self.session.queries.run_on(state, query, self.params, self.variables, arranged)
-
-    def columns(self, query: ParsedStatement) -> BoundDescription:
-        """The columns of a query made of parts of the statement; those of a PIVOT may depend on the rows that there are."""
-        queries, state = self.session.queries, self.state
-        known = queries.with_values_of_rows(query, self.params, self.variables, state)
-        return queries.describe(known, state, self.variables, self.params)
 
     def rows_of(self, text: str, state: CatalogState) -> Result:
         """What a query of our own answers."""
@@ -82,12 +72,3 @@ def done() -> Result:
     """What statements answer that change no rows."""
     column = Column(BOOLEAN, 0, torch.zeros(0, dtype=torch.bool))
     return Result(("Success",), (BOOLEAN,), Table(("Success",), (column,), 0))
-
-
-def listed(schema: Sequence[tuple[str, pa.DataType]], rows: Sequence[Sequence[Any]]) -> Result:
-    """Rows of Python values as an answer."""
-    arrays = [pa.array([row[place] for row in rows], kind) for place, (_, kind) in enumerate(schema)]
-    source = make_source("rows", pa.table(arrays, [name for name, _ in schema]), torch.device("cpu"))
-    columns = tuple(map(source.column, source.column_names))
-    names = tuple(source.column_names)
-    return Result(names, tuple(column.data_type for column in columns), Table(names, columns, len(rows)))

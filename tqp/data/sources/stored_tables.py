@@ -134,10 +134,3 @@ def table_of_rows(
     columns = tuple(map(ColumnDefinition, unique_names(names), types))
     definition = TableDefinition(name, columns, temporary=temporary)
     return StoredTable.empty(definition, device, threads).with_rows(rows)
-
-
-def stored(
-    definition: TableDefinition, rows: Table, device: torch.device, threads: int | None
-) -> StoredTable:
-    """A table of the rows of a query."""
-    return StoredTable.empty(definition, device, threads).with_rows(rows)
