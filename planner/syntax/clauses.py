@@ -97,7 +97,7 @@ class Drop:
     """DROP TABLE, VIEW, MACRO or TYPE."""
 
     kind: ObjectKind
-    names: tuple[Name, ...]
+    name: Name
     if_exists: bool
 
 

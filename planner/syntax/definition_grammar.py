@@ -273,7 +273,7 @@ class DefinitionGrammar(QueryGrammar):
         if self.kind == ",":
             self.lacks("DROP of several at a time")
         self._skip_cascade()
-        return Drop(kind, (name,), if_exists)
+        return Drop(kind, name, if_exists)
 
     def _object_kind(self, statement: str, kinds: Sequence[ObjectKind] = ("table", "view")) -> ObjectKind:
         for kind in kinds:

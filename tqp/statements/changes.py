@@ -17,7 +17,7 @@ from tqp.result import Result
 from tqp.statements.conflicts import resolved
 from tqp.statements.constraints import check_constraints
 from tqp.statements.execution import Execution, counted
-from tqp.statements.pieces import Piece, cast, places_by_name, places_of, row_ids
+from tqp.statements.pieces import Piece, cast, others, places_by_name, places_of, row_ids
 from tqp.statements.plain_rows import plain_rows
 
 
@@ -29,11 +29,10 @@ def insert(execution: Execution) -> Result:
         table = execution.state.stored_table(clauses.table.text, clauses.table.span)
         rows = _new_rows(execution, clauses, table)
         if clauses.conflict is not None:
-            version, told = resolved(execution, clauses, clauses.conflict, table, rows)
-            return _replace(execution, version, told, told, clauses.returning, clauses.alias)
-        version = table.with_rows(rows)
-        inserted = StoredTable.empty(table.definition, table.device, table.threads).with_rows(rows)
-        return _replace(execution, version, inserted, inserted, clauses.returning, clauses.alias)
+            version, new = resolved(execution, clauses, clauses.conflict, table, rows)
+        else:
+            version, new = table.with_rows(rows), _empty(table).with_rows(rows)
+        return _replace(execution, version, new, clauses.returning, clauses.alias)
 
 
 def insert_rows(execution: Execution, name: Name, columns: Sequence[Name] | None, source: Piece) -> Result:
@@ -41,8 +40,7 @@ def insert_rows(execution: Execution, name: Name, columns: Sequence[Name] | None
     with execution.session.catalog.writing:
         table = execution.state.stored_table(name.text, name.span)
         rows = _rows_of_query(execution, table, source, columns)
-        inserted = StoredTable.empty(table.definition, table.device, table.threads).with_rows(rows)
-        return _replace(execution, table.with_rows(rows), inserted, inserted, None)
+        return _replace(execution, table.with_rows(rows), _empty(table).with_rows(rows), None)
 
 
 def update(execution: Execution) -> Result:
@@ -64,7 +62,7 @@ def update(execution: Execution) -> Result:
         }
         version = table.with_values(rows, values)
         changed = version.with_kept(rows)
-        return _replace(execution, version, changed, changed, clauses.returning, clauses.alias, places)
+        return _replace(execution, version, changed, clauses.returning, clauses.alias, places)
 
 
 def delete(execution: Execution) -> Result:
@@ -75,40 +73,43 @@ def delete(execution: Execution) -> Result:
         table = execution.state.stored_table(clauses.table.text, clauses.table.span)
         if clauses.condition is None and clauses.others is None:
             rows: Rows = np.arange(table.num_rows)
-            version = StoredTable.empty(table.definition, table.device, table.threads)
+            version = _empty(table)
         else:
             found = execution.rows(_affected(execution, clauses, table, []), execution.state)
             rows = np.unique(row_ids(found))
-            stays = np.ones(table.num_rows, np.bool_)
-            stays[rows] = False
-            version = table.with_kept(np.flatnonzero(stays)) if len(rows) else table
-        if clauses.returning is None:
-            execution.session.catalog.change(lambda state: state.with_table(version))
-            return counted(len(rows))
-        deleted = table.with_kept(rows)
-        return _replace(execution, version, None, deleted, clauses.returning, clauses.alias)
+            version = table.with_kept(others(table, [rows])) if len(rows) else table
+        answer = counted(len(rows))
+        if clauses.returning is not None:
+            answer = _told(execution, table.with_kept(rows), clauses.returning, clauses.alias)
+        execution.session.catalog.change(lambda state: state.with_table(version))
+        return answer
+
+
+def _empty(table: StoredTable) -> StoredTable:
+    return StoredTable.empty(table.definition, table.device, table.threads)
 
 
 def _replace(
     execution: Execution,
     version: StoredTable,
-    new: StoredTable | None,
-    told: StoredTable,
+    new: StoredTable,
     returning: Part | None,
     alias: Name | None = None,
     places: Sequence[int] | None = None,
 ) -> Result:
-    """The version in place of the one before, if its new rows may be so: the answer about the rows `told`."""
-    if new is not None:
-        check_constraints(execution, version, new, places)
-    answer = counted(told.num_rows)
-    if returning is not None:
-        name = quoted(told.name) + (f" AS {quoted(alias.text)}" if alias is not None else "")
-        query = execution.command.query("SELECT", returning, f"FROM {name}")
-        answer = execution.rows(query, execution.state.with_table(told))
-    if told.num_rows:
+    """The version in place of the one before, if its new rows may be so: how many these are, or what RETURNING says of them."""
+    check_constraints(execution, version, new, places)
+    answer = counted(new.num_rows) if returning is None else _told(execution, new, returning, alias)
+    if new.num_rows:
         execution.session.catalog.change(lambda state: state.with_table(version))
     return answer
+
+
+def _told(execution: Execution, rows: StoredTable, returning: Part, alias: Name | None) -> Result:
+    """What RETURNING says of the rows."""
+    name = quoted(rows.name) + (f" AS {quoted(alias.text)}" if alias is not None else "")
+    query = execution.command.query("SELECT", returning, f"FROM {name}")
+    return execution.rows(query, execution.state.with_table(rows))
 
 
 # the rows of INSERT

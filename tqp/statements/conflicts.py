@@ -15,7 +15,7 @@ from tqp.planner.parse import ParsedStatement, parse
 from tqp.planner.syntax.clauses import Conflict, Insert
 from tqp.result import Result
 from tqp.statements.execution import Execution
-from tqp.statements.pieces import Piece, cast, places_by_name, places_of, row_ids
+from tqp.statements.pieces import Piece, cast, others, places_by_name, places_of, row_ids
 
 #: What SQL calls the rows that are to be inserted.
 _NEW = "excluded"
@@ -32,14 +32,14 @@ def resolved(
         )
     empty = StoredTable.empty(replace(table.definition, name=_NEW), table.device, table.threads)
     new = empty.with_rows(rows)
-    new = new.with_kept(_others(new, [_repeated(execution, new, key) for key in keys]))
+    new = new.with_kept(others(new, [_repeated(execution, new, key) for key in keys]))
     found = [_conflicting(execution, table, new, key) for key in keys]
     conflicts = any(len(rows_of_key) for rows_of_key in found)
     version, updated = table, np.empty(0, np.int64)
     if not conflict.ignores and conflicts:
         version, updated = _updated(execution, clauses, conflict, table, new, keys[0])
     if conflicts:
-        new = new.with_kept(_others(new, found))
+        new = new.with_kept(others(new, found))
     version = version.with_rows(_answer(execution, f"FROM {_NEW}", table, new)._table)
     told = np.concatenate([updated, np.arange(table.num_rows, version.num_rows)])
     return version, version.with_kept(told)
@@ -73,13 +73,6 @@ def _answer(
 ) -> Result:
     parsed = parse(query) if isinstance(query, str) else query
     return execution.rows(parsed, execution.state.with_table(table).with_table(new))
-
-
-def _others(table: StoredTable, rows: Sequence[Rows]) -> Rows:
-    """All rows but these."""
-    stays = np.ones(table.num_rows, np.bool_)
-    stays[np.concatenate(rows)] = False
-    return np.flatnonzero(stays)
 
 
 def _repeated(execution: Execution, new: StoredTable, key: UniqueKey) -> Rows:

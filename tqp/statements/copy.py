@@ -15,7 +15,7 @@ from tqp.planner.syntax.clauses import CopyFrom, CopyOption, CopyTo, Part
 from tqp.planner.syntax.words import NAME
 from tqp.result import Result
 from tqp.statements.changes import insert_rows
-from tqp.statements.execution import Execution, counted
+from tqp.statements.execution import TRUTH_WORDS, Execution, counted
 from tqp.writing.csv_writer import CsvFormat, write_csv
 from tqp.writing.json_writer import write_json
 from tqp.writing.parquet_writer import ROW_GROUP_ROWS, write_parquet
@@ -150,7 +150,7 @@ def _sql(value: Any) -> str:
 
 
 def _path(execution: Execution, part: Part) -> str:
-    found = _constant(execution, part)
+    found = execution.value_of(part)
     if not isinstance(found, str):
         raise BindError("the path of a file is a text", execution.command.span(part))
     return found
@@ -174,16 +174,12 @@ def _value(execution: Execution, part: Part) -> Any:
     words = [tokens.source(index) for index in range(part.start, part.stop)]
     if len(kinds) == 1 and (kinds[0] in KEYWORDS or kinds[0] in (NAME, "*")):
         word = words[0].strip('"')
-        return {"true": True, "on": True, "false": False, "off": False}.get(word.lower(), word)
+        return TRUTH_WORDS.get(word.lower(), word)
     if kinds[0] == "(" and all(kind in KEYWORDS or kind in (NAME, ",", "(", ")") for kind in kinds):
         return [
             word.strip('"') for word, kind in zip(words, kinds, strict=True) if kind not in (",", "(", ")")
         ]
-    return _constant(execution, part)
-
-
-def _constant(execution: Execution, part: Part) -> Any:
-    return execution.rows(execution.command.query("SELECT", part), execution.state).fetchall()[0][0]
+    return execution.value_of(part)
 
 
 def _names(value: Any) -> list[str]:

@@ -12,7 +12,7 @@ from tqp.planner.catalog_protocol import View
 from tqp.planner.parse import parse
 from tqp.planner.syntax.clauses import ColumnClause, CreateTable, CreateView, Drop, KeyClause, Name
 from tqp.result import Result
-from tqp.statements.execution import Execution, counted, done, made
+from tqp.statements.execution import Execution, counted, done, is_there, made
 
 
 def create_table(execution: Execution) -> Result:
@@ -20,7 +20,7 @@ def create_table(execution: Execution) -> Result:
     clauses, session = execution.command.clauses, execution.session
     assert isinstance(clauses, CreateTable)
     with session.catalog.writing:
-        if _exists(execution.state, clauses):
+        if is_there(clauses, "table", execution.state.kind_of(clauses.name.text)):
             return made()
         if clauses.query is None:
             definition = _definition(execution, clauses)
@@ -113,7 +113,7 @@ def create_view(execution: Execution) -> Result:
     assert isinstance(clauses, CreateView)
     execution.refuse_parameters("a view")
     with execution.session.catalog.writing:
-        if _exists(execution.state, clauses):
+        if is_there(clauses, "view", execution.state.kind_of(clauses.name.text)):
             return made()
         view = View(
             clauses.name.text,
@@ -129,26 +129,11 @@ def create_view(execution: Execution) -> Result:
     return made()
 
 
-def _exists(state: CatalogState, clauses: CreateTable | CreateView) -> bool:
-    """Whether there is one that IF NOT EXISTS leaves as it is. Raises BindError where another is in the way."""
-    kind = "table" if isinstance(clauses, CreateTable) else "view"
-    found, name = state.kind_of(clauses.name.text), clauses.name
-    if found is None or clauses.or_replace and found == kind:
-        return False
-    if found == kind and clauses.if_not_exists:
-        return True
-    if found == kind:
-        raise BindError(
-            f'there is a {kind} "{name.text}" already; CREATE OR REPLACE takes its place', name.span
-        )
-    raise BindError(f'there is a {found} "{name.text}" already; drop it first', name.span)
-
-
 def drop(execution: Execution) -> Result:
     """DROP TABLE and DROP VIEW."""
     clauses = execution.command.clauses
     assert isinstance(clauses, Drop)
-    (name,) = clauses.names
+    name = clauses.name
 
     def next_state(state: CatalogState) -> CatalogState:
         if clauses.kind == "macro":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -15,7 +15,7 @@ from tqp.core.errors import BindError
 from tqp.data.column import Column, Table
 from tqp.planner.bind import Arrangement
 from tqp.planner.parse import Command, ParsedStatement, parse
-from tqp.planner.syntax.clauses import Part
+from tqp.planner.syntax.clauses import CreateMacro, CreateTable, CreateType, CreateView, Part
 from tqp.result import Result
 
 if TYPE_CHECKING:
@@ -46,6 +46,10 @@ class Execution:
         """What a query of our own answers."""
         return self.session.queries.run_on(state, parse(text))
 
+    def value_of(self, part: Part) -> Any:
+        """The value of a constant expression."""
+        return self.rows(self.command.query("SELECT", part), self.state).fetchall()[0][0]
+
     def type_of(self, part: Part) -> DataType:
         """The type that its name stands for."""
         query = self.command.query("SELECT CAST(NULL AS", part, ")")
@@ -55,6 +59,29 @@ class Execution:
         """Raises BindError where parameters stand in what is kept."""
         if self.command.parameter_keys:
             raise BindError(f"{what} cannot have parameters: it is kept without their values")
+
+
+#: Words that stand for truth values in options and settings.
+TRUTH_WORDS = {"true": True, "on": True, "false": False, "off": False}
+
+Creation = CreateTable | CreateView | CreateMacro | CreateType
+
+
+def is_there(clauses: Creation, kind: str, found: str | None) -> bool:
+    """Whether there is one that IF NOT EXISTS leaves as it is. Raises BindError where another is in the way.
+
+    `found`: what has the name.
+    """
+    name = clauses.name
+    if found is None or clauses.or_replace and found == kind:
+        return False
+    if found == kind and clauses.if_not_exists:
+        return True
+    if found == kind:
+        raise BindError(
+            f'there is a {kind} "{name.text}" already; CREATE OR REPLACE takes its place', name.span
+        )
+    raise BindError(f'there is a {found} "{name.text}" already; drop it first', name.span)
 
 
 def counted(num_rows: int) -> Result:

@@ -8,7 +8,7 @@ from tqp.planner.functions.registry import function_names
 from tqp.planner.parse import parse
 from tqp.planner.syntax.clauses import CreateMacro
 from tqp.result import Result
-from tqp.statements.execution import Execution, made
+from tqp.statements.execution import Execution, is_there, made
 
 
 def create_macro(execution: Execution) -> Result:
@@ -32,11 +32,7 @@ def create_macro(execution: Execution) -> Result:
     tree = parse(body if clauses.is_table else f"SELECT {body}")
     macro = Macro(name, parameters, defaults, tree, clauses.is_table)
     with execution.session.catalog.writing:
-        if name.lower() in execution.state.macros and not clauses.or_replace:
-            if clauses.if_not_exists:
-                return made()
-            raise BindError(
-                f'there is a macro "{name}" already; CREATE OR REPLACE takes its place', clauses.name.span
-            )
+        if is_there(clauses, "macro", "macro" if name.lower() in execution.state.macros else None):
+            return made()
         execution.session.catalog.change(lambda state: state.with_macro(macro))
     return made()

@@ -45,3 +45,10 @@ def row_ids(found: Result) -> Rows:
     values = found._table.columns[0].values
     assert values is not None
     return values.cpu().numpy().astype(np.int64)
+
+
+def others(table: StoredTable, rows: Sequence[Rows]) -> Rows:
+    """All rows but these."""
+    stays = np.ones(table.num_rows, np.bool_)
+    stays[np.concatenate(rows)] = False
+    return np.flatnonzero(stays)

@@ -85,9 +85,7 @@ class Session:
         """Put a view into the catalog. Raises BindError where a table has its name, or another view unless it is replaced."""
 
         def next_state(state: CatalogState) -> CatalogState:
-            found = state.kind_of(view.name)
-            if found == "table" or found == "view" and not replace:
-                raise BindError(f'there is a {found} "{view.name}" already; drop it first')
+            _check_free(state, view.name, "view" if replace else None)
             return state.with_view(view)
 
         self.catalog.change(next_state)
@@ -99,9 +97,7 @@ class Session:
         table = table_of_rows(name, result.columns, result.types, rows, self.device, self.threads)
 
         def next_state(state: CatalogState) -> CatalogState:
-            found = state.kind_of(name)
-            if found is not None:
-                raise BindError(f'there is a {found} "{name}" already; drop it first')
+            _check_free(state, name)
             return state.with_table(table)
 
         self.catalog.change(next_state)
@@ -118,3 +114,10 @@ class Session:
             if not isinstance(parsed.clauses, Transaction):
                 self.catalog.check_open()
             return EXECUTORS[type(parsed.clauses)](Execution(self, parsed, params, variables))
+
+
+def _check_free(state: CatalogState, name: str, replaced: str | None = None) -> None:
+    """Raises BindError where the name is taken by anything but what may be replaced."""
+    found = state.kind_of(name)
+    if found is not None and found != replaced:
+        raise BindError(f'there is a {found} "{name}" already; drop it first')

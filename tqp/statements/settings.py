@@ -13,7 +13,7 @@ from tqp.planner.algebra.expressions import Literal
 from tqp.planner.syntax.clauses import Part, Reset, Set
 from tqp.planner.syntax.words import NAME
 from tqp.result import Result
-from tqp.statements.execution import Execution, done
+from tqp.statements.execution import TRUTH_WORDS, Execution, done
 
 
 def set_setting(execution: Execution) -> Result:
@@ -61,8 +61,8 @@ def _value(execution: Execution, part: Part) -> Any:
     is_word = part.stop == part.start + 1 and tokens.kinds[part.start] in KEYWORDS | {NAME}
     if is_word:
         word = tokens.source(part.start).lower()
-        return {"default": None, "true": True, "on": True, "false": False, "off": False}.get(word, word)
-    return execution.rows(execution.command.query("SELECT", part), execution.state).fetchall()[0][0]
+        return {"default": None, **TRUTH_WORDS}.get(word, word)
+    return execution.value_of(part)
 
 
 def _memory_limit(execution: Execution, value: Any) -> None:

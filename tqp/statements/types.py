@@ -7,7 +7,7 @@ from tqp.core.definitions import quoted
 from tqp.core.errors import BindError
 from tqp.planner.syntax.clauses import CreateType, Part
 from tqp.result import Result
-from tqp.statements.execution import Execution, made
+from tqp.statements.execution import Execution, is_there, made
 
 
 def create_type(execution: Execution) -> Result:
@@ -17,12 +17,8 @@ def create_type(execution: Execution) -> Result:
     execution.refuse_parameters("a type")
     name = clauses.name.text
     with execution.session.catalog.writing:
-        if name.lower() in execution.state.types and not clauses.or_replace:
-            if clauses.if_not_exists:
-                return made()
-            raise BindError(
-                f'there is a type "{name}" already; CREATE OR REPLACE takes its place', clauses.name.span
-            )
+        if is_there(clauses, "type", "type" if name.lower() in execution.state.types else None):
+            return made()
         if clauses.query is not None:
             data_type = _enum_of(execution, clauses.query)
         else:
