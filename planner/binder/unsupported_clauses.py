@@ -12,19 +12,8 @@ from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.parse import head_span, span_of
 
 _FEATURES = {
-    "laterals": "LATERAL VIEW",
-    "into": "SELECT INTO",
-    "locks": "FOR UPDATE",
-    "kind": "SELECT AS STRUCT or VALUE",
     "ordinality": "WITH ORDINALITY",
-    "on": "ON in this place",
-    "unnest": "IN over a list",
-    "symmetric": "BETWEEN SYMMETRIC",
-    "method": "this kind of join",
     "key_expressions": "USING KEY",
-    "with_fill": "WITH FILL",
-    "db": "a database or schema name",
-    "fraction_in_string": "this form of INTERVAL",
 }
 
 _BINARY = "this expression"

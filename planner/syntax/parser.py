@@ -212,10 +212,7 @@ class Parser(DescriptionParser):
         data_type = self._parse_types(check_func=True, allow_identifiers=False)
         if isinstance(data_type, exp.DataType) and self._curr.token_type in _TEXT_TOKENS:
             text = self._parse_primary()
-            if (
-                isinstance(text, (exp.Literal, exp.ByteString))
-                and data_type.this not in self.TYPE_LITERAL_PARSERS
-            ):
+            if isinstance(text, (exp.Literal, exp.ByteString)):
                 return self.expression(exp.Cast(this=text, to=data_type))
         self._retreat(start)
         return None

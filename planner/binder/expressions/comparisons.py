@@ -35,13 +35,12 @@ _OF_ROWS = {"equal": False, "is_not_distinct_from": False, "not_equal": True, "i
 
 def bind_comparison(binder: ExpressionBinder, node: exp.Binary) -> Expression:
     """left <comparison> right, of values, of rows, or with ANY and ALL."""
-    function = FUNCTIONS[type(node)]
-    quantified = lists.bind_quantified(binder, node, function)
-    if quantified is None:
-        quantified = subqueries.bind_quantified(binder, node, function)
-    if quantified is not None:
-        return quantified
-    span = span_of(node)
+    function, span = FUNCTIONS[type(node)], span_of(node)
+    quantifier = node.expression
+    if isinstance(quantifier, (exp.Any, exp.All)):
+        of_parameter = isinstance(quantifier.this.unnest(), exp.Placeholder)
+        bind_quantified = lists.bind_quantified if of_parameter else subqueries.bind_quantified
+        return bind_quantified(binder, node, function)
     left, right = collated(binder, (node.left, node.right))
     if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple) and function in _OF_ROWS:
         (equal,) = _equal_rows(binder, left, [right], span)
@@ -97,8 +96,6 @@ def bind_in(binder: ExpressionBinder, node: exp.In) -> Expression:
     span = span_of(node)
     if query is not None:
         return subqueries.bind_in(binder, node.this, query, span)
-    if node.args.get("unnest") is not None:
-        raise UnsupportedError("IN over UNNEST is not supported; write IN (SELECT unnest(...))", span)
     if node.args.get("field") is not None:
         return lists.bind_in(binder, node.this, node.args["field"], span)
     if isinstance(node.this, exp.Tuple):

@@ -34,7 +34,6 @@ from tqp.planner.binder.expressions.cases import make_case
 from tqp.planner.binder.expressions.coercion import cast_to, folded, of_type
 from tqp.planner.binder.expressions.lambdas import search
 from tqp.planner.binder.expressions.literals import given_value, literal_of
-from tqp.planner.functions.conditions import COMPARISONS
 from tqp.planner.functions.type_rules import common_settled_type, ordering_type, settle
 from tqp.planner.parse import Span, head_span, span_of
 
@@ -76,16 +75,11 @@ def is_among_none(value: Expression, span: Span | None) -> Expression:
     return make_case((is_null,), (_UNKNOWN, FALSE), span)
 
 
-def bind_quantified(binder: ExpressionBinder, node: exp.Binary, function: str) -> Expression | None:
-    """operand <comparison> ANY|ALL ($list), or None if no parameter stands there. A list that is NULL is an empty one."""
-    right = node.expression
-    if not isinstance(right, (exp.Any, exp.All)) or not isinstance(right.this.unnest(), exp.Placeholder):
-        return None
-    span, is_all = span_of(node), isinstance(right, exp.All)
-    if function not in COMPARISONS:
-        raise UnsupportedError("IS DISTINCT FROM ANY/ALL is not supported", span)
+def bind_quantified(binder: ExpressionBinder, node: exp.Binary, function: str) -> Expression:
+    """operand <comparison> ANY|ALL ($list). A list that is NULL is an empty one."""
+    span, is_all = span_of(node), isinstance(node.expression, exp.All)
     _check_no_row(node.this, span)
-    given = _given_list(binder.context, right.this.unnest()) or ListValue((), NULL, False)
+    given = _given_list(binder.context, node.expression.this.unnest()) or ListValue((), NULL, False)
     value = binder.bind_flexible(node.this)
     if (function, is_all) not in (("equal", False), ("not_equal", True)):
         return _compared_with_each(binder.context, value, function, is_all, given, span)

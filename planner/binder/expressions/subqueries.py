@@ -15,7 +15,6 @@ from tqp.planner.algebra.logical_plan import Aggregate, Limit, LogicalPlan, Proj
 from tqp.planner.algebra.subquery_expressions import Exists, QuantifiedComparison, ScalarSubquery
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import cast_to, folded
-from tqp.planner.functions.conditions import COMPARISONS
 from tqp.planner.functions.type_rules import common_type, settle
 from tqp.planner.parse import Span, span_of, without_parentheses
 
@@ -78,11 +77,9 @@ def bind_in(binder: ExpressionBinder, operand: exp.Expr, query: exp.Expr, span: 
     return _quantified(binder, "equal", False, operand, query, span)
 
 
-def bind_quantified(binder: ExpressionBinder, node: exp.Binary, function: str) -> Expression | None:
-    """operand <comparison> ANY|ALL (SELECT ...), or None if the node is an ordinary comparison."""
+def bind_quantified(binder: ExpressionBinder, node: exp.Binary, function: str) -> Expression:
+    """operand <comparison> ANY|ALL (SELECT ...), or of the elements of a list."""
     right = node.expression
-    if not isinstance(right, (exp.Any, exp.All)):
-        return None
     if _is_chain(node):
         raise UnsupportedError(
             "a comparison with ANY or ALL behind one with ALL, or of a list, is not supported: DuckDB leaves it out; "
@@ -90,16 +87,9 @@ def bind_quantified(binder: ExpressionBinder, node: exp.Binary, function: str) -
             span_of(node),
         )
     inner = _quantified_query(right)
-    if not isinstance(inner, (exp.Query, exp.Values, exp.Placeholder)):  # a list, as its elements
+    if not isinstance(inner, (exp.Query, exp.Values)):  # a list, as its elements
         unnested = exp.Anonymous(this="unnest", expressions=[inner.copy()])
         inner = exp.Select(expressions=[unnested])
-    if not isinstance(inner, (exp.Query, exp.Values)):
-        raise UnsupportedError(
-            "of lists, ANY and ALL take only one that is given for a parameter, as in = ANY($ids); use a subquery",
-            span_of(node),
-        )
-    if function not in COMPARISONS:
-        raise UnsupportedError("IS DISTINCT FROM ANY/ALL is not supported", span_of(node))
     return _quantified(binder, function, isinstance(right, exp.All), node.this, inner, span_of(node))
 
 
