@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tqp.planner.algebra.expressions import Case, Expression, Literal
-from tqp.planner.binder.expressions.coercion import cast_to, common_type_of
+from tqp.core.datatypes import BOOLEAN
+from tqp.planner.algebra.expressions import Call, Case, Expression, Literal
+from tqp.planner.binder.expressions.coercion import cast_to, common_type_of, folded
 from tqp.planner.parse import Span
 
 
@@ -23,6 +24,12 @@ def make_case(
     if is_constant and not all(isinstance(each, Literal) for each in (*conditions, *cast)):
         return Case(tuple(zip(conditions, cast)), cast[-1], common)
     return Case(tuple(branches), default, common) if branches else default
+
+
+def null_with(value: Expression, result: Expression, span: Span | None) -> Expression:
+    """The result, and NULL where the value is."""
+    is_null = folded(Call("is_null", (value,), BOOLEAN, span))
+    return make_case([is_null], [Literal(None, result.data_type), result], span)
 
 
 def _that_may_be_taken(

@@ -99,7 +99,7 @@ def bind_in(binder: ExpressionBinder, node: exp.In) -> Expression:
     if node.args.get("field") is not None:
         return lists.bind_in(binder, node.this, node.args["field"], span)
     if isinstance(node.this, exp.Tuple):
-        return _any_of(_in_rows(binder, node.this, node.expressions, span), span)
+        return lists.any_of(_in_rows(binder, node.this, node.expressions, span), span)
     written = binder.bind_flexible(node.this)
     if not node.expressions:
         return lists.is_among_none(written, span)
@@ -111,7 +111,7 @@ def bind_in(binder: ExpressionBinder, node: exp.In) -> Expression:
         for each in choices
     ):
         return lists.is_one_of(operand, choices, span)
-    return _any_of([folded(Call("equal", (operand, choice), BOOLEAN, span)) for choice in choices], span)
+    return lists.any_of([folded(Call("equal", (operand, choice), BOOLEAN, span)) for choice in choices], span)
 
 
 def _in_rows(
@@ -125,9 +125,3 @@ def _in_rows(
             )
     nulls = [Literal(None, BOOLEAN)] * (len(choices) - len(rows))
     return [*(_equal_rows(binder, operand, rows, span) if rows else ()), *nulls]
-
-
-def _any_of(conditions: list[Expression], span: Span | None) -> Expression:
-    if len(conditions) == 1:
-        return conditions[0]
-    return folded(Call("or", tuple(conditions), BOOLEAN, span))

@@ -15,7 +15,7 @@ from tqp.planner.algebra.element_expressions import ElementRef, OverElements, Re
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal, has_prediction
 from tqp.planner.algebra.subquery_expressions import has_subquery
 from tqp.planner.binder.expressions.aggregates import check_constants
-from tqp.planner.binder.expressions.cases import make_case
+from tqp.planner.binder.expressions.cases import make_case, null_with
 from tqp.planner.binder.expressions.coercion import (
     as_list,
     as_text,
@@ -247,9 +247,7 @@ def search(
     found = OverElements(function, value, body, element, None, result, span=span)
     if function != "list_any" or (isinstance(wanted, Literal) and wanted.value is not None):
         return found
-    return make_case(
-        [folded(Call("is_null", (wanted,), BOOLEAN, span))], [Literal(None, BOOLEAN), found], span
-    )
+    return null_with(wanted, found, span)
 
 
 def _place_among(values: Any, wanted: Any) -> int | None:

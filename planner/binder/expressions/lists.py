@@ -30,7 +30,7 @@ from tqp.planner.algebra.expressions import FALSE, Call, Expression, InList, Lit
 from tqp.planner.algebra.logical_plan import Values
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import subqueries
-from tqp.planner.binder.expressions.cases import make_case
+from tqp.planner.binder.expressions.cases import null_with
 from tqp.planner.binder.expressions.coercion import cast_to, folded, of_type
 from tqp.planner.binder.expressions.lambdas import search
 from tqp.planner.binder.expressions.literals import given_value, literal_of
@@ -71,8 +71,7 @@ def bind_in(binder: ExpressionBinder, operand: exp.Expr, node: exp.Expr, span: S
 
 def is_among_none(value: Expression, span: Span | None) -> Expression:
     """Whether an empty list holds the value: NULL where that is NULL, as in DuckDB."""
-    is_null = folded(Call("is_null", (settle(value),), BOOLEAN, span))
-    return make_case((is_null,), (_UNKNOWN, FALSE), span)
+    return null_with(settle(value), FALSE, span)
 
 
 def bind_quantified(binder: ExpressionBinder, node: exp.Binary, function: str) -> Expression:
@@ -100,8 +99,14 @@ def is_one_of(operand: Expression, values: Sequence[Expression], span: Span | No
         and not operand.data_type.is_nested
     ):
         return InList(operand, constants)
-    equalities = tuple([folded(Call("equal", (operand, each), BOOLEAN, span)) for each in distinct])
-    return equalities[0] if len(equalities) == 1 else folded(Call("or", equalities, BOOLEAN, span))
+    return any_of([folded(Call("equal", (operand, each), BOOLEAN, span)) for each in distinct], span)
+
+
+def any_of(conditions: Sequence[Expression], span: Span | None) -> Expression:
+    """Whether one of the conditions is true."""
+    if len(conditions) == 1:
+        return conditions[0]
+    return folded(Call("or", tuple(conditions), BOOLEAN, span))
 
 
 def check_no_list_among(context: BindContext, operand: Expression, choices: Iterable[exp.Expr]) -> None:

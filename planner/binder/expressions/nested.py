@@ -26,7 +26,7 @@ from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.element_expressions import OverElements
 from tqp.planner.algebra.expressions import TRUE, Call, Expression, Literal
 from tqp.planner.algebra.may_raise import is_failing_constant, may_raise
-from tqp.planner.binder.expressions.cases import make_case
+from tqp.planner.binder.expressions.cases import make_case, null_with
 from tqp.planner.binder.expressions.coercion import (
     as_list,
     as_text,
@@ -469,11 +469,7 @@ def _split(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Express
     split = apply("string_split", (text, separator), span, "string_split()")
     if isinstance(separator, Literal) and text.data_type != NULL:
         if separator.value is None:
-            return make_case(
-                [folded(Call("is_null", (settle(text),), BOOLEAN, span))],
-                [Literal(None, list_of(VARCHAR)), list_of_values([as_text(text, span)], span)],
-                span,
-            )
+            return null_with(settle(text), list_of_values([as_text(text, span)], span), span)
         if separator.value == "":
             raise UnsupportedError("string_split() by an empty separator is not supported", span)
     return split

@@ -11,10 +11,10 @@ from sqlglot import exp
 from tqp.core.datatypes import BOOLEAN, INTEGER, NULL, VARCHAR, TypeKind, list_of
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.keywords import lower_ascii
-from tqp.planner.algebra.expressions import FALSE, TRUE, Call, Expression, Literal
+from tqp.planner.algebra.expressions import FALSE, TRUE, Expression, Literal
 from tqp.planner.algebra.may_raise import may_raise
-from tqp.planner.binder.expressions.cases import make_case
-from tqp.planner.binder.expressions.coercion import cast_to, compare, folded, null_after, of_type
+from tqp.planner.binder.expressions.cases import make_case, null_with
+from tqp.planner.binder.expressions.coercion import cast_to, compare, null_after, of_type
 from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.nested import (
     field_at,
@@ -105,7 +105,7 @@ def _keys(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expressi
     if value.data_type.kind is not TypeKind.STRUCT or value.data_type.is_tuple:
         raise BindError(f"struct_keys() takes a struct whose fields have names, not {value.data_type}", span)
     names = [Literal(name, VARCHAR) for name in value.data_type.names]
-    return _null_with(value, list_of_values(names, span), span)
+    return null_with(value, list_of_values(names, span), span)
 
 
 def _values(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
@@ -115,13 +115,7 @@ def _values(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expres
         return value
     if value.data_type.kind is not TypeKind.STRUCT:
         raise BindError(f"struct_values() takes a struct, not {value.data_type}", span)
-    return _null_with(value, row_of_values(_values_of(value, span), span), span)
-
-
-def _null_with(value: Expression, result: Expression, span: Span | None) -> Expression:
-    """The result, and NULL where the value is."""
-    is_null = folded(Call("is_null", (value,), BOOLEAN, span))
-    return make_case([is_null], [Literal(None, result.data_type), result], span)
+    return null_with(value, row_of_values(_values_of(value, span), span), span)
 
 
 def _contains(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
@@ -131,7 +125,7 @@ def _contains(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expr
         return Literal(None, BOOLEAN)  # of whatever types they are
     found = [condition for _, condition in _matches("struct_contains", value, wanted, span)]
     contains = make_case(found, [*[TRUE] * len(found), FALSE], span)
-    return _null_with(value, _null_with(wanted, contains, span), span)
+    return null_with(value, null_with(wanted, contains, span), span)
 
 
 def _position(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
@@ -141,10 +135,10 @@ def _position(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expr
         return null_after(wanted, NULL)
     matches = _matches("struct_position", value, wanted, span)
     if not matches:
-        return _null_with(value, null_after(wanted, INTEGER), span)
+        return null_with(value, null_after(wanted, INTEGER), span)
     places = [Literal(place, INTEGER) for place, _ in matches]
     first = make_case([found for _, found in matches], [*places, Literal(None, INTEGER)], span)
-    return _null_with(value, first, span)
+    return null_with(value, first, span)
 
 
 def _matches(
