@@ -73,27 +73,22 @@ def written(node: exp.Expr) -> Written | None:
         raise UnsupportedError(
             "ORDER BY with COLLATE beside DISTINCT inside an aggregate is not supported", head_span(node)
         )
-    if len(order) == 1 and (_name(node), len(arguments)) in _OF_ORDERED_GROUPS.values():
+    if len(order) == 1 and (node.name.lower(), len(arguments)) in _OF_ORDERED_GROUPS.values():
         raise UnsupportedError(
-            f"{_name(node)}() of what its ORDER BY says is not supported; write WITHIN GROUP (ORDER BY ...)",
+            f"{node.name.lower()}() of what its ORDER BY says is not supported; write WITHIN GROUP (ORDER BY ...)",
             head_span(node),
         )
-    return Written(_name(node), node, arguments, distinct, order, ignores)
-
-
-def _name(node: exp.Anonymous) -> str:
-    name = node.this
-    return (name.name if isinstance(name, exp.Expr) else str(name)).lower()
+    return Written(node.name.lower(), node, arguments, distinct, order, ignores)
 
 
 def _within_group(node: exp.WithinGroup) -> Written | None:
     call = node.this
     if not isinstance(call, exp.Anonymous):
         return None
-    name, count = _OF_ORDERED_GROUPS.get(_name(call), (None, 0))
+    name, count = _OF_ORDERED_GROUPS.get(call.name.lower(), (None, 0))
     if name is None:
         raise BindError(
-            f"{_name(call)}() does not take WITHIN GROUP; write ORDER BY inside its parentheses",
+            f"{call.name.lower()}() does not take WITHIN GROUP; write ORDER BY inside its parentheses",
             head_span(call),
         )
     order: Sequence[exp.Ordered] = node.expression.expressions
@@ -101,7 +96,7 @@ def _within_group(node: exp.WithinGroup) -> Written | None:
         raise BindError("WITHIN GROUP takes one key of ORDER BY", span_of(node.expression))
     if len(call.expressions) != count:
         takes = "one argument" if count else "no argument"
-        raise BindError(f"{_name(call)}() takes {takes} where WITHIN GROUP follows", head_span(call))
+        raise BindError(f"{call.name.lower()}() takes {takes} where WITHIN GROUP follows", head_span(call))
     arguments: list[exp.Expr] = [order[0].this, *call.expressions]
     return Written(name, call, arguments, group_order=order)
 

@@ -23,7 +23,8 @@ from tqp.planner.algebra.expressions import (
 from tqp.planner.algebra.subquery_expressions import Subquery
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.aggregate_arguments import Written, refuse_parameters, sort_keys
-from tqp.planner.binder.expressions.coercion import cast_to, condition_of
+from tqp.planner.binder.expressions.coercion import cast_to
+from tqp.planner.binder.expressions.operators import no_overload
 from tqp.planner.binder.select.ordinals import refuse_constant
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.constants import constant_number
@@ -86,7 +87,7 @@ class AggregateCollector:
         self.names_outer_constant = False
         outside, binder.scope.uses = binder.scope.uses, None
         try:
-            filter_ = self._filter(binder, condition)
+            filter_ = None if condition is None else binder.bind_condition(condition)
             made = self._call(binder, call, name, filter_)
         finally:
             binder.inside_aggregate = self.is_inside = False
@@ -123,12 +124,6 @@ class AggregateCollector:
         if grouping not in self.groupings:
             self.groupings[grouping] = self.context.new_field("grouping", BIGINT, nullable=False)
         return ColumnRef.of(self.groupings[grouping])
-
-    def _filter(self, binder: ExpressionBinder, condition: exp.Expr | None) -> Expression | None:
-        if condition is None:
-            return None
-        bound = binder.bind_flexible(condition)
-        return condition_of(bound, span_of(condition))
 
     def _add(self, call: AggregateCall, name: str) -> Expression:
         self.uses += 1
@@ -178,12 +173,9 @@ def aggregate_call(
         resolution = resolve(overloads, arguments)
     except NoOverloadError as error:
         refuse_missing_type(name, [argument.data_type for argument in arguments], span)
-        types = ", ".join(str(argument.data_type) for argument in arguments)
-        takes = ", ".join(error.candidates[:4])
-        raise BindError(f"{name}() does not take ({types}); it takes {takes}", head_span(node)) from None
+        raise no_overload(error, arguments, head_span(node), f"{name}()") from None
     values = tuple(
-        cast_to(settle(argument), target, span)
-        for argument, target in zip(arguments, resolution.argument_types)
+        cast_to(argument, target, span) for argument, target in zip(arguments, resolution.argument_types)
     )
     check_constants(name, function, values, head_span(node))
     given = {*map(settle, arguments), *values}
@@ -253,7 +245,7 @@ def _follows_from(given: Collection[Expression], key: Expression) -> bool:
 
 def _percentile(fraction: Expression, order: exp.Ordered, span: Span | None) -> Expression:
     """The fraction of a percentile, which `order` may turn round; raises BindError for a constant that is none."""
-    number = constant_number(cast_to(settle(fraction), DOUBLE, span))
+    number = constant_number(cast_to(fraction, DOUBLE, span))
     if number is None:
         return fraction
     if not 0 <= number <= 1:

@@ -30,9 +30,7 @@ GROUPING_NAMES = ("grouping", "grouping_id")
 
 def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
     """`name(arguments)`, scalar or aggregate."""
-    written = node.this
-    name = (written.name if isinstance(written, exp.Expr) else str(written)).lower()
-    span = span_of(node)
+    name, span = node.name.lower(), span_of(node)
     if functions.aggregate_overloads(name) is not None:
         return bind_aggregate(binder, node, None)
     if name in ("unnest", "unlist"):

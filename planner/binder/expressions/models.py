@@ -15,7 +15,6 @@ from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import cast_to, folded
 from tqp.planner.binder.expressions.operators import no_overload
 from tqp.planner.functions.overloads import ANY, NoOverloadError, Overload, resolve
-from tqp.planner.functions.type_rules import settle
 from tqp.planner.parse import Span
 
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ def _fitted(model: ModelSignature, item: ModelInput, argument: Expression, span:
     """One argument as the input takes it: a code of a category, an array, or a number; anything if it is not read."""
     kind = argument.data_type.kind
     if item.categories is not None:
-        text = cast_to(settle(argument), VARCHAR, span)
+        text = cast_to(argument, VARCHAR, span)
         words = tuple(Literal(word, VARCHAR) for word in item.categories)
         return folded(Call("category_code", (text, *words), INTEGER, span))
     if item.size:

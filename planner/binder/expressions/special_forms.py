@@ -21,7 +21,6 @@ from tqp.planner.binder.expressions.coercion import (
     cast_to,
     common_type_of,
     compare,
-    condition_of,
     folded,
     null_after,
 )
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
 
 def _if(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """if(condition, value, otherwise), as a CASE."""
-    condition = condition_of(binder.bind_flexible(nodes[0]), span_of(nodes[0]))
+    condition = binder.bind_condition(nodes[0])
     values = [binder.bind_flexible(node) for node in nodes[1:]]
     return make_case([condition], values, span)
 

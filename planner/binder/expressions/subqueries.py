@@ -15,7 +15,7 @@ from tqp.planner.algebra.logical_plan import Aggregate, Limit, LogicalPlan, Proj
 from tqp.planner.algebra.subquery_expressions import Exists, QuantifiedComparison, ScalarSubquery
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import cast_to, folded
-from tqp.planner.functions.type_rules import common_type, settle
+from tqp.planner.functions.type_rules import common_type
 from tqp.planner.parse import Span, span_of, without_parentheses
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def quantified_over(
                 f"cannot compare {operand.data_type} with {column.data_type}; cast one of them", span
             )
         types.append(common)
-    cast_operands = tuple(cast_to(settle(operand), common, span) for operand, common in zip(operands, types))
+    cast_operands = tuple(cast_to(operand, common, span) for operand, common in zip(operands, types))
     plan = cast_columns(context, plan, types, span)
     if not is_all and function == "not_equal":
         # x <> ANY (q) is NOT (x = ALL (q))

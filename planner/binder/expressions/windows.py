@@ -17,12 +17,12 @@ from tqp.planner.algebra.window_calls import WHOLE_PARTITION, WindowCall
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.aggregate_arguments import Written, refuse_parameters, sort_keys, written
 from tqp.planner.binder.expressions.aggregates import aggregate_call, counts_rows
-from tqp.planner.binder.expressions.coercion import cast_to, condition_of
+from tqp.planner.binder.expressions.coercion import cast_to
+from tqp.planner.binder.expressions.operators import no_overload
 from tqp.planner.binder.expressions.window_frames import bind_frame
 from tqp.planner.binder.select.named_windows import definition_of
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.overloads import NoOverloadError, resolve
-from tqp.planner.functions.type_rules import settle
 from tqp.planner.functions.unsupported import refuse_missing
 from tqp.planner.functions.windows import WindowFunction
 from tqp.planner.parse import head_span, span_of
@@ -110,9 +110,7 @@ class WindowCollector:
         order = tuple(sort_keys(binder, definition.order, "a window"))
         frame = bind_frame(binder, definition.frame, order, definition.order)
         name = functions.main_spelling(call.name)
-        kept = None
-        if condition is not None:
-            kept = condition_of(binder.bind_flexible(condition), span_of(condition))
+        kept = None if condition is None else binder.bind_condition(condition)
         is_plain = not (call.distinct or call.order or call.ignores_nulls) and condition is None
         # arbitrary() is an aggregate, which takes more, and gives what the window function first() does
         function = functions.window_overloads(name if is_plain else call.name)
@@ -164,14 +162,12 @@ class WindowCollector:
         try:
             resolution = resolve(overloads, arguments)
         except NoOverloadError as error:
-            given = ", ".join(str(argument.data_type) for argument in arguments)
-            takes = ", ".join(error.candidates[:4])
-            raise BindError(f"{name}() does not take ({given}); it takes {takes}", head_span(node)) from None
+            raise no_overload(error, arguments, head_span(node), f"{name}()") from None
         types = resolution.argument_types
         if len(types) == 3:  # what stands for a row that is not there has the type of the values
             types = (*types[:2], types[0])
         values = tuple(
-            cast_to(settle(argument), target, span) for argument, target in zip(arguments, types, strict=True)
+            cast_to(argument, target, span) for argument, target in zip(arguments, types, strict=True)
         )
         return name, values, resolution.result
 

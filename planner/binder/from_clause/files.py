@@ -10,7 +10,7 @@ from functools import partial
 from sqlglot import exp
 
 from tqp.core.datatypes import BOOLEAN, VARCHAR, DataType
-from tqp.core.errors import BindError, Error, UnsupportedError
+from tqp.core.errors import BindError, Error
 from tqp.core.file_kinds import FileKind
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.core.schema import Field, TableSource
@@ -19,13 +19,11 @@ from tqp.planner.algebra.logical_plan import Filter, Project
 from tqp.planner.algebra.node import grow
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import cast_to
-from tqp.planner.binder.expressions.scalars import ExpressionBinder
+from tqp.planner.binder.from_clause.constant_arguments import constant_text
 from tqp.planner.binder.from_clause.file_options import GivenOptions, read_options
-from tqp.planner.binder.scope import Scope, ScopeColumn
+from tqp.planner.binder.scope import ScopeColumn
 from tqp.planner.binder.select.output import BoundQuery
-from tqp.planner.functions.constant_folding import fold
-from tqp.planner.functions.type_rules import settle
-from tqp.planner.parse import Span, span_of
+from tqp.planner.parse import Span
 
 #: The kind of files that each function reads, whatever their names say.
 FILE_FUNCTIONS: dict[str, FileKind] = {
@@ -81,7 +79,7 @@ def bind_file_function(
     nodes = path.expressions if isinstance(path, exp.Array) else [path]
     if not nodes:
         raise BindError(f"{name}() needs at least one file to read", span)
-    found = [_path(context, node, name) for node in nodes]
+    found = [constant_text(context, node, name, "the path of a file as text") for node in nodes]
     table = _files(context, found, FILE_FUNCTIONS[name], span, given.options)
     assert table is not None
     types = _types(given, table, span)
@@ -156,16 +154,6 @@ def _plain_number(value: Expression, options: ReadOptions) -> Expression:
             if old and old != new:
                 value = Call("replace", (value, Literal(old, VARCHAR), Literal(new, VARCHAR)), VARCHAR)
     return value
-
-
-def _path(context: BindContext, node: exp.Expr, name: str) -> str:
-    span = span_of(node)
-    if node.find(exp.Column, exp.Query) is not None:
-        raise UnsupportedError(f"{name}() of columns or subqueries is not supported; pass a parameter", span)
-    value = fold(settle(ExpressionBinder(context, Scope(), "FROM").bind_flexible(node)))
-    if not isinstance(value, Literal) or not isinstance(value.value, str):
-        raise BindError(f"{name}() takes the path of a file as text, not {value.data_type}", span)
-    return value.value
 
 
 def _files(

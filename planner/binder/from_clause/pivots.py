@@ -36,7 +36,6 @@ from tqp.planner.binder.select.names import expression_name
 from tqp.planner.binder.select.output import BoundQuery, exact_project
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.functions.registry import AGGREGATES
-from tqp.planner.functions.type_rules import settle
 from tqp.planner.parse import head_span, span_of
 from tqp.planner.syntax.pivot_parser import OF_STATEMENT
 
@@ -200,7 +199,7 @@ def _constant(context: BindContext, node: exp.Expr) -> Expression:
         return Literal(node.name, VARCHAR)
     if node.find(exp.Query, exp.Star, exp.Column) is not None:
         raise BindError("the values of PIVOT must be constants", span_of(node))
-    return settle(ExpressionBinder(context, Scope(), "PIVOT").bind_flexible(node))
+    return ExpressionBinder(context, Scope(), "PIVOT").bind(node)
 
 
 def _identity(constant: Expression) -> Expression:

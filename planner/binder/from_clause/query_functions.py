@@ -7,17 +7,14 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from tqp.core.errors import BindError, Error, UnsupportedError
+from tqp.core.errors import BindError, Error
 from tqp.core.keywords import quoted
-from tqp.planner.algebra.expressions import Literal
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.expressions.scalars import ExpressionBinder
+from tqp.planner.binder.from_clause.constant_arguments import constant_text
 from tqp.planner.binder.macros import expanded
 from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.select.output import BoundQuery
-from tqp.planner.functions.constant_folding import fold
-from tqp.planner.functions.type_rules import settle
-from tqp.planner.parse import Span, parse, span_of
+from tqp.planner.parse import Span, parse
 
 QUERY_FUNCTIONS = ("query", "query_table")
 
@@ -63,9 +60,4 @@ def _constant(context: BindContext, node: exp.Expr, name: str) -> str:
     """A constant text; query_table() also takes a name as it is."""
     if name == "query_table" and isinstance(node, exp.Column):
         return node.name
-    if node.find(exp.Column, exp.Query) is not None:
-        raise UnsupportedError(f"{name}() of columns or subqueries is not supported", span_of(node))
-    value = fold(settle(ExpressionBinder(context, Scope(), "FROM").bind_flexible(node)))
-    if not isinstance(value, Literal) or not isinstance(value.value, str):
-        raise BindError(f"{name}() takes a constant text, not {value.data_type}", span_of(node))
-    return value.value
+    return constant_text(context, node, name, "a constant text")

@@ -14,8 +14,7 @@ from tqp.planner.algebra.logical_plan import Project, Series, Values
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import cast_to
 from tqp.planner.binder.expressions.instants import arguments_of_instants, instant_of_microseconds
-from tqp.planner.binder.expressions.scalars import ExpressionBinder
-from tqp.planner.binder.scope import Scope
+from tqp.planner.binder.from_clause.constant_arguments import constant_argument
 from tqp.planner.binder.select.output import BoundQuery
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.functions.time_series import (
@@ -37,7 +36,7 @@ def bind_series(context: BindContext, call: exp.Anonymous, span: Span | None) ->
     name = call.name.lower()
     if not 1 <= len(call.expressions) <= 3:
         raise BindError(f"{name}() takes an end; or a start, an end and perhaps a step", span)
-    bound = [_constant(context, node, name) for node in call.expressions]
+    bound = [constant_argument(context, node, name) for node in call.expressions]
     if any(each.data_type.is_temporal for each in bound):
         return _instants(context, name, bound, span)
     given = [_integer(each, name, span_of(node)) for each, node in zip(bound, call.expressions, strict=True)]
@@ -90,14 +89,6 @@ def _value(expression: Expression, name: str, span: Span | None) -> Any:
     if not isinstance(value, Literal):
         raise UnsupportedError(f"{name}() of what is not constant is not supported", span)
     return value.value
-
-
-def _constant(context: BindContext, node: exp.Expr, name: str) -> Expression:
-    if node.find(exp.Column, exp.Query) is not None:
-        raise UnsupportedError(
-            f"{name}() of columns or subqueries is not supported; pass a parameter", span_of(node)
-        )
-    return ExpressionBinder(context, Scope(), "FROM").bind_flexible(node)
 
 
 def _integer(bound: Expression, name: str, span: Span | None) -> int | None:

@@ -22,7 +22,6 @@ from tqp.planner.binder.from_clause.pivots import other_columns
 from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.select.output import BoundQuery, Item, exact_project
 from tqp.planner.binder.select.select_list import expand_items
-from tqp.planner.functions.type_rules import settle
 from tqp.planner.parse import head_span, span_of
 
 _MOST_CHOICES = 16
@@ -119,7 +118,7 @@ def _entry(context: BindContext, scope: Scope, item: Item) -> _Entry:
         raise BindError(
             f"UNPIVOT takes expressions of exactly one column, this has {len(columns)}", span_of(item.node)
         )
-    value = settle(ExpressionBinder(context, scope, "UNPIVOT").bind(item.node))
+    value = ExpressionBinder(context, scope, "UNPIVOT").bind(item.node)
     name = scope.display_name(columns[0].name, None)
     label = item.alias if item.is_aliased and item.alias else name
     return _Entry(label, (value,), frozenset((name.lower(),)))

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError
 from tqp.core.patterns import fills_pattern, groups_of_match, like_expression, like_of_glob
-from tqp.planner.algebra.expressions import Literal
+from tqp.planner.algebra.expressions import Expression, Literal
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.lambdas import refuse_arrow
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
@@ -19,7 +19,6 @@ from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.select.output import Item
 from tqp.planner.binder.select.stars import star_items, star_of
 from tqp.planner.functions.constant_folding import fold
-from tqp.planner.functions.type_rules import settle
 from tqp.planner.parse import head_span, span_of
 from tqp.planner.syntax.parser import is_columns_call, is_unpacked
 
@@ -204,11 +203,16 @@ def _node_of(scope: Scope, item: Item, call: exp.Anonymous) -> exp.Expr:
     )
 
 
+def _constant(context: BindContext, node: exp.Expr) -> Expression:
+    """What an expression comes to that names no columns."""
+    return fold(ExpressionBinder(context, Scope(), "COLUMNS").bind(node))
+
+
 def _text(context: BindContext, node: exp.Expr) -> str:
     """A constant text."""
     value = None
     if node.find(exp.Column, exp.Query) is None:
-        value = fold(settle(ExpressionBinder(context, Scope(), "COLUMNS").bind_flexible(node)))
+        value = _constant(context, node)
     if not isinstance(value, Literal) or not isinstance(value.value, str):
         raise BindError(
             "COLUMNS takes *, a regular expression, a list of names or a lambda of a name", span_of(node)
@@ -252,7 +256,7 @@ def _by_lambda(context: BindContext, node: exp.Lambda) -> Callable[[str], Sequen
         )
         if is_pattern:
             return _matches(written, name, partial(_computed, context))
-        value = fold(settle(ExpressionBinder(context, Scope(), "COLUMNS").bind_flexible(written)))
+        value = _constant(context, written)
         if not isinstance(value, Literal):
             raise UnsupportedError("this lambda in COLUMNS is not supported", span_of(node))
         return None if value.value is None else bool(value.value)
@@ -299,7 +303,7 @@ def _written(node: exp.Expr) -> str | None:
 
 def _computed(context: BindContext, node: exp.Expr) -> str | None:
     """The text that a constant expression comes to."""
-    value = fold(settle(ExpressionBinder(context, Scope(), "COLUMNS").bind_flexible(node)))
+    value = _constant(context, node)
     if not isinstance(value, Literal):
         raise UnsupportedError("this pattern for names of columns is not supported", span_of(node))
     return None if value.value is None else str(value.value)

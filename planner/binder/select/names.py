@@ -249,9 +249,7 @@ class Names(NestedNames, QueryNames):
         return f"to_{plural}(CAST(trunc(CAST({amount} AS DOUBLE)) AS {target}))"
 
     def _function(self, node: exp.Anonymous) -> str:
-        written = node.this
-        name = (written.name if isinstance(written, exp.Expr) else str(written)).lower()
-        arguments = node.expressions
+        name, arguments = node.name.lower(), node.expressions
         if name == "count" and (not arguments or isinstance(arguments[0].unnest(), exp.Star)):
             return "count_star()"
         if name == "exists" and len(arguments) == 1 and isinstance(arguments[0], exp.Query | exp.Values):
@@ -303,7 +301,7 @@ class Names(NestedNames, QueryNames):
         return f" ORDER BY {', '.join(map(self._ordered, node.expressions))}"
 
     def _within_group(self, node: exp.WithinGroup) -> str:
-        name, order = str(node.this.this).lower(), self._order(node.expression)
+        name, order = node.this.name.lower(), self._order(node.expression)
         arguments = ", ".join(map(self.text, node.this.expressions))
         if name == "mode":
             return f"{quoted(name)}() WITHIN GROUP ({order})"
@@ -331,7 +329,7 @@ class Names(NestedNames, QueryNames):
     def _window_call(self, node: exp.Anonymous | exp.WithinGroup) -> str:
         if isinstance(node, exp.WithinGroup):
             return self._within_group(node)
-        name = str(node.this).lower()
+        name = node.name.lower()
         arguments = [*node.expressions]
         if name == "count" and arguments and isinstance(arguments[0], exp.Star):
             arguments = []

@@ -1,0 +1,31 @@
+"""Arguments of table functions, which are constants: no row is there yet that they could be of."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.planner.algebra.expressions import Expression, Literal
+from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.expressions.scalars import ExpressionBinder
+from tqp.planner.binder.scope import Scope
+from tqp.planner.functions.constant_folding import fold
+from tqp.planner.functions.type_rules import settle
+from tqp.planner.parse import span_of
+
+
+def constant_argument(context: BindContext, node: exp.Expr, name: str) -> Expression:
+    """An argument of the function `name`, whose type may still bend."""
+    if node.find(exp.Column, exp.Query) is not None:
+        raise UnsupportedError(
+            f"{name}() of columns or subqueries is not supported; pass a parameter", span_of(node)
+        )
+    return ExpressionBinder(context, Scope(), "FROM").bind_flexible(node)
+
+
+def constant_text(context: BindContext, node: exp.Expr, name: str, what: str) -> str:
+    """An argument that is `what`, a text."""
+    value = fold(settle(constant_argument(context, node, name)))
+    if not isinstance(value, Literal) or not isinstance(value.value, str):
+        raise BindError(f"{name}() takes {what}, not {value.data_type}", span_of(node))
+    return value.value
