@@ -50,10 +50,7 @@ class DefinitionGrammar(QueryGrammar):
 
     def name_at(self, index: int) -> Name:
         """The name that a token is."""
-        source = self.tokens.source(index)
-        if source[0] in '"`':
-            source = source[1:-1].replace(source[0] * 2, source[0])
-        return Name(source, (self.tokens.starts[index], self.tokens.stops[index]))
+        return Name(self.tokens.name(index), (self.tokens.starts[index], self.tokens.stops[index]))
 
     def qualified_name(self, what: str) -> Name:
         """A name, perhaps behind that of the one schema that there is."""

@@ -101,9 +101,7 @@ def sqlglot_tokens(tokens: Tokens, start: int, stop: int) -> list[Token]:
                 token_type = _KEYWORDS.get(upper, TokenType.VAR)
             made.append(_token(token_type, source, first, last))
         elif kind == NAME:
-            made.append(
-                _token(TokenType.IDENTIFIER, source[1:-1].replace(source[0] * 2, source[0]), first, last)
-            )
+            made.append(_token(TokenType.IDENTIFIER, tokens.name(index - 1), first, last))
         elif kind == NUMBER:
             if source[0] == ".":
                 made.append(_token(TokenType.DOT, ".", first, first))

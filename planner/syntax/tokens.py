@@ -74,6 +74,13 @@ class Tokens:
         """The token as the user wrote it."""
         return self.text[self.starts[index] : self.stops[index]]
 
+    def name(self, index: int) -> str:
+        """The token as a name, without the quotes that it may stand in."""
+        source = self.source(index)
+        if source[0] in '"`':
+            return source[1:-1].replace(source[0] * 2, source[0])
+        return source
+
 
 def tokenize(text: str) -> Tokens:
     """Cut `text` into tokens. Raises ParseError for a text, name or comment that is never closed, for `1.2.3` and `x'0'`."""

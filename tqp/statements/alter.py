@@ -174,8 +174,6 @@ def _renamed_in(text: str, old: str, new: str) -> str:
     """An expression in which a column has another name."""
     tokens = tokenize(text)
     for index in reversed(range(len(tokens.stops) - 1)):
-        source = tokens.source(index)
-        name = source[1:-1].replace('""', '"') if source[0] == '"' else source
-        if name.lower() == old.lower() and tokens.kinds[index + 1] not in ("(", "."):
+        if tokens.name(index).lower() == old.lower() and tokens.kinds[index + 1] not in ("(", "."):
             text = text[: tokens.starts[index]] + quoted(new) + text[tokens.stops[index] :]
     return text
