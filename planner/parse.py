@@ -208,6 +208,14 @@ def span_of(node: object) -> Span | None:
 _COVERED = "covered"  # key in a node's meta
 
 
+def without_places(tree: exp.Expr) -> exp.Expr:
+    """The tree, changed to say no more where in a text it stands."""
+    for node in tree.walk():
+        for key in ("start", "end", "line", "col"):
+            node.meta.pop(key, None)
+    return tree
+
+
 def without_parentheses(node: exp.Expr) -> exp.Expr:
     """What stands in any number of parentheses around a query."""
     while isinstance(node, (exp.Subquery, exp.Paren)):

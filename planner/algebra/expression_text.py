@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind, list_of
-from tqp.core.keywords import quoted
+from tqp.core.keywords import quoted, quoted_text
 from tqp.core.uuids import uuid_of_stored
 from tqp.planner.algebra.element_expressions import ElementRef, OverElements, ReduceElements
 from tqp.planner.algebra.expressions import (
@@ -183,7 +183,7 @@ def format_literal(literal: Literal) -> str:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, str):
-        return "'" + value.replace("'", "''") + "'"
+        return quoted_text(value)
     if isinstance(value, bytes):
         return "'" + "".join(f"\\x{byte:02X}" for byte in value) + "'::BLOB"
     if isinstance(value, tuple) and data_type.is_vector:
@@ -202,7 +202,7 @@ def format_literal(literal: Literal) -> str:
         sign = "-" if value < 0 else ""
         return f"{sign}{digits[: -data_type.scale]}.{digits[-data_type.scale :]}"
     if isinstance(value, int) and data_type.is_enum:
-        return "'" + data_type.categories[value].replace("'", "''") + "'"
+        return quoted_text(data_type.categories[value])
     if isinstance(value, int) and data_type.kind is TypeKind.UUID:
         return f"'{uuid_of_stored(value)}'"
     if isinstance(value, int) and data_type.is_temporal:

@@ -46,6 +46,10 @@ class BindContext:
         self.ids.next_id += 1
         return Field(self.ids.next_id, name, data_type, nullable)
 
+    def renewed(self, known: Field) -> Field:
+        """The same field with an id of its own."""
+        return self.new_field(known.name, known.data_type, known.nullable)
+
     def new_shared(self) -> int:
         """An identifier for the references to one CTE."""
         self.ids.next_shared += 1

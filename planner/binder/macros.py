@@ -9,11 +9,10 @@ from sqlglot import exp
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.binder.select.names import expression_name
 from tqp.planner.catalog_protocol import Catalog, Macro
-from tqp.planner.parse import head_span
+from tqp.planner.parse import head_span, without_places
 
 #: Macros within macros, at most.
 _DEEPEST = 50
-_PLACES = ("start", "end", "line", "col")
 
 
 def expanded(tree: exp.Expr, catalog: Catalog, text: str) -> exp.Expr:
@@ -45,15 +44,11 @@ def expanded(tree: exp.Expr, catalog: Catalog, text: str) -> exp.Expr:
 
 
 def _replace(call: exp.Anonymous, macro: Macro) -> None:
-    body = macro.body.tree.copy()
     table = call.parent if isinstance(call.parent, exp.Table) else None
     if macro.is_table != (table is not None):
         where = "stands in FROM" if macro.is_table else "gives a value, and stands in no FROM"
         raise BindError(f'the macro "{macro.name}" {where}', head_span(call))
-    for node in body.walk():
-        for key in _PLACES:
-            node.meta.pop(key, None)
-    filled = _filled(body, _arguments(call, macro))
+    filled = _filled(without_places(macro.body.tree.copy()), _arguments(call, macro))
     if table is not None:
         alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(macro.name, quoted=True))
         table.replace(exp.Subquery(this=filled, alias=alias, joins=table.args.get("joins")))

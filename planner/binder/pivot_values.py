@@ -11,16 +11,19 @@ from dataclasses import replace
 from sqlglot import exp
 
 from tqp.core.errors import BindError
-from tqp.planner.parse import ParsedStatement, Query, parse, span_of, text_of
+from tqp.planner.parse import ParsedStatement, Query, parse, span_of, text_of, without_places
 
 #: More than PIVOT takes, which the binder says.
 _MOST_VALUES = 5000
-_IN_ORDER = parse(
-    "SELECT CAST(value AS VARCHAR) FROM (SELECT value, row_number() OVER () AS place FROM pivoted AS q(value)) "
-    f"GROUP BY 1 ORDER BY min(place) LIMIT {_MOST_VALUES}"
-).tree
-_DISTINCT = parse(f"SELECT DISTINCT CAST(value AS VARCHAR) FROM pivoted LIMIT {_MOST_VALUES}").tree
-_PLACES = ("start", "end", "line", "col")
+_IN_ORDER = without_places(
+    parse(
+        "SELECT CAST(value AS VARCHAR) FROM (SELECT value, row_number() OVER () AS place FROM pivoted AS q(value)) "
+        f"GROUP BY 1 ORDER BY min(place) LIMIT {_MOST_VALUES}"
+    ).tree
+)
+_DISTINCT = without_places(
+    parse(f"SELECT DISTINCT CAST(value AS VARCHAR) FROM pivoted LIMIT {_MOST_VALUES}").tree
+)
 
 
 def with_values(query: Query, texts_of: Callable[[ParsedStatement], Sequence[str | None]]) -> Query:
@@ -62,9 +65,6 @@ def _query_of(field: exp.Expr) -> exp.Expr:
     select = field.parent.parent.parent
     assert isinstance(select, exp.Select)
     query = (_IN_ORDER if values else _DISTINCT).copy()
-    for node in query.walk():
-        for key in _PLACES:
-            node.meta.pop(key, None)
     (source,) = query.find_all(exp.Table)
     if values:
         inner = values[0].this

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
-from tqp.core.keywords import quoted
+from tqp.core.keywords import quoted, quoted_text
 
 
 class TypeKind(Enum):
@@ -136,8 +136,7 @@ class DataType:
         if self.kind is TypeKind.ARRAY:
             return f"{_inner_name(self.element)}[{self.size}]"
         if self.is_enum:
-            texts = ("'" + value.replace("'", "''") + "'" for value in self.categories)
-            return f"ENUM({', '.join(texts)})"
+            return f"ENUM({', '.join(map(quoted_text, self.categories))})"
         if self.kind is TypeKind.LIST and self.children:
             return f"{_inner_name(self.element)}[]"
         if self.kind is TypeKind.MAP and self.children:

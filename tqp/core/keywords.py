@@ -98,5 +98,14 @@ def quoted(identifier: str) -> str:
     return '"' + identifier.replace('"', '""') + '"'
 
 
+def quoted_text(text: str) -> str:
+    """The text as a constant of SQL.
+
+    >>> print(quoted_text("it's"))
+    'it''s'
+    """
+    return "'" + text.replace("'", "''") + "'"
+
+
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

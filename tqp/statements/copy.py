@@ -8,7 +8,7 @@ from typing import Any
 from tqp.core.definitions import quoted, quoted_list
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.file_kinds import kind_of_name
-from tqp.core.keywords import KEYWORDS
+from tqp.core.keywords import KEYWORDS, quoted_text
 from tqp.data.column import Table
 from tqp.planner.parse import ParsedStatement
 from tqp.planner.syntax.clauses import CopyFrom, CopyOption, CopyTo, Part
@@ -143,7 +143,7 @@ def _sql(value: Any) -> str:
     """A constant of an option as SQL."""
     if isinstance(value, list):
         return f"[{', '.join(map(_sql, value))}]"
-    return str(value).lower() if isinstance(value, bool | int) else "'" + str(value).replace("'", "''") + "'"
+    return str(value).lower() if isinstance(value, bool | int) else quoted_text(str(value))
 
 
 # options
@@ -171,13 +171,12 @@ def _value(execution: Execution, part: Part) -> Any:
     """A constant expression, a word, `*`, or a list of names."""
     tokens = execution.command.tokens
     kinds = tokens.kinds[part.start : part.stop]
-    words = [tokens.source(index) for index in range(part.start, part.stop)]
     if len(kinds) == 1 and (kinds[0] in KEYWORDS or kinds[0] in (NAME, "*")):
-        word = words[0].strip('"')
+        word = tokens.name(part.start)
         return TRUTH_WORDS.get(word.lower(), word)
     if kinds[0] == "(" and all(kind in KEYWORDS or kind in (NAME, ",", "(", ")") for kind in kinds):
         return [
-            word.strip('"') for word, kind in zip(words, kinds, strict=True) if kind not in (",", "(", ")")
+            tokens.name(place) for place, kind in enumerate(kinds, part.start) if kind not in (",", "(", ")")
         ]
     return execution.value_of(part)
 

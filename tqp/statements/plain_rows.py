@@ -68,7 +68,7 @@ def _constant(tokens: Tokens, part: Part, data_type: DataType) -> str | None:
         raise _OtherError
     if kind == "NULL":
         return None
-    if kind == TEXT and source[0] == "'" and "\n" not in source and not _is_composed(data_type):
+    if kind == TEXT and source[0] == "'" and "\n" not in source and data_type.kind not in COMPOSED:
         return source[1:-1].replace("''", "'")
     if kind in ("TRUE", "FALSE") and data_type.kind is TypeKind.BOOLEAN:
         return kind.lower()
@@ -81,7 +81,3 @@ def _says_all(source: str, data_type: DataType) -> bool:
         return True
     whole, point, fraction = source.partition(".")
     return bool(point) and whole.isdigit() and fraction.isdigit() and not data_type.is_integer
-
-
-def _is_composed(data_type: DataType) -> bool:
-    return data_type.kind in COMPOSED

@@ -45,7 +45,7 @@ class BoundCte:
 
     def reference(self) -> BoundQuery:
         """One more reference."""
-        node = Shared(self.source, self.identifier, tuple(map(self._renewed, self.source.fields)))
+        node = Shared(self.source, self.identifier, tuple(map(self.context.renewed, self.source.fields)))
         self.references.append(node)
         columns = [ScopeColumn(column.name, partial(self._field, node, column)) for column in self.columns]
         return BoundQuery(node, columns)
@@ -62,7 +62,4 @@ class BoundCte:
         source = self.source
         grow(source, fields=(*source.fields, made), outputs=(*source.outputs, output))
         for node in self.references:
-            grow(node, fields=(*node.fields, self._renewed(made)))
-
-    def _renewed(self, field: Field) -> Field:
-        return self.context.new_field(field.name, field.data_type, field.nullable)
+            grow(node, fields=(*node.fields, self.context.renewed(made)))

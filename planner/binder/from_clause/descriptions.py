@@ -9,6 +9,7 @@ from sqlglot import exp
 from tqp.core.arguments import unique_names
 from tqp.core.datatypes import VARCHAR, DataType, TypeKind
 from tqp.core.definitions import ColumnDefinition, TableDefinition, quoted, quoted_list
+from tqp.core.keywords import quoted_text
 from tqp.planner.algebra.expressions import Literal
 from tqp.planner.algebra.logical_plan import Values
 from tqp.planner.binder.context import BindContext
@@ -119,14 +120,10 @@ def _summary_row(name: str, column: str, data_type: DataType) -> str:
     values["count"] = "count(*)"
     missing = f"100.0 * (count(*) - count({column})) / nullif(count(*), 0)"
     values["null_percentage"] = f"CAST({missing} AS DECIMAL(9, 2))"
-    described = {"column_name": _literal(name), "column_type": _literal(type_name(data_type))}
+    described = {"column_name": quoted_text(name), "column_type": quoted_text(type_name(data_type))}
     items = (f"{value} AS {quoted(key)}" for key, value in {**described, **values}.items())
     return f"SELECT {', '.join(items)} FROM {_ALL}"
 
 
 def _text(expression: str, there_is: bool) -> str:
     return f"CAST({expression if there_is else 'NULL'} AS VARCHAR)"
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

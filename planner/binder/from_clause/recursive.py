@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -74,7 +74,7 @@ def bind_recursive(context: BindContext, definition: CteDefinition) -> BoundQuer
         )
     step, rows = cast_columns(context, step, types, span), first.plan
     if not working_table.references:
-        union = UnionAll((rows, step), _renewed(context, fields))
+        union = UnionAll((rows, step), tuple(map(context.renewed, fields)))
         return BoundQuery.exact(distinct(union) if tree.args.get("distinct") else union, first.names)
     is_distinct = bool(tree.args.get("distinct"))
     return BoundQuery.exact(Recursive(rows, step, fields, identifier, is_distinct), first.names)
@@ -92,9 +92,5 @@ class WorkingTable:
     def reference(self) -> BoundQuery:
         """One more reference."""
         self.references += 1
-        node = WorkingRows(self.identifier, _renewed(self.context, self.fields))
+        node = WorkingRows(self.identifier, tuple(map(self.context.renewed, self.fields)))
         return BoundQuery.exact(node, [field.name for field in self.fields])
-
-
-def _renewed(context: BindContext, fields: Schema) -> Schema:
-    return tuple(replace(field, id=context.new_field(field.name, field.data_type).id) for field in fields)

@@ -78,12 +78,12 @@ def aggregate_sets(
     identifier = context.new_shared()
     branches: list[LogicalPlan] = []
     for grouping_set in sets:
-        shared = Shared(source, identifier, tuple(_renewed(context, field) for field in source.schema))
+        shared = Shared(source, identifier, tuple(map(context.renewed, source.schema)))
         pairs = zip(source.schema, shared.fields, strict=True)
         renamed: dict[int, Expression] = {old.id: ColumnRef.of(new) for old, new in pairs}
         key_columns = {key: renamed[columns[key].id] for key in grouping_set}
         key_fields = [field for field in shared.fields if ColumnRef.of(field) in key_columns.values()]
-        made = [_renewed(context, field) for field in calls.values()]
+        made = [*map(context.renewed, calls.values())]
         aggregate = Aggregate(
             shared,
             tuple(key_fields),
@@ -97,9 +97,7 @@ def aggregate_sets(
             Literal(grouping.number(grouping_set), field.data_type) for grouping, field in groupings.items()
         ]
         fields = [*keys.values(), *calls.values(), *groupings.values()]
-        branches.append(
-            Project(aggregate, tuple(_renewed(context, field) for field in fields), tuple(outputs))
-        )
+        branches.append(Project(aggregate, tuple(map(context.renewed, fields)), tuple(outputs)))
     return UnionAll(tuple(branches), (*keys.values(), *calls.values(), *groupings.values()))
 
 
@@ -141,7 +139,3 @@ def _over(
     moved = call.with_inputs(inputs)
     assert isinstance(moved, AggregateCall)
     return moved
-
-
-def _renewed(context: BindContext, field: Field) -> Field:
-    return context.new_field(field.name, field.data_type, field.nullable)

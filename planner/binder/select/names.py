@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from tqp.core.keywords import quoted
+from tqp.core.keywords import quoted, quoted_text
 from tqp.core.units import UNIT_NAMES
 from tqp.planner.binder.expressions.calls import GROUPING_NAMES
 from tqp.planner.binder.expressions.collations import collation_names
@@ -122,7 +122,7 @@ class Names(NestedNames, QueryNames):
 
     def _literal(self, node: exp.Literal) -> str:
         if node.args.get("is_string"):
-            return _text_literal(node.name)
+            return quoted_text(node.name)
         span = head_span(node)
         if span is not None:
             return self.query[span[0] : span[1]]
@@ -369,7 +369,7 @@ class Names(NestedNames, QueryNames):
         part, is_quoted = node.meta.get(PART_WRITTEN, (node.this.name, True))
         if not is_quoted:
             part = _EXTRACT_KEYWORDS.get(part.lower(), part)
-        return f"date_part({_text_literal(part)}, {self.text(node.expression)})"
+        return f"date_part({quoted_text(part)}, {self.text(node.expression)})"
 
     def _placeholder(self, node: exp.Placeholder) -> str:
         name = node.args.get("this")
@@ -380,10 +380,6 @@ class Names(NestedNames, QueryNames):
         return f"${sum(each.meta['start'] <= start for each in earlier)}"
 
 
-def _text_literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
 _Writer = Callable[[Names, Any], str]
 
 _WRITERS: dict[type, _Writer] = {
@@ -392,7 +388,7 @@ _WRITERS: dict[type, _Writer] = {
     exp.Column: lambda self, node: self.column(node),
     exp.PositionalColumn: lambda _, node: f"#{node.name}",
     exp.Literal: Names._literal,
-    exp.ByteString: lambda _, node: _text_literal(node.name),
+    exp.ByteString: lambda _, node: quoted_text(node.name),
     exp.Boolean: lambda _, node: "true" if node.this else "false",
     exp.Null: lambda _, node: "NULL",
     exp.HexString: lambda _, node: f"X'{node.name}'",
