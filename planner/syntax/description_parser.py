@@ -35,25 +35,14 @@ _ENDS = (TokenType.R_PAREN, TokenType.SEMICOLON)
 class DescriptionParser(PivotParser):
     """Of queries that say what tables, columns and their values are like."""
 
-    def _description_statement(self) -> exp.Expr:
-        """Behind the word with which a statement begins."""
-        found = self._parse_query_modifiers(self._parse_set_operations(self._description()))
-        assert found is not None
-        return found
-
+    QUERIES: ClassVar[dict[TokenType, Any]] = {
+        **PivotParser.QUERIES,
+        **dict.fromkeys(_WORDS, lambda self: self._description()),
+    }
     STATEMENT_PARSERS: ClassVar[dict[TokenType, Any]] = {
         **PivotParser.STATEMENT_PARSERS,
-        **dict.fromkeys(_WORDS, _description_statement),
+        **dict.fromkeys(_WORDS, lambda self: self._whole(self._description())),
     }
-
-    def _parse_select_query(self, *arguments: Any, **options: Any) -> exp.Expr | None:
-        if not self._match_set(_WORDS):
-            query: exp.Expr | None = super()._parse_select_query(*arguments, **options)
-            return query
-        described = self._description()
-        if options.get("parse_set_operation", True):
-            return self._parse_query_modifiers(self._parse_set_operations(described))
-        return described
 
     def _description(self) -> exp.Expr:
         word = self._prev

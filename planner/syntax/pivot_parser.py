@@ -146,19 +146,27 @@ class PivotParser(OperatorParser):
 
     # in the place of a SELECT
 
+    #: What reads a query behind the word with which it begins.
+    QUERIES: ClassVar[dict[TokenType, Any]] = {
+        TokenType.PIVOT: lambda self: self._pivot_query(unpivot=False),
+        TokenType.UNPIVOT: lambda self: self._pivot_query(unpivot=True),
+    }
+
     def _parse_select_query(self, *arguments: Any, **options: Any) -> exp.Expr | None:
-        if not self._match_set(_WORDS):
-            query: exp.Expr | None = super()._parse_select_query(*arguments, **options)
-            return query
-        select = self._pivot_query(self._prev.token_type is TokenType.UNPIVOT)
-        if options.get("parse_set_operation", True):
-            return self._parse_query_modifiers(self._parse_set_operations(select))
-        return select
+        if self._match_set(self.QUERIES):
+            made: exp.Expr = self.QUERIES[self._prev.token_type](self)
+            return self._whole(made) if options.get("parse_set_operation", True) else made
+        query: exp.Expr | None = super()._parse_select_query(*arguments, **options)
+        return query
+
+    def _whole(self, query: exp.Expr | None) -> exp.Expr | None:
+        """The query with what stands behind it."""
+        whole: exp.Expr | None = self._parse_query_modifiers(self._parse_set_operations(query))
+        return whole
 
     def _parse_simplified_pivot(self, is_unpivot: bool | None = None) -> Any:
         """Behind the word, where sqlglot expects this statement."""
-        select = self._pivot_query(bool(is_unpivot))
-        return self._parse_query_modifiers(self._parse_set_operations(select))
+        return self._whole(self._pivot_query(bool(is_unpivot)))
 
     def _pivot_query(self, unpivot: bool) -> exp.Expr:
         word = self._prev
