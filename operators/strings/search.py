@@ -9,7 +9,6 @@ from torch import Tensor
 from tqp.data.backend import has_core_caches, is_host_device
 from tqp.data.strings import Strings
 from tqp.operators.numbers import elementwise
-from tqp.operators.rows.runs import Runs
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.strings import match as string_match
 from tqp.operators.strings.compare import equal
@@ -42,7 +41,9 @@ def first_occurrences(strings: Strings, word: bytes) -> tuple[Tensor, Tensor]:
     offsets = hits - torch.index_select(strings.starts, 0, rows)
     inside = row_indices(offsets + len(word) <= torch.index_select(strings.lengths, 0, rows))
     rows = torch.index_select(rows, 0, inside)
-    kept = Runs(rows).first_rows
+    is_first = torch.ones_like(rows, dtype=torch.bool)
+    torch.ne(rows[1:], rows[:-1], out=is_first[1:])
+    kept = row_indices(is_first)
     return torch.index_select(rows, 0, kept), torch.index_select(
         offsets, 0, torch.index_select(inside, 0, kept)
     )
