@@ -190,7 +190,7 @@ def test_a_file_stays_as_it_was_where_writing_fails(tmp_path: Path, monkeypatch:
         def fail(*_: object) -> None:
             raise OSError(28, "No space left on device")
 
-        patch.setattr(csv_writer, "_block", fail)
+        patch.setattr(csv_writer, "_lines", fail)
         with pytest.raises(tqp.ExecutionError, match=r"cannot write .*t\.csv: No space left on device"):
             result.write_csv(path)
     assert path.read_text() == "before" and list(tmp_path.iterdir()) == [path]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from tqp.catalog.catalog import Catalog
 from tqp.catalog.snapshot import Snapshot
@@ -19,7 +19,9 @@ from tqp.core.datatypes import DataType
 from tqp.core.deep_recursion import call_deep
 from tqp.core.errors import BindError, Error, ExecutionError, ParseError, UnsupportedError
 from tqp.core.garbage import collected_later
+from tqp.data.column import Table
 from tqp.data.sources.file_identity import read_again_if_changed
+from tqp.pieces import QueryInPieces, in_pieces
 from tqp.planner.bind import Arrangement, BoundStatement, bind
 from tqp.planner.binder.pivot_values import with_values
 from tqp.planner.parse import ParsedStatement, Query, parse, text_of
@@ -31,12 +33,21 @@ from tqp.runtime.executor import Executor
 from tqp.runtime.program import TensorProgram
 from tqp.wanted_rows import WantedRows
 
+Outcome = TypeVar("Outcome")
+
 
 class BoundDescription(NamedTuple):
     """The columns of a query."""
 
     names: tuple[str, ...]
     types: tuple[DataType, ...]
+
+
+class Rows(NamedTuple):
+    """The rows of a query: tables of them, at least one, which are made when they are asked for."""
+
+    names: tuple[str, ...]
+    tables: Iterator[Table]
 
 
 class Queries:
@@ -49,22 +60,26 @@ class Queries:
 
     def run(self, query: Query, params: Parameters | None, variables: Variables | None = None) -> Result:
         """What the query answers."""
+
+        def run() -> Result:
+            program = self._compiled_program(query, params, variables, by_shape=True)
+            if isinstance(program, BoundStatement):
+                return call_deep(partial(self.compiler.explained, program))
+            try:
+                table = program()
+            except (ExecutionError, UnsupportedError):
+                if not program.has_parameters:
+                    raise
+                # says in the query's own words what fails
+                program = self._compiled_program(query, params, variables, by_shape=False)
+                assert isinstance(program, TensorProgram)
+                table = program()
+            return Result(program.names, program.types, table)
+
         with named_place(query, params):
             query = self.with_values_of_rows(query, params, variables)
             with self.executor.memory.query():
-                program = self._program(query, params, variables, by_shape=True)
-                if not isinstance(program, TensorProgram):
-                    return call_deep(partial(self.compiler.explained, program))
-                try:
-                    table = program()
-                except (ExecutionError, UnsupportedError):
-                    if not program.has_parameters:
-                        raise
-                    # says in the query's own words what fails
-                    program = self._program(query, params, variables)
-                    assert isinstance(program, TensorProgram)
-                    table = program()
-                return Result(program.names, program.types, table)
+                return read_again_if_changed(run)
 
     def run_on(
         self,
@@ -77,17 +92,54 @@ class Queries:
         """What the query answers on a state of the catalog that need not be the one that others see; its program is not kept."""
 
         def run() -> Result:
-            snapshot = Snapshot(state, self.catalog.files, variables)
-            statement = bind(query, snapshot, params, arranged=arranged)
-            statement.encode_columns()
-            with collected_later():
-                program = call_deep(lambda: self.compiler.program(statement))
+            program = self._program_on(
+                Snapshot(state, self.catalog.files, variables), query, params, arranged
+            )
             return Result(program.names, program.types, program())
 
         with named_place(query, params):
             query = self.with_values_of_rows(query, params, variables, state)
             with self.executor.memory.query():
                 return read_again_if_changed(run)
+
+    def write(
+        self,
+        query: Query,
+        params: Parameters | None,
+        variables: Variables | None,
+        write: Callable[[Rows], Outcome],
+    ) -> Outcome:
+        """`write` of what the query answers, of which no more than a part is held where the query allows it.
+
+        It is called once more where a file is replaced meanwhile.
+        """
+
+        def run() -> Outcome:
+            program = self._program_on(self.catalog.snapshot(variables), query, params, is_stored=True)
+            tables = program.tables() if isinstance(program, QueryInPieces) else iter([program()])
+            return write(Rows(program.names, tables))
+
+        with named_place(query, params):
+            query = self.with_values_of_rows(query, params, variables)
+            with self.executor.memory.query():
+                return read_again_if_changed(run)
+
+    def _program_on(
+        self,
+        snapshot: Snapshot,
+        query: Query,
+        params: Parameters | None,
+        arranged: Arrangement | None = None,
+        is_stored: bool = False,
+    ) -> TensorProgram | QueryInPieces:
+        """A program that is not kept."""
+        statement = bind(query, snapshot, params, arranged=arranged)
+        pieces = in_pieces(self.compiler, statement, is_stored)
+        if pieces is not None:
+            return pieces
+        statement.encode_columns()
+        with collected_later():
+            return call_deep(lambda: self.compiler.program(statement))
 
     def describe(
         self,
@@ -142,8 +194,15 @@ class Queries:
         self, query: str, params: Parameters | None, variables: Variables | None
     ) -> TensorProgram | BoundStatement:
         """The query's program; EXPLAIN stays bound."""
+
+        def program(query: Query) -> TensorProgram | BoundStatement:
+            found = self._compiled_program(query, params, variables, by_shape=False)
+            assert not isinstance(found, QueryInPieces)
+            return found
+
         with named_place(query, params):
-            return self._program(self.with_values_of_rows(query, params, variables), params, variables)
+            known = self.with_values_of_rows(query, params, variables)
+            return read_again_if_changed(lambda: program(known))
 
     def differentiable(
         self, query: str, params: Parameters | None, variables: Variables | None
@@ -170,18 +229,12 @@ class Queries:
                 lambda: self.compiler.explain(bind(query, self.catalog.snapshot(variables), params), analyze)
             )
 
-    def _program(
-        self, query: Query, params: Parameters | None, variables: Variables | None, by_shape: bool = False
-    ) -> TensorProgram | BoundStatement:
-        """As `_compiled_program`; made again where a file is replaced while its columns are read."""
-        return read_again_if_changed(lambda: self._compiled_program(query, params, variables, by_shape))
-
     def _compiled_program(
         self, query: Query, params: Parameters | None, variables: Variables | None, by_shape: bool
-    ) -> TensorProgram | BoundStatement:
+    ) -> TensorProgram | QueryInPieces | BoundStatement:
         """The compiled query, kept from before if the same text was compiled on the same tables; EXPLAIN stays bound.
 
-        `by_shape`: or one that is kept for other constants.
+        `by_shape`: or one that is kept for other constants, or serves this one run.
         """
         key = text_key(text_of(query), params)
         if isinstance(query, ParsedStatement) and query.variant is not None:
@@ -196,7 +249,7 @@ class Queries:
 
     def _new_program(
         self, key: Hashable, query: Query, params: Parameters | None, snapshot: Snapshot, by_shape: bool
-    ) -> TensorProgram | BoundStatement:
+    ) -> TensorProgram | QueryInPieces | BoundStatement:
         by_shape = by_shape and self.compiler.fuser is None
         text = split(text_of(query), given_values(params)) if by_shape else None
         program = None if text is None else self._program_of_words(key, text, snapshot)
@@ -205,10 +258,15 @@ class Queries:
         statement = bind(query, snapshot, params)
         if statement.explain is not None:
             return statement
-        chooses_rows = by_shape and "choose_rows" not in self.compiler.disabled_rules
-        restricted = self._restricted(statement, chooses_rows)
-        if restricted.tables:  # by its own constants
-            statement, text = statement.over(restricted.tables, restricted.satisfied), None
+        conditions = scan_conditions(statement.plan)
+        wanted = WantedRows.of(conditions)
+        if by_shape:
+            pieces = in_pieces(self.compiler, wanted.in_place(statement))
+            if pieces is not None:
+                return pieces
+            wanted.choose(self.compiler, conditions)
+        if wanted.smaller:  # by its own constants
+            statement, text = wanted.in_place(statement), None
         statement.encode_columns()
         program = None
         if text is not None:
@@ -217,18 +275,9 @@ class Queries:
         if program is None:
             program = self.compiler.program(statement)
             with self.catalog.lock:
-                if not self.catalog.is_closed and not restricted.are_chosen:
+                if not self.catalog.is_closed and not wanted.are_chosen:
                     self.compiled.programs.keep(key, program, snapshot.read, self.catalog.now())
         return program
-
-    def _restricted(self, statement: BoundStatement, chooses_rows: bool) -> WantedRows:
-        """Tables without row groups, and without rows if these may be chosen, that the conditions of the query rule out."""
-        conditions = scan_conditions(statement.plan)
-        wanted = WantedRows({table: table.restricted(asked) for table, asked in conditions.items()})
-        if chooses_rows and conditions:
-            wanted.choose(self.compiler, conditions)
-        wanted.tables = {table: part for table, part in wanted.tables.items() if part is not table}
-        return wanted
 
     def _program_of_words(self, key: Hashable, text: SplitText, snapshot: Snapshot) -> TensorProgram | None:
         """A program that a text's words and constants tell without binding it, if one is kept; see `_program_of_shape`."""

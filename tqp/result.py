@@ -235,7 +235,7 @@ class Result:
         `compression`: "uncompressed", "snappy", "gzip", "brotli", "lz4" or "zstd". Raises ExecutionError that names the file if
         it cannot be written, UnsupportedError for a type that it cannot hold.
         """
-        write_parquet(self._table, local_path(path), compression, row_group_size)
+        write_parquet([self._table], local_path(path), compression, row_group_size)
 
     def write_csv(
         self,
@@ -252,13 +252,13 @@ class Result:
         `na_rep`: the text of NULL; `compression`: "gzip", "zstd", "bz2" or "lz4", by default what the name ends in. Values are
         written as CAST to VARCHAR writes them. Raises ExecutionError that names the file if it cannot be written.
         """
-        write_csv(self._table, local_path(path), CsvFormat(header, sep, quotechar, na_rep), compression)
+        write_csv([self._table], local_path(path), CsvFormat(header, sep, quotechar, na_rep), compression)
 
     def write_json(
         self, path: str | os.PathLike[str], *, array: bool = False, compression: str | None = None
     ) -> None:
         """Write a file of JSON objects, one a line, or with `array` an array of them; see `write_csv`."""
-        write_json(self._table, local_path(path), array, compression)
+        write_json([self._table], local_path(path), array, compression)
 
     def __repr__(self) -> str:
         return text_table(self._table)

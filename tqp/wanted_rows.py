@@ -42,6 +42,20 @@ class WantedRows:
     tables: dict[TableSource, TableSource]
     satisfied: tuple[Expression, ...] = ()
 
+    @staticmethod
+    def of(conditions: Mapping[TableSource, TableConditions]) -> WantedRows:
+        """Tables without the row groups that the conditions of a query rule out."""
+        return WantedRows({table: table.restricted(asked) for table, asked in conditions.items()})
+
+    def in_place(self, statement: BoundStatement) -> BoundStatement:
+        """The statement over what is wanted of its tables."""
+        return statement.over(self.smaller, self.satisfied) if self.smaller else statement
+
+    @property
+    def smaller(self) -> dict[TableSource, TableSource]:
+        """The tables of which something is left out."""
+        return {table: part for table, part in self.tables.items() if part is not table}
+
     @property
     def are_chosen(self) -> bool:
         """Whether there are rows left out."""
@@ -49,6 +63,8 @@ class WantedRows:
 
     def choose(self, compiler: Compiler, conditions: Mapping[TableSource, TableConditions]) -> None:
         """Leave out what is not wanted of tables that are not encoded: by conditions, and then by what is wanted of others."""
+        if "choose_rows" in compiler.disabled_rules:
+            return
         left = {
             original: table
             for original, table in self.tables.items()

@@ -118,3 +118,7 @@ class Table:
     names: tuple[str, ...]
     columns: tuple[Column, ...]
     num_rows: int
+
+    def cut(self, start: int, stop: int) -> Table:
+        """Rows start to stop (exclusive), as views."""
+        return Table(self.names, tuple(column.cut(start, stop) for column in self.columns), stop - start)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tqp.core.definitions import quoted, quoted_list
@@ -13,6 +13,7 @@ from tqp.data.column import Table
 from tqp.planner.parse import ParsedStatement
 from tqp.planner.syntax.clauses import CopyFrom, CopyOption, CopyTo, Part
 from tqp.planner.syntax.words import NAME
+from tqp.queries import Rows
 from tqp.result import Result
 from tqp.statements.changes import insert_rows
 from tqp.statements.execution import TRUTH_WORDS, Execution, counted
@@ -22,8 +23,8 @@ from tqp.writing.parquet_writer import ROW_GROUP_ROWS, write_parquet
 from tqp.writing.partitions import write_partitions
 from tqp.writing.replaced_files import local_path
 
-#: Writes a table to the file of a path.
-Writer = Callable[[Table, str], None]
+#: Writes tables to the file of a path, and says how many rows they have.
+Writer = Callable[[Iterable[Table], str], int]
 
 _FORMATS = ("csv", "json", "parquet")
 _OF_PARTITIONS = ("partition_by", "overwrite_or_ignore", "overwrite", "write_partition_columns")
@@ -57,13 +58,16 @@ def copy_to(execution: Execution) -> Result:
     keeps_columns = bool(options.pop("write_partition_columns", False))
     if options.pop("overwrite", False):
         raise UnsupportedError("OVERWRITE, which removes files, is not supported; OVERWRITE_OR_IGNORE is")
-    answer = execution.rows(_query(execution, clauses, partition_by), execution.state)
-    write = _writer(form, options, answer)
-    if partition_by:
-        write_partitions(answer._table, path, partition_by, form, write, overwrite, keeps_columns)
-    else:
-        write(answer._table, path)
-    return counted(len(answer))
+
+    def write(rows: Rows) -> int:
+        write_rows = _writer(form, dict(options), rows.names)
+        if not partition_by:
+            return write_rows(rows.tables, path)
+        (table,) = rows.tables  # sorted, and so one
+        write_partitions(table, path, partition_by, form, write_rows, overwrite, keeps_columns)
+        return table.num_rows
+
+    return counted(execution.written(_query(execution, clauses, partition_by), write))
 
 
 def _query(execution: Execution, clauses: CopyTo, partition_by: list[str]) -> ParsedStatement:
@@ -78,7 +82,7 @@ def _query(execution: Execution, clauses: CopyTo, partition_by: list[str]) -> Pa
     return command.query(f"SELECT {columns} FROM {quoted(clauses.table.text)}{order}")
 
 
-def _writer(form: str, options: dict[str, Any], answer: Result) -> Writer:
+def _writer(form: str, options: dict[str, Any], names: tuple[str, ...]) -> Writer:
     compression = options.pop("compression", options.pop("codec", None))
     if form == "parquet":
         group = int(options.pop("row_group_size", ROW_GROUP_ROWS))
@@ -88,7 +92,7 @@ def _writer(form: str, options: dict[str, Any], answer: Result) -> Writer:
         array = bool(options.pop("array", False))
         return lambda rows, path: write_json(rows, path, array, how)
     force = options.pop("force_quote", [])
-    forced = answer.columns if force == "*" else _names(force)
+    forced = names if force == "*" else _names(force)
     quote = str(options.pop("quote", '"'))
     if options.pop("escape", quote) != quote:
         raise UnsupportedError("ESCAPE other than the quote is not supported")
@@ -97,7 +101,7 @@ def _writer(form: str, options: dict[str, Any], answer: Result) -> Writer:
         str(options.pop("delimiter", ",")),
         quote,
         str(options.pop("null", "")),
-        frozenset(place for place, name in enumerate(answer.columns) if name in forced),
+        frozenset(place for place, name in enumerate(names) if name in forced),
     )
     return lambda rows, path: write_csv(rows, path, csv, how)
 

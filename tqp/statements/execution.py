@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from tqp.data.column import Column, Table
 from tqp.planner.bind import Arrangement
 from tqp.planner.parse import Command, ParsedStatement, parse
 from tqp.planner.syntax.clauses import CreateMacro, CreateTable, CreateType, CreateView, Part
+from tqp.queries import Rows
 from tqp.result import Result
 
 if TYPE_CHECKING:
@@ -41,6 +43,10 @@ class Execution:
     ) -> Result:
         """What a query made of parts of the statement answers."""
         return self.session.queries.run_on(state, query, self.params, self.variables, arranged)
+
+    def written(self, query: ParsedStatement, write: Callable[[Rows], int]) -> int:
+        """What `write` says of the rows of a query made of parts of the statement."""
+        return self.session.queries.write(query, self.params, self.variables, write)
 
     def rows_of(self, text: str, state: CatalogState) -> Result:
         """What a query of our own answers."""

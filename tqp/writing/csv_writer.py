@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -35,23 +35,25 @@ class CsvFormat:
             raise BindError("the delimiter, the quote and the text of NULL in a CSV file must differ")
 
 
-def write_csv(table: Table, path: str, form: CsvFormat, compression: str | None = None) -> None:
-    """Writes the table to a file, compressed if that is said ("gzip", "zstd") or its name ends so.
+def write_csv(tables: Iterable[Table], path: str, form: CsvFormat, compression: str | None = None) -> int:
+    """Writes the rows of tables with the same columns to a file, compressed if that is said ("gzip", "zstd") or its name ends so.
 
-    Raises ExecutionError that names the file if it cannot be written.
+    Says how many they are. Raises ExecutionError that names the file if it cannot be written.
     """
+    num_rows = 0
     with stream_beside(path, compression) as stream:
-        if form.header:
-            names = _line([pa.array([name], pa.large_string()) for name in table.names], form, True)
-            stream.write(names)
-        for start, stop in blocks(table.num_rows):
-            stream.write(_block(table, start, stop, form))
+        for number, block in enumerate(blocks(tables)):
+            if form.header and not number:
+                stream.write(_line([pa.array([name], pa.large_string()) for name in block.names], form, True))
+            stream.write(_lines(block, form))
+            num_rows += block.num_rows
+    return num_rows
 
 
-def _block(table: Table, start: int, stop: int, form: CsvFormat) -> pa.Buffer:
+def _lines(block: Table, form: CsvFormat) -> pa.Buffer:
     fields = []
-    for place, column in enumerate(table.columns):
-        texts = text_array(column.cut(start, stop))
+    for place, column in enumerate(block.columns):
+        texts = text_array(column)
         plain = column.data_type.is_numeric and not {form.delimiter, form.quote} & _OF_NUMBERS
         is_forced = place in form.force_quote
         fields.append(texts if plain and not is_forced and not form.null else _quoted(texts, form, is_forced))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -22,31 +23,43 @@ _CONTROL = "[\x00-\x1f]"
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f"}
 
 
-def write_json(table: Table, path: str, array: bool = False, compression: str | None = None) -> None:
-    """Writes the table to a file: newline-delimited objects, or with `array` one array of them.
+def write_json(
+    tables: Iterable[Table], path: str, array: bool = False, compression: str | None = None
+) -> int:
+    """Writes the rows of tables with the same columns to a file: newline-delimited objects, or with `array` one array of them.
 
-    Numbers keep all their digits; NaN and infinities stand without quotes, as in DuckDB. Raises ExecutionError that names
-    the file if it cannot be written.
+    Says how many they are. Numbers keep all their digits; NaN and infinities stand without quotes, as in DuckDB. Raises
+    ExecutionError that names the file if it cannot be written.
     """
+    num_rows = 0
     with stream_beside(path, compression) as stream:
         if array:
-            stream.write(b"[\n" if table.num_rows else b"[\n\t\n")
-        for start, stop in blocks(table.num_rows):
-            stream.write(_block(table, start, stop, array))
+            stream.write(b"[\n\t")
+        for block in blocks(tables):
+            if array:
+                stream.write(bytes_of(_elements(block, is_first=not num_rows)))
+            else:
+                stream.write(bytes_of(beside(_objects(block), "\n")))
+            num_rows += block.num_rows
         if array:
-            stream.write(b"]\n")
+            stream.write(b"\n]\n")
+    return num_rows
 
 
-def _block(table: Table, start: int, stop: int, array: bool) -> pa.Buffer:
+def _objects(block: Table) -> pa.LargeStringArray:
     parts: list[pa.LargeStringArray | str] = []
-    for place, (name, column) in enumerate(zip(table.names, table.columns, strict=True)):
+    for place, (name, column) in enumerate(zip(block.names, block.columns, strict=True)):
         parts.append(("," if place else "{") + json.dumps(name, ensure_ascii=False) + ":")
-        parts.append(_values(column.cut(start, stop)))
-    if not array:
-        return bytes_of(beside(*parts, "}\n"))
-    is_last = pa.array([False] * (stop - start - 1) + [stop == table.num_rows])
-    ends = pc.if_else(is_last, pa.scalar("\n", pa.large_string()), pa.scalar(",\n", pa.large_string()))
-    return bytes_of(beside("\t", *parts, "}", ends))
+        parts.append(_values(column))
+    return beside(*parts, "}")
+
+
+def _elements(block: Table, is_first: bool) -> pa.LargeStringArray:
+    """The objects, each with what stands before it in an array."""
+    before = pa.array(
+        ["" if is_first and not row else ",\n\t" for row in range(block.num_rows)], pa.large_string()
+    )
+    return beside(before, _objects(block))
 
 
 def _values(column: Column) -> pa.LargeStringArray:

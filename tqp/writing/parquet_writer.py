@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable, Iterator
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -17,42 +20,61 @@ _COMPRESSIONS = ("uncompressed", "snappy", "gzip", "brotli", "lz4", "lz4_raw", "
 
 
 def write_parquet(
-    table: Table, path: str, compression: str = "snappy", row_group_size: int = ROW_GROUP_ROWS
-) -> None:
-    """Writes the table to a file. A HUGEINT becomes a decimal of 38 digits, an ENUM its texts; names that repeat a, a_1, ...
+    tables: Iterable[Table], path: str, compression: str = "snappy", row_group_size: int = ROW_GROUP_ROWS
+) -> int:
+    """Writes the rows of tables with the same columns, of which there is at least one, to a file; says how many they are.
 
-    Raises UnsupportedError for INTERVAL, which Arrow does not write, and ExecutionError that names the file if it cannot be
-    written.
+    A HUGEINT becomes a decimal of 38 digits, an ENUM its texts; names that repeat a, a_1, ... Raises UnsupportedError for
+    INTERVAL, which Arrow does not write, and ExecutionError that names the file if it cannot be written.
     """
     compression = compression.lower()
     if compression not in _COMPRESSIONS:
         raise BindError(f"compression {compression!r}: choose one of {', '.join(_COMPRESSIONS)}")
     if row_group_size < 1:
         raise BindError(f"row_group_size={row_group_size}: a row group has at least one row")
-    names = unique_names(table.names)
+    how = {"uncompressed": "none", "lz4_raw": "lz4"}.get(compression, compression)
+    num_rows, remaining = 0, iter(tables)
+    try:
+        with written_beside(path) as temporary:
+            first = next(remaining)
+            schema = _arrow_rows(first, 0, 0).schema
+            with pq.ParquetWriter(temporary, schema, compression=how) as writer:
+                for rows in _row_groups(itertools.chain([first], remaining), row_group_size):
+                    writer.write_table(rows, row_group_size=row_group_size)
+                    num_rows += rows.num_rows
+    except pa.ArrowException as error:
+        raise ExecutionError(f"cannot write {path}: {error}") from error
+    return num_rows
+
+
+def _row_groups(tables: Iterable[Table], size: int) -> Iterator[pa.Table]:
+    """The rows of all tables, so many at a time."""
+    pending: list[pa.Table] = []
+    missing = size
+    for table in tables:
+        start = 0
+        while start < table.num_rows:
+            stop = min(start + missing, table.num_rows)
+            pending.append(_arrow_rows(table, start, stop))
+            missing -= stop - start
+            start = stop
+            if not missing:
+                yield pa.concat_tables(pending)
+                pending, missing = [], size
+    if pending:
+        yield pa.concat_tables(pending)
+
+
+def _arrow_rows(table: Table, start: int, stop: int) -> pa.Table:
+    """Some rows; texts are those of one kind of Arrow array in all parts."""
+    if not table.names:
+        raise BindError("a Parquet file has at least one column")
+    arrays, names = [], unique_names(table.names)
     for name, column in zip(names, table.columns, strict=True):
         if column.data_type == INTERVAL:
             raise UnsupportedError(
                 f'column "{name}": INTERVAL in a Parquet file is not supported; cast it to VARCHAR'
             )
-    if not names:
-        raise BindError("a Parquet file has at least one column")
-    try:
-        with written_beside(path) as temporary:
-            schema = _part(table, names, 0, 0).schema
-            how = {"uncompressed": "none", "lz4_raw": "lz4"}.get(compression, compression)
-            with pq.ParquetWriter(temporary, schema, compression=how) as writer:
-                for start in range(0, table.num_rows, row_group_size):
-                    stop = min(start + row_group_size, table.num_rows)
-                    writer.write_table(_part(table, names, start, stop), row_group_size=row_group_size)
-    except pa.ArrowException as error:
-        raise ExecutionError(f"cannot write {path}: {error}") from error
-
-
-def _part(table: Table, names: tuple[str, ...], start: int, stop: int) -> pa.Table:
-    """Some rows; texts are those of one kind of Arrow array in all parts."""
-    arrays = []
-    for name, column in zip(names, table.columns, strict=True):
         array = column_to_arrow(name, column.cut(start, stop), exact=True)
         if pa.types.is_dictionary(array.type) or pa.types.is_large_string(array.type):
             array = array.cast(pa.string())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import urllib.parse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -23,13 +23,13 @@ def write_partitions(
     directory: str,
     partition_by: Sequence[str],
     ending: str,
-    write: Callable[[Table, str], None],
+    write: Callable[[Iterable[Table], str], int],
     overwrite: bool = False,
     keeps_columns: bool = False,
 ) -> None:
     """Writes the rows of a table, which lie together where they have the same values of `partition_by`.
 
-    `write` writes a table to a path; `keeps_columns`: the files have these columns, too. Raises BindError for columns that
+    `write` writes tables to a path; `keeps_columns`: the files have these columns, too. Raises BindError for columns that
     are not there, ExecutionError for a directory that is not empty unless it is to `overwrite` files of the same names.
     """
     lowered = [name.lower() for name in table.names]
@@ -60,7 +60,7 @@ def write_partitions(
             tuple(table.columns[place].cut(start, stop) for place in kept),
             stop - start,
         )
-        write(rows, os.path.join(folder, f"data_0.{ending}"))
+        write([rows], os.path.join(folder, f"data_0.{ending}"))
 
 
 def _runs(texts: Sequence[pa.LargeStringArray], num_rows: int) -> list[tuple[int, int]]:

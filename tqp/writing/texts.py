@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from tqp.core.datatypes import TypeKind, holds_json
 from tqp.core.errors import UnsupportedError
-from tqp.data.column import Column
+from tqp.data.column import Column, Table
 from tqp.data.results.display import cell_texts
 from tqp.data.results.to_arrow import column_to_arrow
 from tqp.data.string_buffers import string_array
@@ -21,9 +21,11 @@ from tqp.operators.text.value_format import formatter
 _BLOCK_ROWS = 131_072
 
 
-def blocks(num_rows: int) -> Iterator[tuple[int, int]]:
-    """From which row to which (exclusive) text is made at a time."""
-    return ((start, min(start + _BLOCK_ROWS, num_rows)) for start in range(0, num_rows, _BLOCK_ROWS))
+def blocks(tables: Iterable[Table]) -> Iterator[Table]:
+    """The rows of which text is made at a time; of a table without rows it is one block."""
+    for table in tables:
+        for start in range(0, max(table.num_rows, 1), _BLOCK_ROWS):
+            yield table.cut(start, min(start + _BLOCK_ROWS, table.num_rows))
 
 
 def text_array(column: Column) -> pa.LargeStringArray:

@@ -187,6 +187,15 @@ class Source(ABC):
         """See `tqp.core.schema.TableSource.restricted`."""
         return self
 
+    def unread_bytes(self, names: Iterable[str]) -> int:
+        """What it takes to hold those of the columns that are read from files and have not been yet."""
+        return 0
+
+    def pieces(self, names: Iterable[str], num_bytes: int) -> Sequence[Source]:
+        """The rows in consecutive parts, each of which takes about so many bytes to hold these columns of; one part of the whole
+        table where it cannot be read in parts."""
+        return [self]
+
     def is_encoded(self, name: str) -> bool:
         """Whether the column is encoded already."""
         return self._encoded.peek(self._position(name), Column) is not None

@@ -95,14 +95,14 @@ class _ParquetFile:
         """Of the row groups that are read."""
         return sum(self.metadata.row_group(group).num_rows for group in self.groups)
 
-    def num_bytes(self, position: int) -> int:
-        """Of one flat column, before compression."""
-        leaf, metadata = self.first_leaves[position], self.metadata
-        sizes = (
+    def num_bytes(self, position: int, groups: Iterable[int]) -> int:
+        """Of one column in some row groups, before compression."""
+        metadata, leaves = self.metadata, range(self.first_leaves[position], self.first_leaves[position + 1])
+        return sum(
             metadata.row_group(group).column(leaf).total_uncompressed_size
-            for group in range(metadata.num_row_groups)
+            for group in groups
+            for leaf in leaves
         )
-        return sum(sizes)
 
     @functools.cached_property
     def stored(self) -> pq.FileMetaData:
@@ -255,9 +255,42 @@ class ParquetSource(Source):
             if self._restricted_rows + num_rows > self.num_rows:
                 return self
             self._restricted_rows += num_rows
-            known = self._restricted[key] = ParquetSource(self.name, self.files, self.device, parts)
-            known.threads = self.threads
+            known = self._restricted[key] = self._part(parts)
         return known
+
+    def unread_bytes(self, names: Iterable[str]) -> int:
+        positions = [self._position(name) for name in names if not self.is_encoded(name)]
+        return sum(size for _, _, size in self._sizes(positions))
+
+    def pieces(self, names: Iterable[str], num_bytes: int) -> Sequence[Source]:
+        pieces: list[dict[int, list[int]]] = [{}]
+        taken = 0
+        for number, group, size in self._sizes(list(map(self._position, names))):
+            if taken and taken + size > num_bytes:
+                pieces.append({})
+                taken = 0
+            pieces[-1].setdefault(number, []).append(group)
+            taken += size
+        if len(pieces) == 1:
+            return [self]
+        return [
+            self._part(
+                [replace(file, groups=piece.get(number, ())) for number, file in enumerate(self._files)]
+            )
+            for piece in pieces
+        ]
+
+    def _sizes(self, positions: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+        """The bytes of some columns, before compression, in each row group, by the number of the file."""
+        for number, (file, converted) in enumerate(zip(self._files, self._conversions, strict=True)):
+            places = [converted[position][0] for position in positions if position not in self._partitions]
+            for group in file.groups:
+                yield number, group, sum(file.num_bytes(place, [group]) for place in places)
+
+    def _part(self, files: Sequence[_ParquetFile]) -> ParquetSource:
+        part = ParquetSource(self.name, self.files, self.device, files)
+        part.threads = self.threads
+        return part
 
     def kept(self) -> list[tuple[str, str, int]]:
         """As that of other tables, with what is kept of its parts."""
@@ -390,6 +423,6 @@ class ParquetSource(Source):
             (file, converted[position][0])
             for file, converted in zip(self._files, self._conversions, strict=True)
         ]
-        num_bytes = sum(file.num_bytes(place) for file, place in places)
-        num_rows: int = sum(file.metadata.num_rows for file, _ in places)
+        num_bytes = sum(file.num_bytes(place, file.groups) for file, place in places)
+        num_rows = sum(file.num_rows for file, _ in places)
         return num_bytes < _DICTIONARY_BYTES_PER_ROW * num_rows

@@ -1,0 +1,156 @@
+"""Queries on a table that memory may not hold: it is read in pieces, and the query run on one after the other.
+
+Such a query is planned anew each time, for each piece by what is known of its values. Nothing of the table is kept.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import torch
+
+from tqp.compiler import Compiler
+from tqp.core.datatypes import DataType
+from tqp.core.deep_recursion import call_deep
+from tqp.core.definitions import ColumnDefinition, TableDefinition
+from tqp.core.garbage import collected_later
+from tqp.core.schema import TableSource
+from tqp.data.column import Table
+from tqp.data.sources.base import Source
+from tqp.data.sources.stored_tables import StoredTable
+from tqp.planner.algebra.logical_plan import LogicalPlan, Scan
+from tqp.planner.algebra.node import walk_plan
+from tqp.planner.bind import BoundStatement
+from tqp.planner.piecewise import Piecewise, piecewise
+from tqp.planner.scan_conditions import scan_conditions
+from tqp.planner.unread_table import UnreadTable
+from tqp.wanted_rows import WantedRows
+
+#: A table is read in pieces where its columns take more than this share of the memory that queries may take; a piece takes so
+#: much of that.
+_SHARE, _PIECE = 0.25, 0.25
+#: Where the answer goes to a file as it comes, memory is worth saving from so many bytes on.
+_LARGE = 256 << 20
+#: So many rows of pieces are put together before they are merged, and more where merging leaves many.
+_MERGED_ROWS, _MORE = 1 << 20, 2
+
+
+class QueryInPieces:
+    """A query that is ready to run, as a program is, but once: pieces go when they have been read."""
+
+    def __init__(
+        self, compiler: Compiler, statement: BoundStatement, steps: Piecewise, pieces: Sequence[Source]
+    ) -> None:
+        self.names = statement.names
+        self.types = tuple(field.data_type for field in statement.plan.schema)
+        self._compiler, self._steps, self._pieces = compiler, steps, deque(pieces)
+
+    #: A program may serve other constants.
+    has_parameters = False
+
+    def __call__(self) -> Table:
+        """The whole answer."""
+        tables = list(self.tables())
+        if len(tables) == 1:
+            return tables[0]
+        rows = self._empty(self.types)
+        for table in tables:
+            rows = rows.with_rows(table)
+        rows.encode(rows.column_names)
+        return Table(self.names, tuple(map(rows.column, rows.column_names)), rows.num_rows)
+
+    def tables(self) -> Iterator[Table]:
+        """The answer's rows, some after the others; at least one table."""
+        if self._steps.rest is None:
+            yield from self._rows_of_pieces(self.names)
+        else:
+            rows = self._gathered()
+            yield self._run(self._steps.of_rows(self._steps.rest, rows), self.names)
+
+    def _rows_of_pieces(self, names: tuple[str, ...]) -> Iterator[Table]:
+        while self._pieces:
+            yield self._rows_of(self._pieces.popleft(), names)
+
+    def _rows_of(self, piece: Source, names: tuple[str, ...]) -> Table:
+        statement = BoundStatement(self._steps.of_piece(piece), names)
+        conditions = scan_conditions(statement.plan)
+        wanted = WantedRows.of(conditions)
+        wanted.choose(self._compiler, conditions)
+        return self._run(wanted.in_place(statement).plan, names)
+
+    def _gathered(self) -> Source:
+        """The rows that the pieces have left, merged where that can be done."""
+        types = [field.data_type for field in self._steps.schema]
+        rows, names = self._empty(types), tuple(field.name for field in self._steps.schema)
+        most = _MERGED_ROWS
+        for table in self._rows_of_pieces(names):
+            rows = rows.with_rows(table)
+            if self._steps.enough is not None and rows.num_rows >= self._steps.enough:
+                break
+            if self._steps.merge is not None and rows.num_rows > most:
+                merged = self._run(self._steps.of_rows(self._steps.merge, rows), names)
+                rows = self._empty(types).with_rows(merged)
+                most = max(_MERGED_ROWS, _MORE * rows.num_rows)
+        return rows
+
+    def _empty(self, types: Sequence[DataType]) -> StoredTable:
+        columns = tuple(ColumnDefinition(f"column{place}", each) for place, each in enumerate(types))
+        return StoredTable.empty(TableDefinition("rows", columns), self._device, self._threads)
+
+    @property
+    def _device(self) -> torch.device:
+        return self._compiler.device
+
+    @property
+    def _threads(self) -> int:
+        return self._compiler.executor.threads
+
+    def _run(self, plan: LogicalPlan, names: tuple[str, ...]) -> Table:
+        statement = BoundStatement(plan, names)
+        statement.encode_columns()
+        with collected_later():
+            program = call_deep(partial(self._compiler.program, statement))
+        table: Table = program()
+        return table
+
+
+def in_pieces(compiler: Compiler, statement: BoundStatement, is_stored: bool = False) -> QueryInPieces | None:
+    """The query in pieces of its largest table; None where memory holds it, or it cannot be computed so.
+
+    `is_stored`: the answer goes to a file as it comes.
+    """
+    limit = compiler.executor.memory.limit
+    if "in_pieces" in compiler.disabled_rules or limit is None:
+        return None
+    most = int(_SHARE * limit)
+    if is_stored:
+        most = min(most, _LARGE)
+    table, columns = _largest(statement.plan, most)
+    if table is None:
+        return None
+    pieces = table.pieces(columns, int(_PIECE * most))
+    if len(pieces) == 1:
+        return None
+    unread = UnreadTable(table)
+    whole = statement.over({table: unread})
+    whole.encode_columns()
+    optimized, _ = call_deep(lambda: compiler.optimized(whole.plan))
+    if not any(isinstance(node, Scan) and node.table is unread for node in walk_plan(optimized)):
+        return None  # some condition is false
+    steps = call_deep(lambda: piecewise(compiler.without_subqueries(whole.plan), unread))
+    return None if steps is None else QueryInPieces(compiler, statement, steps, pieces)
+
+
+def _largest(plan: LogicalPlan, most: int) -> tuple[Source | None, Sequence[str]]:
+    """The table, with the columns that are read, of which more than so many bytes are yet to be read."""
+    scans = [node for node in walk_plan(plan, into_subqueries=True) if isinstance(node, Scan)]
+    times: Counter[TableSource] = Counter(scan.table for scan in scans)
+    sizes = [
+        (scan.table.unread_bytes(scan.columns), scan.table, scan.columns)
+        for scan in scans
+        if isinstance(scan.table, Source) and times[scan.table] == 1
+    ]
+    size, table, columns = max(sizes, key=lambda each: each[0], default=(0, None, ()))
+    return (table, columns) if size > most else (None, ())
