@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_
-from typing import TYPE_CHECKING, Self, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard
 
 from tqp.core.datatypes import BOOLEAN, DataType
 from tqp.core.models import FunctionSignature, ModelOutput, ModelSignature
@@ -283,33 +283,63 @@ class AggregateCall(Expression):
         return replace(self, arguments=arguments, filter=condition, order=order)
 
 
+@dataclass(frozen=True, slots=True)
 class HasExpressions:
-    """A part of a plan node that holds expressions among other things."""
+    """A part of a plan node that holds expressions among other things.
 
-    __slots__ = ()
+    An attribute named in EXPRESSIONS holds one, None, another such part, or a tuple of them.
+    """
+
+    EXPRESSIONS: ClassVar[tuple[str, ...]]
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        raise NotImplementedError
+        found: list[Expression] = []
+        for name in self.EXPRESSIONS:
+            collect_values(getattr(self, name), found)
+        return tuple(found)
 
     def map_expressions(self, function: Callable[[Expression], Expression]) -> Self:
         """The part with `function` applied to each expression; the same object if nothing changes."""
-        raise NotImplementedError
+        changes = {}
+        for name in self.EXPRESSIONS:
+            old = getattr(self, name)
+            new = map_values(old, function)
+            if new is not old:
+                changes[name] = new
+        return replace(self, **changes) if changes else self
+
+
+def collect_values(value: Any, found: list[Any]) -> None:
+    """Add what an attribute holds to `found`, in order: the single values in tuples and the expressions of parts."""
+    if isinstance(value, tuple):
+        for each in value:
+            collect_values(each, found)
+    elif isinstance(value, HasExpressions):
+        found.extend(value.expressions)
+    elif value is not None:
+        found.append(value)
+
+
+def map_values(value: Any, function: Callable[[Any], Any]) -> Any:
+    """What an attribute holds with `function` applied to each such value; the same object if nothing changes."""
+    if isinstance(value, tuple):
+        mapped = tuple([map_values(each, function) for each in value])
+        return value if all(map(is_, mapped, value)) else mapped
+    if value is None:
+        return None
+    if isinstance(value, HasExpressions):
+        return value.map_expressions(function)
+    return function(value)
 
 
 @dataclass(frozen=True, slots=True)
 class SortKey(HasExpressions):
+    EXPRESSIONS = ("expression",)
+
     expression: Expression
     descending: bool = False
     nulls_first: bool = False
-
-    @property
-    def expressions(self) -> tuple[Expression, ...]:
-        return (self.expression,)
-
-    def map_expressions(self, function: Callable[[Expression], Expression]) -> SortKey:
-        changed = function(self.expression)
-        return self if changed is self.expression else replace(self, expression=changed)
 
 
 TRUE = Literal(True, BOOLEAN)

@@ -12,7 +12,7 @@ from operator import is_
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import Expression, HasExpressions, walk
+from tqp.planner.algebra.expressions import Expression, collect_values, map_values, walk
 from tqp.planner.algebra.subquery_expressions import Subquery
 
 Plan = TypeVar("Plan", bound="Node[Any]")
@@ -89,7 +89,7 @@ class Node(Generic[Plan]):
         """Every expression the node evaluates over its inputs."""
         found: list[Expression] = []
         for name in self.EXPRESSIONS:
-            _collect(self.__dict__[name], found)
+            collect_values(self.__dict__[name], found)
         return tuple(found)
 
     @derived_of_own
@@ -201,35 +201,14 @@ def _listed(node: object, names: tuple[str, ...]) -> tuple[Any, ...]:
     return found
 
 
-def _collect(value: Any, found: list[Any]) -> None:
-    if isinstance(value, tuple):
-        for each in value:
-            _collect(each, found)
-    elif isinstance(value, HasExpressions):
-        found.extend(value.expressions)
-    elif value is not None:
-        found.append(value)
-
-
 def _mapped(node: Kind, names: tuple[str, ...], function: Callable[[Any], Any]) -> Kind:
     """The node with `function` applied to the single values in some of its attributes."""
     changes = {}
     for name in names:
         old = node.__dict__[name]
-        new = _map(old, function)
+        new = map_values(old, function)
         if new is not old:
             changes[name] = new
     if not changes:
         return node
     return node.changed(changes)
-
-
-def _map(value: Any, function: Callable[[Any], Any]) -> Any:
-    if isinstance(value, tuple):
-        mapped = tuple([_map(each, function) for each in value])
-        return value if all(map(is_, mapped, value)) else mapped
-    if value is None:
-        return None
-    if isinstance(value, HasExpressions):
-        return value.map_expressions(function)
-    return function(value)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
-from operator import is_
 
 from tqp.core.datatypes import DataType
 from tqp.planner.algebra.expressions import AggregateCall, Expression, HasExpressions, SortKey
@@ -42,23 +40,17 @@ class Exclusion(Enum):
 class FrameBound(HasExpressions):
     """One end of a frame. `value`: how many rows or groups away it is; of RANGE, the value of the key at which it is."""
 
+    EXPRESSIONS = ("value",)
+
     kind: BoundKind
     value: Expression | None = None
-
-    @property
-    def expressions(self) -> tuple[Expression, ...]:
-        return () if self.value is None else (self.value,)
-
-    def map_expressions(self, function: Callable[[Expression], Expression]) -> FrameBound:
-        if self.value is None:
-            return self
-        changed = function(self.value)
-        return self if changed is self.value else replace(self, value=changed)
 
 
 @dataclass(frozen=True, slots=True)
 class WindowFrame(HasExpressions):
     """The rows that a call sees. `key`: of RANGE with offsets, the key of ORDER BY in the type of the bounds' values."""
+
+    EXPRESSIONS = ("key", "start", "end")
 
     mode: FrameMode
     start: FrameBound
@@ -66,18 +58,6 @@ class WindowFrame(HasExpressions):
     exclusion: Exclusion = Exclusion.NO_OTHERS
     key: Expression | None = None
     descending: bool = False  # is the key?
-
-    @property
-    def expressions(self) -> tuple[Expression, ...]:
-        key = () if self.key is None else (self.key,)
-        return (*key, *self.start.expressions, *self.end.expressions)
-
-    def map_expressions(self, function: Callable[[Expression], Expression]) -> WindowFrame:
-        key = None if self.key is None else function(self.key)
-        start, end = self.start.map_expressions(function), self.end.map_expressions(function)
-        if key is self.key and start is self.start and end is self.end:
-            return self
-        return replace(self, key=key, start=start, end=end)
 
     @property
     def is_partition(self) -> bool:
@@ -107,6 +87,8 @@ WHOLE_PARTITION = WindowFrame(
 class WindowCall(HasExpressions):
     """A window function of `planner/functions/windows.py`, or an aggregate over the rows of the frame."""
 
+    EXPRESSIONS = ("arguments", "filter", "order", "frame")
+
     function: str
     arguments: tuple[Expression, ...]
     data_type: DataType
@@ -123,19 +105,3 @@ class WindowCall(HasExpressions):
         return AggregateCall(
             self.function, self.arguments, self.data_type, self.distinct, self.filter, self.span, self.order
         )
-
-    @property
-    def expressions(self) -> tuple[Expression, ...]:
-        filtered = () if self.filter is None else (self.filter,)
-        order = (key.expression for key in self.order)
-        return (*self.arguments, *filtered, *order, *self.frame.expressions)
-
-    def map_expressions(self, function: Callable[[Expression], Expression]) -> WindowCall:
-        arguments = tuple([function(argument) for argument in self.arguments])
-        condition = None if self.filter is None else function(self.filter)
-        frame = self.frame.map_expressions(function)
-        order = tuple([key.map_expressions(function) for key in self.order])
-        same = all(map(is_, (*arguments, *order), (*self.arguments, *self.order)))
-        if same and condition is self.filter and frame is self.frame:
-            return self
-        return replace(self, arguments=arguments, filter=condition, frame=frame, order=order)

@@ -6,8 +6,8 @@ upper bound. Children that are streamed stay in the parent's pipeline; children 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 from math import prod
 
@@ -101,18 +101,11 @@ class KeyPacking:
 class Bound(HasExpressions):
     """An inequality of a range join: `build comparison probe`; both are integers of at most 64 bits, or floats of one type."""
 
+    EXPRESSIONS = ("probe", "build")
+
     comparison: str  # 'less', 'less_equal', 'greater' or 'greater_equal'
     probe: Expression
     build: Expression
-
-    @property
-    def expressions(self) -> tuple[Expression, ...]:
-        return (self.probe, self.build)
-
-    def map_expressions(self, function: Callable[[Expression], Expression]) -> Bound:
-        probe, build = function(self.probe), function(self.build)
-        same = probe is self.probe and build is self.build
-        return self if same else replace(self, probe=probe, build=build)
 
 
 #: Numbers by the value of a factor.
