@@ -417,6 +417,12 @@ def key_span(key: Expression, fields: FieldsById) -> int | None:
     return None if codes is None else codes[1]
 
 
+def fit_table(keys: Sequence[Expression], fields: FieldsById, rows: float) -> bool:
+    """Is there a number for each combination of the group keys' values, and no more of these than of rows?"""
+    spans = [span for key in keys if (span := key_span(key, fields)) is not None]
+    return len(spans) == len(keys) and math.prod(spans) <= rows
+
+
 def most_groups(keys: Sequence[Expression], fields: Fields, rows: int) -> int:
     """At most so many groups has a group-by of so many rows."""
     groups = 1

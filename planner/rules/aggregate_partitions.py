@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tqp.core.datatypes import BOOLEAN
-from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, conjunction
 from tqp.planner.algebra.known_fields import Fields
 from tqp.planner.algebra.logical_plan import (
@@ -17,7 +16,7 @@ from tqp.planner.algebra.logical_plan import (
 )
 from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.functions.registry import AGGREGATES
-from tqp.planner.rules.columns import fresh_copy, is_pass_through
+from tqp.planner.rules.columns import fresh_copy, is_pass_through, key_field
 from tqp.planner.rules.context import OptimizerContext
 
 #: Of fewer rows, grouping them where they have been collected takes less than a join.
@@ -82,14 +81,10 @@ def _is_cheap(source: LogicalPlan) -> bool:
 
 def _joined(node: Window, rows: LogicalPlan, source: LogicalPlan, context: OptimizerContext) -> Join:
     """`rows` beside the aggregates of their partitions, which are computed from `source`."""
-    by_id = {field.id: field for field in source.schema}
-    key_fields: list[Field] = [
-        by_id[key.id] if isinstance(key, ColumnRef) else context.new_field("key", key.data_type)
-        for key in node.partition
-    ]
+    key_fields = tuple([key_field(key, source, context) for key in node.partition])
     calls = tuple([call.aggregate for call in node.calls])
     grouped, ids = fresh_copy(
-        Aggregate(source, tuple(key_fields), node.partition, node.fields, calls),
+        Aggregate(source, key_fields, node.partition, node.fields, calls),
         context,
         {field.id: field.id for field in node.fields},
     )

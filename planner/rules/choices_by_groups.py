@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from math import prod
 
 from tqp.core.datatypes import BIGINT
 from tqp.core.schema import Field
@@ -16,8 +15,7 @@ from tqp.planner.algebra.expressions import (
     Literal,
     column_ids,
 )
-from tqp.planner.algebra.field_facts import key_codes
-from tqp.planner.algebra.known_fields import FieldsById
+from tqp.planner.algebra.field_facts import fit_table
 from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan, Project
 from tqp.planner.algebra.may_raise import raising_in
 from tqp.planner.rules.columns import reference
@@ -85,7 +83,7 @@ def _split(plan: Aggregate, context: OptimizerContext) -> LogicalPlan:
         return plan
     keys = (*plan.keys, *map(reference, added))
     groups, rows = context.estimator.distinct(below, keys), context.estimator.rows(below)
-    if groups * _ROWS_PER_GROUP > rows or not _have_numbers(keys, fields, rows):
+    if groups * _ROWS_PER_GROUP > rows or not fit_table(keys, fields, rows):
         return plan
     others = [call for call in plan.aggregates if call not in choices]
     chosen = [part for choice in choices.values() for part in choice.parts]
@@ -119,12 +117,6 @@ def _split(plan: Aggregate, context: OptimizerContext) -> LogicalPlan:
             made = [reference(over[merged(part, reference(partial[part]))]) for part in parts_of(call)]
             results.append(result_of(call, made, plan.aggregates, fields))
     return Project(grouped, plan.schema, (*plain, *results))
-
-
-def _have_numbers(keys: tuple[Expression, ...], fields: FieldsById, rows: float) -> bool:
-    """Is there a number for each combination of the keys' values, and no more of these than of rows?"""
-    codes = [key_codes(key, fields) for key in keys]
-    return all(each is not None for each in codes) and prod(each[1] for each in codes if each) <= rows
 
 
 def _choice(call: AggregateCall) -> _Choice | None:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression
 from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan, Project, Shared
-from tqp.planner.rules.columns import in_subqueries, reference, substitute
+from tqp.planner.rules.columns import in_subqueries, reference
 from tqp.planner.rules.context import OptimizerContext
-from tqp.planner.rules.merged_aggregates import is_mergeable, merged, parts_of, result_of
+from tqp.planner.rules.merged_aggregates import is_mergeable, merged, parts_of, result_of, substituted
 from tqp.planner.rules.shared_plans import shared_inputs
 
 #: Grouping by the keys of all sets first is worth it if it leaves at most this share of the rows.
@@ -126,7 +126,7 @@ class _Family:
 
     def _calls_of(self, node: Aggregate) -> list[AggregateCall]:
         columns = self._columns_of(node)
-        return [_substituted(call, columns) for call in node.aggregates]
+        return [substituted(call, columns) for call in node.aggregates]
 
     def _columns_of(self, node: Aggregate) -> Mapping[int, ColumnRef]:
         """The columns of the shared plan by the ids that the node reads them under."""
@@ -163,7 +163,7 @@ class _Family:
             pairs = zip(self.source.input.schema, rows.schema, strict=True)
             columns = {theirs.id: mine for theirs, mine in pairs}
             references = {theirs: reference(mine) for theirs, mine in columns.items()}
-            calls = tuple(_substituted(part, references) for part in self.parts)
+            calls = tuple(substituted(part, references) for part in self.parts)
         else:
             rows = self._read(finer)
             columns = dict(zip(finer.keys, rows.schema))
@@ -172,9 +172,3 @@ class _Family:
         key_fields = tuple(columns[key] for key in groups.keys)
         made = tuple(self.context.new_field(part.function, part.data_type) for part in self.parts)
         return Aggregate(rows, key_fields, tuple(map(reference, key_fields)), made, calls)
-
-
-def _substituted(call: AggregateCall, columns: Mapping[int, Expression]) -> AggregateCall:
-    changed = substitute(call, columns)
-    assert isinstance(changed, AggregateCall)
-    return changed

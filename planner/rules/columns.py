@@ -52,6 +52,13 @@ def reference(field: Field) -> ColumnRef:
     return ColumnRef(field.id, field.data_type, field.name)
 
 
+def key_field(key: Expression, plan: LogicalPlan, new: NewIds) -> Field:
+    """The field of a group key: the input's own for a bare column, else a new one."""
+    if isinstance(key, ColumnRef):
+        return next(field for field in plan.schema if field.id == key.id)
+    return new.new_field("key", key.data_type)
+
+
 def substitute(expression: Expression, mapping: Mapping[int, Expression]) -> Expression:
     """The expression with the columns in `mapping` replaced, inside subqueries too."""
     if isinstance(expression, ColumnRef):

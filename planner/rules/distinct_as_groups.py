@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression
+from tqp.planner.algebra.expressions import AggregateCall, Expression
 from tqp.planner.algebra.field_facts import key_codes
 from tqp.planner.algebra.logical_plan import Aggregate, Filter, Join, JoinType, LogicalPlan, Project, Scan
 from tqp.planner.functions.registry import AGGREGATES
-from tqp.planner.rules.columns import fresh_copy, reference, substitute
+from tqp.planner.rules.columns import fresh_copy, key_field, reference, substitute
 from tqp.planner.rules.context import OptimizerContext
-from tqp.planner.rules.merged_aggregates import is_mergeable, merged, parts_of, result_of
+from tqp.planner.rules.merged_aggregates import is_mergeable, merged, parts_of, result_of, substituted
 
 #: Rows from which on it is worth a step of its own.
 _FEWEST_ROWS = 100_000.0
@@ -73,14 +73,8 @@ def _part(
 ) -> Aggregate:
     """Some of the aggregates of all rows, over a copy of the input with these columns."""
     pairs = [pair for pair in zip(plan.aggregate_fields, plan.aggregates, strict=True) if pair[1] in calls]
-    over = [call if columns is None else _over(call, columns) for _, call in pairs]
+    over = [call if columns is None else substituted(call, columns) for _, call in pairs]
     return Aggregate(below, (), (), tuple(field for field, _ in pairs), tuple(over))
-
-
-def _over(call: AggregateCall, columns: Mapping[int, Expression]) -> AggregateCall:
-    changed = substitute(call, columns)
-    assert isinstance(changed, AggregateCall)
-    return changed
 
 
 def _of_groups(plan: Aggregate, value: Expression, context: OptimizerContext) -> LogicalPlan:
@@ -91,10 +85,7 @@ def _of_groups(plan: Aggregate, value: Expression, context: OptimizerContext) ->
         return plan
     parts = tuple(dict.fromkeys(part for call in others for part in parts_of(call)))
     partial = tuple(context.new_field(part.function, part.data_type) for part in parts)
-    if isinstance(value, ColumnRef):
-        (key,) = (field for field in below.schema if field.id == value.id)
-    else:
-        key = context.new_field("value", value.data_type)
+    key = key_field(value, below, context)
     first = Aggregate(below, (key,), (value,), partial, parts)
     made = {part: context.renewed(field) for part, field in zip(parts, partial, strict=True)}
     calls = [merged(part, reference(field)) for part, field in zip(parts, partial, strict=True)]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from math import prod
+from collections.abc import Collection
 
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression
-from tqp.planner.algebra.field_facts import key_codes
-from tqp.planner.algebra.known_fields import FieldsById
+from tqp.planner.algebra.field_facts import fit_table
 from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan, Project
 from tqp.planner.rules.columns import reference
 from tqp.planner.rules.context import OptimizerContext
@@ -45,7 +43,7 @@ def _split(plan: Aggregate, context: OptimizerContext) -> LogicalPlan:
     wide = {
         id for id in columns if fields[id].data_type.is_string and fields[id].facts.dictionary_size is None
     }
-    is_sparse = not wide and not _fits_table(plan.keys, fields, rows)
+    is_sparse = not wide and not fit_table(plan.keys, fields, rows)
     costly = columns if is_sparse else wide
     if rows * len(costly) < _FEWEST_SAVED:
         return plan
@@ -67,7 +65,7 @@ def _split(plan: Aggregate, context: OptimizerContext) -> LogicalPlan:
             key_fields.append(field)
             keys.append(key)
     groups = context.estimator.distinct(below, keys)
-    if is_sparse and (groups > _LARGEST_SHARE_IN_TABLE * rows or not _fits_table(keys, fields, rows)):
+    if is_sparse and (groups > _LARGEST_SHARE_IN_TABLE * rows or not fit_table(keys, fields, rows)):
         return plan
     if groups > _LARGEST_SHARE * rows or (rows - groups) * len(costly) < _FEWEST_SAVED:
         return plan
@@ -84,12 +82,6 @@ def _split(plan: Aggregate, context: OptimizerContext) -> LogicalPlan:
         for call in plan.aggregates
     ]
     return Project(grouped, plan.schema, (*map(reference, plan.key_fields), *results))
-
-
-def _fits_table(keys: Sequence[Expression], fields: FieldsById, rows: float) -> bool:
-    """Is there a number for each combination of the keys' values, and no more of these than of rows?"""
-    codes = [key_codes(key, fields) for key in keys]
-    return all(each is not None for each in codes) and prod(each[1] for each in codes if each) <= rows
 
 
 def _determinant(wide: set[int], dependencies: Dependencies, plan: LogicalPlan) -> frozenset[int] | None:

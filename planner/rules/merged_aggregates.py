@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from tqp.core.datatypes import BIGINT, DOUBLE, HUGEINT, MAX_DECIMAL_PRECISION, decimal
@@ -19,6 +19,7 @@ from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.may_raise import aggregate_may_raise
 from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.functions.registry import AGGREGATES
+from tqp.planner.rules.columns import substitute
 
 #: What makes one value of those of several parts.
 _MERGING = {"sum": "sum_of_sums", "count": "sum_of_counts", "count_star": "sum_of_counts"}
@@ -48,6 +49,13 @@ def parts_of(call: AggregateCall) -> tuple[AggregateCall, ...]:
         replace(call, function="sum", data_type=DOUBLE if summed.is_float else total),
         replace(call, function="count", data_type=BIGINT),
     )
+
+
+def substituted(call: AggregateCall, columns: Mapping[int, Expression]) -> AggregateCall:
+    """The call with the columns replaced."""
+    changed = substitute(call, columns)
+    assert isinstance(changed, AggregateCall)
+    return changed
 
 
 def merged(part: AggregateCall, column: Expression) -> AggregateCall:

@@ -10,7 +10,7 @@ from tqp.planner.algebra.expressions import AggregateCall, Call, ColumnRef, Expr
 from tqp.planner.algebra.logical_plan import Aggregate, Join, JoinType, LogicalPlan, Project
 from tqp.planner.algebra.may_raise import aggregate_may_raise
 from tqp.planner.functions.registry import AGGREGATES
-from tqp.planner.rules.columns import reference
+from tqp.planner.rules.columns import key_field, reference
 from tqp.planner.rules.context import OptimizerContext
 
 #: A join that keeps fewer of the right rows than this is done first: it leaves less to group.
@@ -70,12 +70,7 @@ def _pushed(plan: Aggregate, join: Join, context: OptimizerContext) -> LogicalPl
             outputs.append(reference(field))
         fields.append(field)
         calls.append(call)
-    key_fields = tuple(
-        next(f for f in join.right.schema if f.id == key.id)
-        if isinstance(key, ColumnRef)
-        else context.new_field("key", key.data_type)
-        for key in keys.right
-    )
+    key_fields = tuple([key_field(key, join.right, context) for key in keys.right])
     grouped = Aggregate(join.right, key_fields, keys.right, tuple(fields), tuple(calls))
     equal = tuple(
         Call("equal", (key, reference(field)), BOOLEAN)

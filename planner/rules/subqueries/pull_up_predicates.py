@@ -6,7 +6,6 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from tqp.core.datatypes import BOOLEAN
-from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import (
     TRUE,
     Call,
@@ -32,7 +31,7 @@ from tqp.planner.algebra.outcomes import null_if_padded, rejects_null
 from tqp.planner.algebra.subquery_expressions import read_ids
 from tqp.planner.functions.conditions import EQUALITIES
 from tqp.planner.functions.registry import AGGREGATES
-from tqp.planner.rules.columns import reference, renumber, substitute
+from tqp.planner.rules.columns import key_field, reference, renumber, substitute
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.nulls import filtered, is_null
 
@@ -159,7 +158,7 @@ def _through_aggregate(plan: Aggregate, outer: set[int], context: OptimizerConte
             return None  # it reads a query further out
         field = next((f for f, key in zip(key_fields, keys, strict=True) if _is_same(key, inner_side)), None)
         if field is None:
-            field = _key_field(inner_side, below.plan, context)
+            field = key_field(inner_side, below.plan, context)
             key_fields.append(field)
             keys.append(inner_side)
         predicates.append(Call(predicate.function, (outer_side, reference(field)), predicate.data_type))
@@ -181,12 +180,6 @@ def _is_same(a: Expression, b: Expression) -> bool:
     if isinstance(a, ColumnRef) and isinstance(b, ColumnRef):
         return a.id == b.id
     return a == b
-
-
-def _key_field(expression: Expression, plan: LogicalPlan, context: OptimizerContext) -> Field:
-    if isinstance(expression, ColumnRef):
-        return next(field for field in plan.schema if field.id == expression.id)
-    return context.new_field("key", expression.data_type)
 
 
 def is_equality_with(predicate: Expression, outer: Collection[int]) -> tuple[Expression, Expression] | None:
