@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tqp.core.datatypes import DataType
 from tqp.core.deep_recursion import call_deep
-from tqp.core.errors import BindError, Error
+from tqp.core.errors import Error
 from tqp.core.schema import TableSource
 from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal
 from tqp.planner.algebra.logical_plan import LogicalPlan, Project, Scan
@@ -20,7 +20,7 @@ from tqp.planner.binder.query import QueryBinder
 from tqp.planner.binder.select.output import BoundQuery
 from tqp.planner.binder.text_constants import Place, mark_text_constants
 from tqp.planner.catalog_protocol import Catalog
-from tqp.planner.parse import Query, parse, text_of
+from tqp.planner.parse import Query, check_parameters, parse, text_of
 from tqp.planner.scan_conditions import over_tables
 from tqp.planner.syntax.query_grammar import Explain
 
@@ -99,7 +99,7 @@ def _bind(
     bound = context.bind_query.bind_exact(tree, None)
     check_unread_placeholders(context, tree)
     if not statement.is_part:
-        _check_parameters(context)
+        check_parameters(context.parameters, context.used_parameters, "query")
     plan = bound.plan if arranged is None else _arrange(context, bound, arranged(bound.names))
     return BoundStatement(plan, bound.names, statement.explain, varying)
 
@@ -114,17 +114,3 @@ def _arrange(
     )
     fields = tuple(context.new_field("", data_type) for _, data_type in columns)
     return Project(bound.plan, fields, outputs)
-
-
-def _check_parameters(context: BindContext) -> None:
-    """Values that no placeholder uses are a mistake."""
-    values = context.parameters
-    if values is None:
-        return
-    given: list[int | str] = (
-        [str(name) for name in values] if isinstance(values, Mapping) else list(range(1, len(values) + 1))
-    )
-    extra = [key for key in given if key not in context.used_parameters]
-    if extra:
-        names = ", ".join(f"${key}" for key in extra)
-        raise BindError(f"the query does not use the parameter{'s' if len(extra) > 1 else ''} {names}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import errors, exp
@@ -13,7 +13,7 @@ from tqp.core.errors import BindError, ParseError, UnsupportedError
 from tqp.planner.syntax.clauses import Clauses, Part
 from tqp.planner.syntax.parser import Parser
 from tqp.planner.syntax.query_grammar import Explain, Statement, not_a_query
-from tqp.planner.syntax.sqlglot_tokens import spliced_tokens
+from tqp.planner.syntax.sqlglot_tokens import spliced_tokens, sqlglot_tokens
 from tqp.planner.syntax.statement_grammar import statements
 from tqp.planner.syntax.tokens import Tokens, tokenize
 
@@ -81,25 +81,7 @@ class Command:
     @property
     def parameter_keys(self) -> Mapping[int, int | str]:
         """See `ParsedStatement`."""
-        keys: dict[int, int | str] = {}
-        questions = 0
-        for index, kind in enumerate(self.tokens.kinds):
-            if kind == "?":
-                questions += 1
-                keys[self.tokens.starts[index]] = questions
-            elif kind == "$":
-                name = self.tokens.source(index + 1)
-                keys[self.tokens.starts[index]] = int(name) if name.isdigit() else name
-        return keys
-
-    def check_parameters(self, params: Sequence[object] | Mapping[str, object] | None) -> None:
-        """Raises BindError for values that no parameter uses."""
-        keys = set(self.parameter_keys.values())
-        given = set(params or ()) if isinstance(params, Mapping) else set(range(1, len(params or ()) + 1))
-        extra = sorted(f"${key}" for key in given - keys)
-        if extra:
-            plural = "s" if len(extra) > 1 else ""
-            raise BindError(f"the statement does not use the parameter{plural} {', '.join(extra)}")
+        return _parameter_keys(self.tokens)
 
     def query(self, *pieces: str | Part) -> ParsedStatement:
         """The query that parts of the statement, with words of ours around them, make up."""
@@ -117,7 +99,7 @@ def parse_statement(text: str) -> ParsedStatement | Command:
     statement = found[0]
     if statement.is_query:
         tree = _tree(tokens, [Part(statement.start, statement.stop)])
-        return ParsedStatement(text, tree, statement.explain, _parameter_keys(text, tree))
+        return ParsedStatement(text, tree, statement.explain, _parameter_keys(tokens))
     _check_known(statement)
     assert statement.clauses is not None
     return Command(text, tokens, statement.clauses, statement.word)
@@ -169,21 +151,32 @@ def _tree(tokens: Tokens, pieces: Sequence[str | Part]) -> exp.Expr:
     return tree
 
 
-def _parameter_keys(query: str, tree: exp.Expr) -> dict[int, int | str]:
-    if "?" not in query and "$" not in query:
+def _parameter_keys(tokens: Tokens) -> dict[int, int | str]:
+    if "?" not in tokens.text and "$" not in tokens.text:
         return {}
-    found = sorted(tree.find_all(exp.Placeholder), key=lambda node: node.meta["start"])
     keys: dict[int, int | str] = {}
     questions = 0
-    for node in found:
-        text = node.args.get("this")
-        if text is None:
+    for index, kind in enumerate(tokens.kinds):
+        if kind == "?":
             questions += 1
-            keys[node.meta["start"]] = questions
-        else:
-            name = text.name if isinstance(text, exp.Expr) else str(text)
-            keys[node.meta["start"]] = int(name) if name.isdigit() else name
+            keys[tokens.starts[index]] = questions
+        elif kind == "$":
+            name = sqlglot_tokens(tokens, index + 1, index + 2)[0].text  # without quotes, and "_" in numbers
+            keys[tokens.starts[index]] = int(name) if name.isdecimal() else name
     return keys
+
+
+def check_parameters(
+    params: Sequence[object] | Mapping[str, object] | None, used: Collection[int | str], what: str
+) -> None:
+    """Raises BindError for values that no parameter of the query or statement uses."""
+    given = () if params is None else params
+    keys = given if isinstance(given, Mapping) else range(1, len(given) + 1)
+    names = set(map(str, used))
+    extra = [f"${key}" for key in keys if str(key) not in names]
+    if extra:
+        plural = "s" if len(extra) > 1 else ""
+        raise BindError(f"the {what} does not use the parameter{plural} {', '.join(extra)}")
 
 
 def span_of(node: object) -> Span | None:

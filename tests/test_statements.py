@@ -81,6 +81,17 @@ def test_parameters_of_statements() -> None:
             con.sql("CREATE VIEW v AS SELECT ?", [1])
 
 
+def test_names_of_parameters() -> None:
+    """A statement and a query know a parameter by the same name, without its quotes and the "_" in a number."""
+    with tqp.connect() as con:
+        con.sql("CREATE TABLE t(a INT)")
+        for place, key in (('$"a ""b"', 'a "b'), ("$0_1", 1), ('$"1"', 1), ("$\u00b2", "\u00b2")):
+            for text in (f"SELECT {place} AS a", f"INSERT INTO t SELECT {place} RETURNING a"):
+                assert con.prepare(text).parameters == (key,)
+                assert con.sql(text, {str(key): 5}).fetchall() == [(5,)]
+        con.sql("UPDATE t SET a = $1", {"1": 6})
+
+
 def test_summarize() -> None:
     """As DuckDB's but for what is estimated there."""
     rows = "SELECT i, i % 7 AS g, 's' || (i % 5) AS s, DATE '2024-01-01' + (i % 30)::INTEGER AS dt, i % 2 = 0 AS b, CASE WHEN i % 3 > 0 THEN i END AS n FROM range(1000) r(i)"

@@ -20,6 +20,7 @@ from tqp.planner.catalog_protocol import View
 from tqp.planner.parse import (
     Command,
     ParsedStatement,
+    check_parameters,
     is_one_query,
     parse,
     parse_statement,
@@ -110,7 +111,7 @@ class Session:
             with self.catalog.failing():
                 return self.queries.run(parsed, params, variables)
         with self.catalog.failing(), named_place(parsed.text, params):
-            parsed.check_parameters(params)
+            check_parameters(params, parsed.parameter_keys.values(), "statement")
             if not isinstance(parsed.clauses, Transaction):
                 self.catalog.check_open()
             return EXECUTORS[type(parsed.clauses)](Execution(self, parsed, params, variables))
