@@ -7,15 +7,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tqp.planner.algebra import logical_plan
-from tqp.planner.algebra.expression_text import Names, format_expression
+from tqp.planner.algebra.expression_text import Names
 from tqp.planner.algebra.expressions import ColumnRef, walk
 from tqp.planner.algebra.logical_plan import LogicalPlan
 from tqp.planner.algebra.node import Node, walk_plan
 from tqp.planner.algebra.node_text import count_text
 from tqp.planner.physical import plan as physical
 from tqp.planner.physical.plan import PhysicalPlan
-
-__all__ = ["explain_logical", "explain_physical", "format_expression"]
 
 
 def explain_logical(plan: LogicalPlan, names: Names | None = None) -> str:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from tqp.core.schema import Field, Schema
 from tqp.planner.algebra.expression_text import Names
 from tqp.planner.algebra.expressions import ColumnRef, Expression, Predict, Scoring
+from tqp.planner.algebra.join_keys import key_column
 from tqp.planner.algebra.known_fields import Fields
 from tqp.planner.algebra.node import Node, derived, derived_of_own
-from tqp.planner.algebra.unique_sets import UniqueSets, matches_at_most_once
+from tqp.planner.algebra.unique_sets import UniqueSets
 
 Ids = AbstractSet[int]
 #: (at least, at most) so many rows
@@ -112,4 +113,13 @@ class LogicalPlan(Node["LogicalPlan"]):
 
     def matches_at_most_once(self, keys: tuple[Expression, ...], null_equal: tuple[bool, ...]) -> bool:
         """True if for given values of the keys at most one row can match."""
-        return matches_at_most_once(self.unique_sets, self.field_facts, keys, null_equal)
+        columns = {key_column(key) for key in keys}
+        if any(unique <= columns for unique in self.unique_sets):
+            return True
+        for key, matches_null in zip(keys, null_equal, strict=True):
+            column = key_column(key)
+            field = None if column is None else self.field_facts.get(column)
+            # A unique column may hold several NULLs; an equality does not match those.
+            if field is not None and field.facts.is_unique and not (matches_null and field.nullable):
+                return True
+        return False

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import ColumnRef, Expression
-from tqp.planner.algebra.join_keys import JoinKeys, key_column
+from tqp.planner.algebra.join_keys import JoinKeys
 from tqp.planner.algebra.known_fields import Fields
 from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.algebra.value_ranges import value_range
@@ -44,22 +44,6 @@ def renamed_sets(
 def few(sets: Iterable[frozenset[int]]) -> UniqueSets:
     """The smallest few, in a fixed order."""
     return frozenset(sorted(sets, key=lambda ids: (len(ids), sorted(ids)))[:_MOST_UNIQUE_SETS])
-
-
-def matches_at_most_once(
-    sets: UniqueSets, fields: Fields, keys: tuple[Expression, ...], null_equal: tuple[bool, ...]
-) -> bool:
-    """True if for given values of the keys at most one row of a plan with these sets and fields can match."""
-    columns = {key_column(key) for key in keys}
-    if any(unique <= columns for unique in sets):
-        return True
-    for key, matches_null in zip(keys, null_equal, strict=True):
-        column = key_column(key)
-        field = None if column is None else fields.get(column)
-        # A unique column may hold several NULLs; an equality does not match those.
-        if field is not None and field.facts.is_unique and not (matches_null and field.nullable):
-            return True
-    return False
 
 
 def all_find_one(keys: JoinKeys, fields: Fields, others: Fields, rows: int | None) -> bool:

@@ -80,6 +80,7 @@ class _Spellings:
                 self.written.setdefault(main, []).append((function.name, lines))
 
     def overloads(self, name: str) -> tuple[Overload, ...] | None:
+        """Overloads of a function by any of its SQL spellings (lower case), or None; () of one that the binder types."""
         name = self.aliases.get(name, name)
         found = self._read.get(name)
         if found is None and name in self.written:
@@ -91,26 +92,14 @@ class _Spellings:
 _scalars = _Spellings(SCALARS.values())
 _aggregates = _Spellings(AGGREGATES.values())
 _windows = _Spellings(WINDOWS.values())
+scalar_overloads = _scalars.overloads
+aggregate_overloads = _aggregates.overloads
+window_overloads = _windows.overloads  # of functions that are no aggregates
 
 
 def main_spelling(name: str) -> str:
     """The spelling that `name` (lower case) stands for, which is itself of most."""
     return _scalars.aliases.get(name) or _aggregates.aliases.get(name, name)
-
-
-def scalar_overloads(name: str) -> tuple[Overload, ...] | None:
-    """Overloads of a scalar function by any of its SQL spellings (lower case), or None; () of one that the binder types."""
-    return _scalars.overloads(name)
-
-
-def aggregate_overloads(name: str) -> tuple[Overload, ...] | None:
-    """Overloads of an aggregate by any of its SQL spellings (lower case), or None."""
-    return _aggregates.overloads(name)
-
-
-def window_overloads(name: str) -> tuple[Overload, ...] | None:
-    """Overloads of a window function that is no aggregate by any of its SQL spellings (lower case), or None."""
-    return _windows.overloads(name)
 
 
 def counts_rows_before(function: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tqp.core.backends import Backend
@@ -23,16 +22,6 @@ _LARGEST_DIRECT = 1 << 27
 _ACCUMULATORS_PER_SORTED_ROW = 4.0
 #: From so many rows in a group on, looking each up in a table of all groups costs less than collecting it.
 _ROWS_PER_HASHED_GROUP = 8.0
-
-
-def pack_group_keys(keys: Sequence[Expression], fields: FieldsById) -> KeyPacking | None:
-    """A packing of the keys, NULL being code 0 of a nullable part; None if a range is unknown or 63 bits too few."""
-    return KeyPacking.of(key_parts(keys, fields))
-
-
-def key_parts(keys: Sequence[Expression], fields: FieldsById) -> list[KeyPart | None]:
-    """How each key is packed by its value; None of one whose range is not known, or of no such type."""
-    return [_part(key, fields) for key in keys]
 
 
 def _part(key: Expression, fields: FieldsById) -> KeyPart | None:
@@ -57,9 +46,14 @@ class GroupSituation:
     options: PhysicalOptions
 
     @derived
+    def parts(self) -> list[KeyPart | None]:
+        """How each key is packed by its value; None of one whose range is not known, or of no such type."""
+        return [_part(key, self.input.field_facts) for key in self.keys]
+
+    @derived
     def packing(self) -> KeyPacking | None:
-        """The keys as one integer, by their values."""
-        return pack_group_keys(self.keys, self.input.field_facts)
+        """The keys as one integer, by their values, NULL being code 0 of a nullable part; None if 63 bits are too few."""
+        return KeyPacking.of(self.parts)
 
     @derived
     def encoded(self) -> KeyPacking | None:
@@ -67,7 +61,7 @@ class GroupSituation:
         if not self.options.is_on("direct_aggregate"):
             return None
         known, most = self.input.field_facts, most_direct_groups(self.input.estimated_rows)
-        return encode_keys(self.keys, key_parts(self.keys, known), known, self.input, most, self.options)
+        return encode_keys(self.keys, self.parts, known, self.input, most, self.options)
 
     @property
     def is_small(self) -> bool:

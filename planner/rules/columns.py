@@ -47,9 +47,8 @@ class NewIds:
         return self.next_shared - 1
 
 
-def reference(field: Field) -> ColumnRef:
-    """The expression that reads a field."""
-    return ColumnRef(field.id, field.data_type, field.name)
+#: The expression that reads a field.
+reference = ColumnRef.of
 
 
 def key_field(key: Expression, plan: LogicalPlan, new: NewIds) -> Field:

@@ -92,8 +92,7 @@ def _without_partners(plan: Join, context: OptimizerContext) -> LogicalPlan:
             return _beside_nothing(plan, context)
         case _:
             return left
-    columns = tuple(ColumnRef(field.id, field.data_type, field.name) for field in left.schema)
-    return Project(left, plan.schema, (*columns, *padding))
+    return Project(left, plan.schema, (*map(reference, left.schema), *padding))
 
 
 def _beside_nothing(plan: Join, context: OptimizerContext) -> LogicalPlan:

@@ -7,7 +7,8 @@ import pytest
 from tests.planner.test_cardinality import call, column, lines, number, orders
 from tqp.core.datatypes import BIGINT, BLOB, BOOLEAN, DATE, DOUBLE, INTERVAL, TIMESTAMP, VARCHAR, decimal
 from tqp.core.schema import Field
-from tqp.planner.algebra.explain import explain_logical, explain_physical, format_expression
+from tqp.planner.algebra.explain import explain_logical, explain_physical
+from tqp.planner.algebra.expression_text import format_expression
 from tqp.planner.algebra.expressions import (
     AggregateCall,
     Call,

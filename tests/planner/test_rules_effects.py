@@ -8,7 +8,8 @@ from tests.planner.plans import Catalog, bound, example_tables, join_types, kind
 from tests.reference_plan import MemoryTable, rows_of, sorted_rows
 from tqp.core.datatypes import VARCHAR
 from tqp.core.schema import Field
-from tqp.planner.algebra.explain import explain_logical, format_expression
+from tqp.planner.algebra.explain import explain_logical
+from tqp.planner.algebra.expression_text import format_expression
 from tqp.planner.algebra.expressions import TRUE, ColumnRef, Literal
 from tqp.planner.algebra.logical_plan import (
     Aggregate,

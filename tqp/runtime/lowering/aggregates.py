@@ -15,7 +15,7 @@ from tqp.operators.groups import aggregates
 from tqp.operators.numbers import logic
 from tqp.operators.rows import keys as key_kernels
 from tqp.operators.rows.domain_tables import look_up
-from tqp.planner.algebra.explain import format_expression
+from tqp.planner.algebra.expression_text import format_expression
 from tqp.planner.physical import plan as physical
 from tqp.planner.physical.plan import GroupAlgorithm
 from tqp.runtime.breakers.aggregate import FoldGroups

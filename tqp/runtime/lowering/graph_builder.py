@@ -8,7 +8,7 @@ from typing import Any
 
 from tqp.core.errors import Error
 from tqp.operators.kernel import Kernel
-from tqp.planner.algebra.explain import format_expression
+from tqp.planner.algebra.expression_text import format_expression
 from tqp.planner.algebra.expressions import Expression
 from tqp.runtime.graph import Graph, Node
 

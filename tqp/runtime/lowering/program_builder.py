@@ -27,7 +27,7 @@ from tqp.operators.rows.domain_tables import domain_values
 from tqp.operators.string_keys import codes as string_codes
 from tqp.operators.string_keys.first_bits import PackedStrings, pack_column
 from tqp.operators.strings import layout as string_layout
-from tqp.planner.algebra.explain import format_expression
+from tqp.planner.algebra.expression_text import format_expression
 from tqp.planner.algebra.expressions import ColumnRef, Constant, Expression, transform
 from tqp.planner.algebra.expressions import Value as StorageValue
 from tqp.runtime.breakers.collect import BuildDictionary, Collect, SortRows

@@ -16,7 +16,7 @@ from tqp.operators.numbers import logic, wide
 from tqp.operators.rows import batches
 from tqp.operators.varying_constants import for_each_value
 from tqp.operators.vectors import SIMILARITIES
-from tqp.planner.algebra.explain import format_expression
+from tqp.planner.algebra.expression_text import format_expression
 from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression
 from tqp.planner.algebra.outcomes import nullable as may_be_null
 from tqp.planner.algebra.value_ranges import value_range

@@ -15,7 +15,7 @@ from tqp.core.errors import BindError
 from tqp.operators.rows import keys as key_kernels
 from tqp.operators.rows.domain_tables import look_up
 from tqp.operators.rows.selection import select_most, take, take_optional
-from tqp.planner.algebra.explain import format_expression
+from tqp.planner.algebra.expression_text import format_expression
 from tqp.planner.algebra.expressions import ColumnRef, Literal, Predict, walk
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.outcomes import nullable as may_be_null

@@ -24,7 +24,7 @@ from tqp.operators.scalar_kernels import resolve
 from tqp.operators.strings import layout as string_layout
 from tqp.operators.vectors import SIMILARITIES
 from tqp.planner.algebra.element_expressions import ElementRef, OverElements, ReduceElements
-from tqp.planner.algebra.explain import format_expression
+from tqp.planner.algebra.expression_text import format_expression
 from tqp.planner.algebra.expressions import (
     Call,
     Case,
