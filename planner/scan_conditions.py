@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tqp.core.schema import ColumnFacts, Field, TableSource
@@ -28,20 +28,10 @@ from tqp.planner.algebra.node import transform_plan, walk_plan
 from tqp.planner.algebra.outcomes import TRUE, outcomes
 from tqp.planner.algebra.subquery_expressions import has_subquery
 from tqp.planner.algebra.value_ranges import value_range
-from tqp.planner.functions.conditions import COMPARISONS, TEXT_PREDICATES
+from tqp.planner.functions.conditions import COMPARISONS, MAY_HOLD, TEXT_PREDICATES
 from tqp.planner.rules.columns import in_subqueries, reference, substitute
 from tqp.planner.rules.or_predicates import any_of, branches_of, implied_by_branches
 
-_Range = tuple[int, int]
-
-#: Comparisons, and whether they may be true of a left value within the first range and a right one within the second.
-_MAY_HOLD: dict[str, Callable[[_Range, _Range], bool]] = {
-    "equal": lambda left, right: left[0] <= right[1] and right[0] <= left[1],
-    "less": lambda left, right: left[0] < right[1],
-    "less_equal": lambda left, right: left[0] <= right[1],
-    "greater": lambda left, right: left[1] > right[0],
-    "greater_equal": lambda left, right: left[1] >= right[0],
-}
 #: What conditions consist of that are looked at row by row before the query is planned: as quick as reading a column.
 _QUICK = (ColumnRef, Literal, Call, Cast, InList)
 _QUICK_CALLS = COMPARISONS | TEXT_PREDICATES | {"and", "or", "not"}
@@ -242,7 +232,7 @@ def _may_be_true(condition: Expression, fields: KnownFields) -> bool:
             return all(_may_be_true(part, fields) for part in condition.arguments)
         case Call(function="or"):
             return any(_may_be_true(part, fields) for part in condition.arguments)
-        case Call(function=function, arguments=(left, right)) if function in _MAY_HOLD:
+        case Call(function=function, arguments=(left, right)) if function in COMPARISONS:
             impossible = not _may_compare(function, left, (right,), fields)
         case InList():
             impossible = not _may_compare("equal", condition.input, condition.values, fields)
@@ -257,7 +247,7 @@ def _may_compare(function: str, left: Expression, rights: Sequence[Expression], 
     """Whether the comparison with any of the right sides may be true by the ranges of both."""
     known = value_range(left, fields)
     ranges = [value_range(right, fields) for right in rights]
-    return known is None or any(each is None or _MAY_HOLD[function](known, each) for each in ranges)
+    return known is None or any(each is None or MAY_HOLD[function](known, each) for each in ranges)
 
 
 def _asked(scan: Scan, parts: Sequence[Expression]) -> list[tuple[str, Field]]:

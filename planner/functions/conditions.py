@@ -38,6 +38,15 @@ EQUALITIES = frozenset(("equal", "is_not_distinct_from"))
 #: Those that bound the left side from above, from below, and both.
 UPPER, LOWER = frozenset(("less", "less_equal")), frozenset(("greater", "greater_equal"))
 ORDERINGS = UPPER | LOWER
+#: Comparisons, and whether they may be true of a left value within the first range and a right one within the second.
+MAY_HOLD: dict[str, Callable[[Range, Range], bool]] = {
+    "equal": lambda left, right: left[0] <= right[1] and right[0] <= left[1],
+    "not_equal": lambda left, right: True,
+    "less": lambda left, right: left[0] < right[1],
+    "less_equal": lambda left, right: left[0] <= right[1],
+    "greater": lambda left, right: left[1] > right[0],
+    "greater_equal": lambda left, right: left[1] >= right[0],
+}
 #: Whether a text has what the second argument asks for.
 TEXT_PREDICATES = frozenset(("like", "ilike", "starts_with", "ends_with", "contains"))
 

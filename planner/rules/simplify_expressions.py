@@ -31,7 +31,7 @@ from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan
 from tqp.planner.algebra.may_raise import decided_by_null, may_raise
 from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.algebra.value_ranges import value_range
-from tqp.planner.functions.conditions import COMPARISONS, MIRRORED, NEGATED
+from tqp.planner.functions.conditions import COMPARISONS, MAY_HOLD, MIRRORED, NEGATED
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.rules.cast_comparisons import list_without_cast, without_cast
 from tqp.planner.rules.context import OptimizerContext
@@ -228,34 +228,16 @@ def _verdict(call: Call, fields: FieldsById) -> bool | None:
 
 
 def _by_ranges(call: Call, fields: FieldsById) -> bool | None:
-    left, right = call.arguments
-    low = value_range(left, fields)
-    high = value_range(right, fields) if low is not None else None
-    if low is None or high is None:
+    left, right = [value_range(side, fields) for side in call.arguments]
+    if left is None or right is None:
         return None
-    disjoint = low[1] < high[0] or high[1] < low[0]
-    match call.function:
-        case "equal":
-            return False if disjoint else None
-        case "not_equal":
-            return True if disjoint else None
-        case "less":
-            return _decided(low[1] < high[0], low[0] >= high[1])
-        case "less_equal":
-            return _decided(low[1] <= high[0], low[0] > high[1])
-        case "greater":
-            return _decided(low[0] > high[1], low[1] <= high[0])
-        case "greater_equal":
-            return _decided(low[0] >= high[1], low[1] < high[0])
-    return None
+    if not MAY_HOLD[call.function](left, right):
+        return False
+    return None if MAY_HOLD[NEGATED[call.function]](left, right) else True
 
 
 def _is_null_literal(expression: Expression) -> bool:
     return isinstance(expression, Literal) and expression.value is None
-
-
-def _decided(always: bool, never: bool) -> bool | None:
-    return True if always else (False if never else None)
 
 
 def _folded(expression: Expression) -> Expression:
