@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tqp.core.schema import Field, Schema
 from tqp.planner.algebra.expression_text import Names
 from tqp.planner.algebra.expressions import TRUE, Call, Expression, column_ids, conjuncts
-from tqp.planner.algebra.field_facts import join_fields
+from tqp.planner.algebra.field_facts import join_fields, weakened
 from tqp.planner.algebra.join_keys import LEFT_ONLY, TWO_SIDED, JoinKeys, JoinType
 from tqp.planner.algebra.known_fields import Fields
 from tqp.planner.algebra.logical_node import Bounds, Ids, LogicalPlan
@@ -166,12 +166,7 @@ class Join(LogicalPlan):
 
 def as_nullable(schema: Schema) -> Schema:
     """The same fields, each nullable, as on the padded side of an outer join."""
-    return tuple(
-        field
-        if field.nullable and not field.facts.is_sorted
-        else replace(field, nullable=True, facts=replace(field.facts, is_sorted=False))
-        for field in schema
-    )
+    return tuple(weakened(field, can_be_null=True, is_unique=True, is_sorted=False) for field in schema)
 
 
 def _split(condition: Expression, left_plan: LogicalPlan, right_plan: LogicalPlan) -> JoinKeys:

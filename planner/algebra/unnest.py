@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from tqp.core.schema import NO_FACTS, Schema
 from tqp.planner.algebra.expression_text import Names
 from tqp.planner.algebra.expressions import Expression
+from tqp.planner.algebra.field_facts import weakened
 from tqp.planner.algebra.known_fields import Fields
+from tqp.planner.algebra.leaves import MOST_ROWS
 from tqp.planner.algebra.logical_node import Bounds, Ids, LogicalPlan
 from tqp.planner.algebra.node import derived
 from tqp.planner.algebra.node_text import list_text
 from tqp.planner.algebra.unique_sets import UniqueSets
-
-#: How many rows there may be where nothing says how long the lists are.
-MOST_ROWS = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class Unnest(LogicalPlan):
     def field_facts(self) -> Fields:
         """Rows repeat in order: what is sorted stays so, nothing is unique."""
         known = {
-            id: replace(field, facts=replace(field.facts, is_unique=False))
+            id: weakened(field, can_be_null=False, is_unique=False, is_sorted=True)
             for id, field in self.input.field_facts.items()
         }
         return {

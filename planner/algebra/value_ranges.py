@@ -7,6 +7,7 @@ operation can overflow and needs a check. As an operand, a checked value lies wi
 from __future__ import annotations
 
 from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.text_numbers import round_half_away
 from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, Literal
 from tqp.planner.algebra.known_fields import FieldsById, known_fields
 from tqp.planner.functions import ranges
@@ -61,11 +62,6 @@ def is_finite(expression: Expression, schema_by_id: FieldsById) -> bool:
     return ranges.is_finite(value_range(expression, schema_by_id), expression.data_type)
 
 
-def _divide_half_away(value: int, divisor: int) -> int:
-    quotient = (abs(value) * 2 + divisor) // (divisor * 2)
-    return quotient if value >= 0 else -quotient
-
-
 def _cast_range(cast: Cast, schema_by_id: FieldsById) -> Range | None:
     source, target = cast.input.data_type, cast.data_type
     if not can_cast(source, target):
@@ -87,7 +83,7 @@ def _convert(value: Expression, source: DataType, target: DataType, schema_by_id
         if shift >= 0:
             return known[0] * 10**shift, known[1] * 10**shift
         divisor = 10**-shift
-        return _divide_half_away(known[0], divisor), _divide_half_away(known[1], divisor)
+        return round_half_away(known[0], divisor), round_half_away(known[1], divisor)
     from_day, to_day = ranges.ticks_per_day(source), ranges.ticks_per_day(target)
     known = value_range(value, schema_by_id)
     days = ranges.days(known, source)

@@ -11,7 +11,7 @@ from tqp.core.text_numbers import ParseFailure
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.functions.constants import no_constant
 from tqp.planner.functions.declaration import NullRule, ScalarFunction, scalar
-from tqp.planner.functions.ranges import Range, Ranges
+from tqp.planner.functions.ranges import Range, Ranges, any_length
 
 
 def _may_be_malformed(call: Call, ranges: Ranges, result: Range | None) -> bool:
@@ -60,10 +60,6 @@ def _check_paths(paths: Expression) -> None:
             raise BindError(f"a JSON path in a list must not have wildcards, as '{text}' has")
 
 
-def _length(call: Call, ranges: Ranges) -> Range:
-    return 0, 2**40
-
-
 def _of_both(*lines: str) -> tuple[str, ...]:
     """Of text, which is parsed, and of JSON, which everything else is cast to."""
     return tuple(line.format(document) for line in lines for document in ("VARCHAR", "JSON"))
@@ -91,7 +87,7 @@ JSON_FUNCTIONS = (
     scalar("json_exists", *_by_path("BOOLEAN"), raises=_may_be_malformed, check=_check_path),
     _reader("json_type", *_of_both("{} -> VARCHAR"), *_by_path("VARCHAR")),
     _reader("json_keys", *_of_both("{} -> VARCHAR[]"), *_by_path("VARCHAR[]")),
-    _reader("json_array_length", *_of_both("{} -> UBIGINT"), *_by_path("UBIGINT"), range=_length),
+    _reader("json_array_length", *_of_both("{} -> UBIGINT"), *_by_path("UBIGINT"), range=any_length),
     scalar("json_quote to_json", is_call=True),
     # what casts from JSON read: text, for a kind of type
     scalar("json_scalar", null=NullRule.PROPAGATES),

@@ -27,8 +27,7 @@ from tqp.core.text_values import parser_of
 from tqp.core.units import UNITS
 from tqp.core.uuids import uuid_of_stored
 from tqp.planner.algebra.expressions import Value
-
-_EPOCH = datetime.date(1970, 1, 1).toordinal()
+from tqp.planner.functions.ranges import EPOCH_ORDINAL, is_in_calendar
 
 
 def interval_of(unit: str, count: float) -> tuple[int, int, int] | None:
@@ -186,8 +185,8 @@ def _to_text(value: Value, source: DataType) -> Any:
         return sign + (f"{digits[: -source.scale]}.{digits[-source.scale :]}" if source.scale else digits)
     if isinstance(value, int) and source.kind is TypeKind.UUID:
         return str(uuid_of_stored(value))
-    if isinstance(value, int) and source.kind is TypeKind.DATE and -719_162 <= value <= 2_932_896:
-        return datetime.date.fromordinal(value + _EPOCH).isoformat()
+    if isinstance(value, int) and source.kind is TypeKind.DATE and is_in_calendar((value, value)):
+        return datetime.date.fromordinal(value + EPOCH_ORDINAL).isoformat()
     return NotImplemented
 
 

@@ -11,7 +11,7 @@ from tqp.core.nested_texts import parts_of_text
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.functions.constants import no_constant
 from tqp.planner.functions.declaration import NullRule, scalar
-from tqp.planner.functions.ranges import Range, Ranges
+from tqp.planner.functions.ranges import Range, Ranges, any_length
 
 
 def _packed(call: Call, *values: Any) -> Any:
@@ -85,10 +85,6 @@ def _element(call: Call, values: Any, place: Any) -> Any:
     return values[place - (place > 0)]
 
 
-def _length(call: Call, ranges: Ranges) -> Range:
-    return 0, 2**40
-
-
 def _may_stand_still(call: Call, ranges: Ranges, result: Range | None) -> bool:
     """A slice whose step may be zero."""
     step = call.arguments[3] if len(call.arguments) > 3 else Literal(1, BIGINT)
@@ -124,7 +120,7 @@ NESTED = (
     scalar("struct_pack row", is_call=True, null=NullRule.NEVER, fold=_packed),
     scalar("struct_extract struct_extract_at", is_call=True, null=NullRule.PROPAGATES),
     scalar("list_extract list_element", "LIST BIGINT -> element", null=NullRule.PROPAGATES, fold=_element),
-    scalar("list_length", "length: LIST -> BIGINT", "array_length: LIST -> BIGINT", range=_length),
+    scalar("list_length", "length: LIST -> BIGINT", "array_length: LIST -> BIGINT", range=any_length),
     scalar(
         "list_slice array_slice",
         "LIST BIGINT BIGINT -> same",
@@ -159,7 +155,7 @@ NESTED = (
     ),
     scalar("array_cross_product", is_call=True, raises=True),
     scalar("list_distinct array_distinct", "LIST -> same"),
-    scalar("list_unique array_unique", "LIST -> UBIGINT", range=_length),
+    scalar("list_unique array_unique", "LIST -> UBIGINT", range=any_length),
     scalar("list_concat list_cat array_concat array_cat", is_call=True, null=NullRule.NEVER),
     scalar("flatten", "LIST -> flat"),
     scalar("range", *_RANGES, raises=_may_be_long),
@@ -173,7 +169,7 @@ NESTED = (
     scalar("map_concat", is_call=True, null=NullRule.ALL),
     # what casts from text read: the parts as text, of a list, a struct or a map
     scalar("parts_of_text", null=NullRule.PROPAGATES, raises=_may_be_malformed, fold=_parts_of_text),
-    scalar("cardinality", is_call=True, range=_length),
+    scalar("cardinality", is_call=True, range=any_length),
 )
 
 #: Aggregates that have a function of their own over lists.

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from datetime import date
 
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
-from tqp.core.time_limits import INFINITE_TICK
+from tqp.core.time_limits import INFINITE_TICK, SECONDS_PER_DAY
 from tqp.planner.algebra.expressions import Call
 
 #: The smallest and the largest value.
 Range = tuple[int, int]
 Ranges = Sequence[Range | None]
 
-SECONDS_PER_DAY = 86_400
 EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 #: Days that Python's calendar knows (years 1 to 9999), counted from 1970; all of them are finite DuckDB dates.
 CALENDAR_DAYS = (date.min.toordinal() - EPOCH_ORDINAL, date.max.toordinal() - EPOCH_ORDINAL)
@@ -62,6 +61,11 @@ def subtracted(call: Call, ranges: Ranges) -> Range | None:
         return None
     (a, b), (c, d) = operands
     return a - d, b - c
+
+
+def any_length(call: Call, ranges: Ranges) -> Range:
+    """Of how long a text or a list is, whatever is known of it."""
+    return 0, 2**40
 
 
 def ticks_per_day(data_type: DataType) -> int | None:

@@ -22,11 +22,7 @@ from tqp.planner.functions.declaration import (
     Work,
     scalar,
 )
-from tqp.planner.functions.ranges import (
-    EPOCH_ORDINAL,
-    added,
-    subtracted,
-)
+from tqp.planner.functions.ranges import EPOCH_ORDINAL, added, is_in_calendar, subtracted
 from tqp.planner.functions.temporal_ranges import (
     leaves_calendar,
     moves_out_of_calendar,
@@ -48,8 +44,7 @@ _MICROS_PER_DAY = time_limits.MICROSECONDS_PER_DAY
 
 
 def _date_of(day: int) -> datetime.date | None:
-    ordinal = day + EPOCH_ORDINAL
-    return datetime.date.fromordinal(ordinal) if 1 <= ordinal <= 3_652_059 else None
+    return datetime.date.fromordinal(day + EPOCH_ORDINAL) if is_in_calendar((day, day)) else None
 
 
 def _move_days(sign: int) -> Callable[..., Any]:

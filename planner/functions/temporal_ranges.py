@@ -11,7 +11,6 @@ from tqp.planner.functions.constants import constant_text
 from tqp.planner.functions.declaration import RaiseRule, RangeRule
 from tqp.planner.functions.ranges import (
     EPOCH_ORDINAL,
-    SECONDS_PER_DAY,
     Range,
     Ranges,
     days,
@@ -108,7 +107,7 @@ def shifted_range(sign: int) -> RangeRule:
             return None
         months, whole_days, microseconds = (sign * int(component) for component in interval.value)
         shifts = (months * 28 + whole_days, months * 31 + whole_days)
-        extra = -(-abs(microseconds) // (SECONDS_PER_DAY * 10**6))
+        extra = -(-abs(microseconds) // time_limits.MICROSECONDS_PER_DAY)
         low, high = known[0] + min(shifts) - extra, known[1] + 1 + max(shifts) + extra
         return low * per_day, high * per_day
 

@@ -19,7 +19,7 @@ from tqp.planner.functions.declaration import (
     Work,
     scalar,
 )
-from tqp.planner.functions.ranges import Range, Ranges
+from tqp.planner.functions.ranges import Range, Ranges, any_length
 
 
 def _padded(call: Call, ranges: Ranges, result: Range | None) -> bool:
@@ -76,10 +76,6 @@ def _regular_expression(function: str, options: int) -> Callable[[Sequence[Expre
             raise BindError("the group of regexp_extract() must be between 0 and 9")
 
     return check
-
-
-def _length(call: Call, ranges: Ranges) -> Range:
-    return 0, 2**40
 
 
 def _code_point(call: Call, ranges: Ranges) -> Range:
@@ -177,16 +173,16 @@ TEXT = (
     scalar(
         "contains", "VARCHAR VARCHAR -> BOOLEAN", "NULL ANY -> BOOLEAN", work=Work.SEARCH, selectivity=0.07
     ),
-    scalar("position", "strpos instr: VARCHAR VARCHAR -> BIGINT", range=_length),
+    scalar("position", "strpos instr: VARCHAR VARCHAR -> BIGINT", range=any_length),
     scalar("substring substr", "VARCHAR BIGINT -> VARCHAR", "VARCHAR BIGINT BIGINT -> VARCHAR"),
     scalar("left", "VARCHAR BIGINT -> VARCHAR"),
     scalar("right", "VARCHAR BIGINT -> VARCHAR"),
     scalar("substring_grapheme", "VARCHAR BIGINT -> VARCHAR", "VARCHAR BIGINT BIGINT -> VARCHAR"),
     *(scalar(name, "VARCHAR BIGINT -> VARCHAR") for name in ("left_grapheme", "right_grapheme")),
-    scalar("length len char_length character_length", "VARCHAR -> BIGINT", range=_length),
-    scalar("length_grapheme", "VARCHAR -> BIGINT", range=_length),
-    scalar("bit_length", "VARCHAR -> BIGINT", range=_length),
-    scalar("octet_length", "BLOB -> BIGINT", "strlen: VARCHAR -> BIGINT", range=_length),
+    scalar("length len char_length character_length", "VARCHAR -> BIGINT", range=any_length),
+    scalar("length_grapheme", "VARCHAR -> BIGINT", range=any_length),
+    scalar("bit_length", "VARCHAR -> BIGINT", range=any_length),
+    scalar("octet_length", "BLOB -> BIGINT", "strlen: VARCHAR -> BIGINT", range=any_length),
     scalar("upper ucase", "VARCHAR -> VARCHAR"),
     scalar("lower lcase", "VARCHAR -> VARCHAR"),
     scalar("trim", "VARCHAR -> VARCHAR", "VARCHAR VARCHAR -> VARCHAR"),
@@ -251,9 +247,9 @@ TEXT = (
     scalar("format_decimal_bytes", "formatreadabledecimalsize: BIGINT -> VARCHAR"),
     scalar("bar", "DOUBLE DOUBLE DOUBLE -> VARCHAR", "DOUBLE DOUBLE DOUBLE DOUBLE -> VARCHAR", raises=True),
     *(scalar(name, is_call=True, raises=True) for name in ("format", "printf")),
-    scalar("levenshtein editdist3", "VARCHAR VARCHAR -> BIGINT", range=_length, work=Work.SEARCH),
-    scalar("damerau_levenshtein", "VARCHAR VARCHAR -> BIGINT", range=_length, work=Work.SEARCH),
-    scalar("hamming mismatches", "VARCHAR VARCHAR -> BIGINT", range=_length, raises=True),
+    scalar("levenshtein editdist3", "VARCHAR VARCHAR -> BIGINT", range=any_length, work=Work.SEARCH),
+    scalar("damerau_levenshtein", "VARCHAR VARCHAR -> BIGINT", range=any_length, work=Work.SEARCH),
+    scalar("hamming mismatches", "VARCHAR VARCHAR -> BIGINT", range=any_length, raises=True),
     scalar("jaccard", "VARCHAR VARCHAR -> DOUBLE", raises=True),
     *(
         scalar(name, "VARCHAR VARCHAR -> DOUBLE", "VARCHAR VARCHAR DOUBLE -> DOUBLE", work=Work.SEARCH)

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tqp.core.datatypes import BOOLEAN, TICKS_PER_SECOND, DataType, TypeKind
+from tqp.core.time_limits import FIRST_DAY, LAST_DAY
 from tqp.planner.algebra.expressions import Call, Cast, Expression, InList, Literal, are_literals
-from tqp.planner.functions.ranges import Range, is_finite
+from tqp.planner.functions.ranges import Range, is_finite, ticks_per_day
 
-_SECONDS_PER_DAY = 86_400
 _WITHOUT_ZONE = (TypeKind.TIMESTAMP_S, TypeKind.TIMESTAMP_MS, TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_NS)
 
 
@@ -94,7 +94,7 @@ def _position(literal: Literal, source: DataType) -> Literal | None:
 
 def _finite_bounds(source: DataType) -> tuple[int, int]:
     """The least and the greatest value that is no infinity."""
-    return (-(2**31) + 2, 2**31 - 2) if source.kind is TypeKind.DATE else source.bounds
+    return (FIRST_DAY, LAST_DAY) if source.kind is TypeKind.DATE else source.bounds
 
 
 def _is_infinite(value: int, source: DataType, target: DataType) -> bool:
@@ -109,7 +109,7 @@ def _factor(source: DataType, target: DataType) -> int | None:
         and target.kind in TICKS_PER_SECOND
         and target.kind is not TypeKind.TIMESTAMP_TZ
     ):
-        return _SECONDS_PER_DAY * TICKS_PER_SECOND[target.kind]
+        return ticks_per_day(target)
     exact = (source.is_integer or source.is_decimal) and (target.is_integer or target.is_decimal)
     if not exact or target.scale < source.scale:
         return None
