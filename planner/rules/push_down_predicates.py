@@ -131,11 +131,9 @@ class _PushDown:
                     down = _without(conjuncts(simplifier.condition(conjunction(down))), (TRUE,))
                     if FALSE in down:
                         return Values((), plan.schema)
-                below = self.push(plan.input, down)
-                return plan if below is plan.input else replace(plan, input=below)
+                return plan.with_inputs((self.push(plan.input, down),))
             case Sort():
-                below = self.push(plan.input, parts)
-                return plan if below is plan.input else replace(plan, input=below)
+                return plan.with_inputs((self.push(plan.input, parts),))
             case Join():
                 return self.join(plan, parts)
             case Aggregate():
@@ -183,24 +181,19 @@ class _PushDown:
         )
         implied = tuple(new for part in _without(parts, down) for new in implied_by_branches(part, keys))
         below = self.push(plan.input, _rewritten(_merge(down, self.harmless(implied, plan)), keys))
-        plan = plan if below is plan.input else replace(plan, input=below)
-        return filtered(plan, _without(parts, down))
+        return filtered(plan.with_inputs((below,)), _without(parts, down))
 
     def window(self, plan: Window, parts: Parts) -> LogicalPlan:
         """Predicates on what rows are partitioned by drop whole partitions; others change what functions see."""
         ids = plan.partition_ids
         down = self.sinking_past(parts, lambda part: bool(read_ids(part)) and read_ids(part) <= ids, plan)
-        below = self.push(plan.input, down)
-        plan = plan if below is plan.input else replace(plan, input=below)
-        return filtered(plan, _without(parts, down))
+        return filtered(plan.with_inputs((self.push(plan.input, down),)), _without(parts, down))
 
     def unnest(self, plan: Unnest, parts: Parts) -> LogicalPlan:
         """Predicates on the rows that hold the lists drop these."""
         ids = plan.input.output_ids
         down = self.sinking(parts, lambda part: read_ids(part) <= ids, plan)
-        below = self.push(plan.input, down)
-        plan = plan if below is plan.input else replace(plan, input=below)
-        return filtered(plan, _without(parts, down))
+        return filtered(plan.with_inputs((self.push(plan.input, down),)), _without(parts, down))
 
     def union(self, plan: UnionAll, parts: Parts) -> LogicalPlan:
         branches = []
@@ -349,16 +342,14 @@ class _PushDown:
             return filtered(self._rebuilt(plan, down, self._known(condition, plan), condition), above)
         joined = Join(plan.left, plan.right, join_type, plan.condition)
         known = Literal(join_type is JoinType.SEMI, BOOLEAN)
-        rest = _rewritten(above, {mark.id: known})
-        rest = tuple(part for part in rest if not _is_true(part))
+        rest = _without(_rewritten(above, {mark.id: known}), (negate(FALSE),))  # of NOT mark
         pushed = self.semi(joined, _merge(down, rest))
         fields = pushed.schema
         return Project(pushed, (*fields, replace(mark, nullable=False)), (*map(reference, fields), known))
 
     def _rebuilt(self, plan: Join, to_left: Parts, to_right: Parts, condition: Iterable[Expression]) -> Join:
-        left, right = self.push(plan.left, to_left), self.push(plan.right, to_right)
-        plan = with_condition(plan, condition)
-        return plan if left is plan.left and right is plan.right else replace(plan, left=left, right=right)
+        inputs = self.push(plan.left, to_left), self.push(plan.right, to_right)
+        return with_condition(plan, condition).with_inputs(inputs)
 
 
 def _reads_only(part: Expression, ids: Container[int]) -> bool:
@@ -379,8 +370,7 @@ def _without_padding(relation: LogicalPlan, parts: Parts) -> LogicalPlan:
     right = (
         _without_padding(relation.right, parts) if relation.join_type is JoinType.INNER else relation.right
     )
-    same = left is relation.left and right is relation.right
-    return relation if same else replace(relation, left=left, right=right)
+    return relation.with_inputs((left, right))
 
 
 def _keeping_padding(join: Join, parts: Parts) -> Parts:
@@ -474,13 +464,6 @@ def _may_filter_fail(plan: LogicalPlan) -> bool:
     """May a condition of a plan raise, one of a filter or a join?"""
     own = plan.condition if isinstance(plan, Filter | Join) else TRUE
     return may_raise(own, {}) or any(map(_may_filter_fail, plan.inputs))
-
-
-def _is_true(part: Expression) -> bool:
-    """True for TRUE and NOT FALSE, what is left of the predicate that decided a mark join."""
-    if isinstance(part, Call) and part.function == "not":
-        return part.arguments[0] == Literal(False, BOOLEAN)
-    return part == TRUE
 
 
 def _renaming(reader: Shared) -> Iterable[tuple[Field, Field]]:
