@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tqp.core.schema import ColumnFacts, Field, TableSource
@@ -30,6 +30,7 @@ from tqp.planner.algebra.subquery_expressions import has_subquery
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.conditions import COMPARISONS, MAY_HOLD, TEXT_PREDICATES
 from tqp.planner.rules.columns import in_subqueries, reference, substitute
+from tqp.planner.rules.joins.region import column_equality
 from tqp.planner.rules.or_predicates import any_of, branches_of, implied_by_branches
 
 #: What conditions consist of that are looked at row by row before the query is planned: as quick as reading a column.
@@ -66,12 +67,7 @@ class TableConditions:
     @property
     def columns(self) -> frozenset[str]:
         """The columns that something of is asked."""
-        return frozenset(
-            name
-            for scan, parts in self.scans
-            for field, name in zip(scan.fields, scan.columns, strict=True)
-            if field.id in all_column_ids(parts)
-        )
+        return frozenset(name for scan, parts in self.scans for name, _ in _asked(scan, parts))
 
     def may_hold(self, facts: Mapping[str, ColumnFacts]) -> bool:
         """Whether the query may want one of some rows, of whose columns so much is known; a column that is missing holds anything."""
@@ -143,9 +139,10 @@ def scan_conditions(plan: LogicalPlan) -> dict[TableSource, TableConditions]:
             if len(by_table[scan.table]) == 1
             for field, name in zip(scan.fields, scan.columns, strict=True)
         }
-        for left, right in _equal_columns(pieces):
-            if left in columns and right in columns and columns[left][0] is not columns[right][0]:
-                (table, name), (other, other_name) = columns[left], columns[right]
+        for left, right in filter(None, map(column_equality, pieces)):
+            mine, theirs = columns.get(left.id), columns.get(right.id)
+            if mine and theirs and mine[0] is not theirs[0]:
+                (table, name), (other, other_name) = mine, theirs
                 partners[table].append(Partner(name, other, other_name))
                 partners[other].append(Partner(other_name, table, name))
     return {
@@ -163,14 +160,6 @@ def _pieces(condition: Expression) -> Iterator[Expression]:
     for part in conjuncts(condition):
         branches = branches_of(part)
         yield from (part,) if len(branches) == 1 else conjuncts(any_of(branches))
-
-
-def _equal_columns(parts: Iterable[Expression]) -> Iterator[tuple[int, int]]:
-    """Columns of which the parts say that they are equal."""
-    for part in parts:
-        match part:
-            case Call(function="equal", arguments=(ColumnRef() as left, ColumnRef() as right)):
-                yield left.id, right.id
 
 
 def over_tables(

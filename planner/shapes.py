@@ -12,7 +12,7 @@ ranks are compared with, which tells how many rows of a partition are wanted.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
@@ -128,7 +128,7 @@ class Lifting:
 
     def lifted(self, expression: Expression) -> Expression | None:
         """A predicate with parameters in place of its constants; None of all else."""
-        predicate = _with_constants(_with_examples(expression))
+        predicate = _with_constants(with_literals(expression, lambda each: each.literal))
         match predicate:
             case InList(_, literals) if are_literals(literals):
                 return replace(predicate, values=tuple(map(self._parameter, literals)))
@@ -239,7 +239,7 @@ def explain_shape(shape: Shape) -> str:
     """
     lines = []
     for lift in shape.lifts:
-        parameters = [part for part in _operands(lift.lifted) if isinstance(part, Parameter)]
+        parameters = [part for part in operands_of(lift.lifted) if isinstance(part, Parameter)]
         notes = [f"?{each.index + 1} = {format_literal(each.literal)}" for each in dict.fromkeys(parameters)]
         if (
             lift.effect is not Effect.NONE
@@ -251,23 +251,21 @@ def explain_shape(shape: Shape) -> str:
     return "\n\nShape\n" + "\n".join(dict.fromkeys(lines)) if lines else ""
 
 
-def _operands(predicate: Expression) -> Sequence[Expression]:
+def operands_of(predicate: Expression) -> Sequence[Expression]:
+    """What a predicate compares: of a list, what is listed."""
     return predicate.values if isinstance(predicate, InList) else predicate.inputs
+
+
+def with_literals(predicate: Expression, literal_of: Callable[[Varying], Literal]) -> Expression:
+    """The predicate with literals in place of the operands that vary."""
+    if isinstance(predicate, InList):
+        values = [literal_of(each) if isinstance(each, Varying) else each for each in predicate.values]
+        return replace(predicate, values=tuple(values))
+    return predicate.map_inputs(lambda each: literal_of(each) if isinstance(each, Varying) else each)
 
 
 def _has_parameter(expression: Expression) -> bool:
     return isinstance(expression, Call) and any(isinstance(part, Parameter) for part in expression.arguments)
-
-
-def _with_examples(expression: Expression) -> Expression:
-    """The predicate of the text at hand."""
-    match expression:
-        case Call(_, arguments) if any(isinstance(each, Varying) for each in arguments):
-            return expression.map_inputs(lambda each: each.literal if isinstance(each, Varying) else each)
-        case InList(_, values) if any(isinstance(each, Varying) for each in values):
-            known = tuple(each.literal if isinstance(each, Varying) else each for each in values)
-            return replace(expression, values=known)
-    return expression
 
 
 def _with_constants(expression: Expression) -> Call | InList | None:

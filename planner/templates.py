@@ -11,19 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tqp.core.deep_recursion import call_deep
 from tqp.core.errors import Error, ExecutionError
-from tqp.planner.algebra.expressions import (
-    Expression,
-    InList,
-    Literal,
-    TextConstant,
-    Varying,
-    transform,
-    walk,
-)
+from tqp.planner.algebra.expressions import Expression, Literal, TextConstant, Varying, transform, walk
 from tqp.planner.algebra.known_fields import KnownFields
 from tqp.planner.bind import bind
 from tqp.planner.binder.context import Parameters
@@ -33,7 +25,16 @@ from tqp.planner.functions.constant_folding import fold
 from tqp.planner.optimizer import without_subqueries
 from tqp.planner.parse import Query, text_of
 from tqp.planner.rules.context import OptimizerContext
-from tqp.planner.shapes import Lift, Shape, ShapeConstants, Shares, ValuesByIndex, shape_of
+from tqp.planner.shapes import (
+    Lift,
+    Shape,
+    ShapeConstants,
+    Shares,
+    ValuesByIndex,
+    operands_of,
+    shape_of,
+    with_literals,
+)
 from tqp.planner.syntax.tokens import tokenize
 
 _NOTHING: Mapping[Place, GivenValue] = {}
@@ -135,21 +136,13 @@ def learn(
 
 
 def _varying(predicate: Expression) -> list[Varying]:
-    operands = predicate.values if isinstance(predicate, InList) else predicate.inputs
-    return [operand for operand in operands if isinstance(operand, Varying)]
+    return [operand for operand in operands_of(predicate) if isinstance(operand, Varying)]
 
 
 def _filled(predicate: Expression, constants: Constants) -> Expression | None:
     """The predicate with the constants of another text; None where one of them is of another type, or fails."""
     try:
-        if isinstance(predicate, InList):
-            values = [
-                _computed(each, constants) if isinstance(each, Varying) else each for each in predicate.values
-            ]
-            return replace(predicate, values=tuple(values))
-        return predicate.map_inputs(
-            lambda each: _computed(each, constants) if isinstance(each, Varying) else each
-        )
+        return with_literals(predicate, lambda each: _computed(each, constants))
     except _OtherTypeError:
         return None
 
