@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TypeGuard
+from collections.abc import Iterator
 
 from tqp.planner.algebra.expressions import ColumnRef
 from tqp.planner.algebra.join_keys import JoinKeys
@@ -27,15 +27,11 @@ def filter_as_build_side(keys: JoinKeys, probed: PhysicalPlan, built: PhysicalPl
     scan = probed.input if isinstance(probed, Filter) else probed
     if not isinstance(left, ColumnRef) or not isinstance(right, ColumnRef) or not isinstance(scan, TableScan):
         return probed
-    join = inner_join_on(built, right.id)
-    for node in walk_plan(built):
-        if join is None or not _is_shareable(node) or node.join != join.identifier:
-            continue
-        if (
-            isinstance(node.input, TableScan)
-            and node.input.table is scan.table
-            and _column(node) == _name(scan, left.id)
-        ):
+    join, own_column = inner_join_on(built, right.id), _name(scan, left.id)
+    if join is None:
+        return probed
+    for node, built_scan, column in _filters_of_scans(built):
+        if node.join == join.identifier and built_scan.table is scan.table and column == own_column:
             share = node.estimated_rows / max(1.0, scan.estimated_rows)
             filtered = dataclasses.replace(
                 node, fields=scan.fields, max_rows=scan.max_rows, input=scan, keys=keys.left
@@ -49,10 +45,9 @@ def filter_as_build_side(keys: JoinKeys, probed: PhysicalPlan, built: PhysicalPl
 
 def share_filtered_scans(plan: PhysicalPlan, new: NewIds) -> PhysicalPlan:
     """Equal runtime filters right above scans of one table become one, whose rows are stored for all who read them."""
-    groups: dict[tuple[int, str | None, int], list[RuntimeFilter]] = {}
-    for node in walk_plan(plan):
-        if _is_shareable(node) and isinstance(node.input, TableScan):
-            groups.setdefault((id(node.input.table), _column(node), node.join), []).append(node)
+    groups: dict[tuple[int, str, int], list[tuple[RuntimeFilter, TableScan]]] = {}
+    for node, scan, column in _filters_of_scans(plan):
+        groups.setdefault((id(scan.table), column, node.join), []).append((node, scan))
     found: dict[int, PhysicalPlan] = {}
     for group in groups.values():
         if len(group) > 1:
@@ -60,9 +55,8 @@ def share_filtered_scans(plan: PhysicalPlan, new: NewIds) -> PhysicalPlan:
     return transform_plan(plan, lambda node: found.get(id(node), node)) if found else plan
 
 
-def _shared(group: list[RuntimeFilter], new: NewIds) -> dict[int, PhysicalPlan]:
+def _shared(uses: list[tuple[RuntimeFilter, TableScan]], new: NewIds) -> dict[int, PhysicalPlan]:
     """What stands for each filter of a group, by its id()."""
-    uses = [(node, node.input) for node in group if isinstance(node.input, TableScan)]
     first, scan = uses[0]
     fields = dict(zip(scan.columns, scan.fields, strict=True))
     for _, other in uses[1:]:
@@ -81,21 +75,14 @@ def _shared(group: list[RuntimeFilter], new: NewIds) -> dict[int, PhysicalPlan]:
     return found
 
 
-def _is_shareable(node: PhysicalPlan) -> TypeGuard[RuntimeFilter]:
-    return (
-        isinstance(node, RuntimeFilter)
-        and isinstance(node.input, TableScan)
-        and _column(node) is not None
-        and node.estimated_rows <= _LARGEST_SHARE * node.input.estimated_rows
-    )
-
-
-def _column(node: RuntimeFilter) -> str | None:
-    """The table column that is the filter's only key."""
-    key, scan = node.keys[0], node.input
-    if len(node.keys) > 1 or not isinstance(key, ColumnRef) or not isinstance(scan, TableScan):
-        return None
-    return _name(scan, key.id)
+def _filters_of_scans(plan: PhysicalPlan) -> Iterator[tuple[RuntimeFilter, TableScan, str]]:
+    """The filters right above scans that keep few rows, each with its scan and the table column that is its only key."""
+    for node in walk_plan(plan):
+        match node:
+            case RuntimeFilter(input=TableScan() as scan, keys=(ColumnRef() as key,)):
+                column = _name(scan, key.id)
+                if column is not None and node.estimated_rows <= _LARGEST_SHARE * scan.estimated_rows:
+                    yield node, scan, column
 
 
 def _name(scan: TableScan, id: int) -> str | None:

@@ -103,7 +103,8 @@ def _pushed(
     """The join on one relation instead of on all: on the one whose columns (or equal ones) its condition reads."""
     right_ids = join.right.output_ids
     reads = read_ids(join.condition) - right_ids
-    candidates: list[tuple[int, LogicalPlan]] = []
+    if not reads:
+        return None
     classes = equivalence_classes(parts)
     for index, relation in enumerate(relations):
         available = relation.output_ids
@@ -124,7 +125,5 @@ def _pushed(
             mapping[identifier] = equal
         else:
             condition = substitute(join.condition, mapping) if mapping else join.condition
-            candidates.append((index, Join(relation, join.right, join.join_type, condition)))
-    if not reads or not candidates:
-        return None
-    return candidates[0]
+            return index, Join(relation, join.right, join.join_type, condition)
+    return None
