@@ -361,6 +361,11 @@ def is_false(expression: Expression) -> bool:
     return isinstance(expression, Literal) and expression.value is False
 
 
+def is_null_literal(expression: Expression) -> bool:
+    """Is it a constant that is NULL?"""
+    return isinstance(expression, Literal) and expression.value is None
+
+
 def literal_labels(expression: Expression) -> frozenset[Value]:
     """The strings that a CASE chooses from, if it chooses between literals only; else none.
 

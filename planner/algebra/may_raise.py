@@ -25,6 +25,7 @@ from tqp.planner.algebra.expressions import (
     Varying,
     column_ids,
     conjunction,
+    is_null_literal,
     walk,
 )
 from tqp.planner.algebra.known_fields import FieldsById, KnownFields
@@ -85,12 +86,7 @@ def decided_by_null(call: Call) -> Expression | None:
     The other arguments are mostly not asked for, as in DuckDB; but a comparison computes a constant on its left, and so
     raises if that fails, and some functions compute all.
     """
-    for argument in call.arguments:
-        if isinstance(argument, Literal) and argument.value is None:
-            break
-    else:
-        return None
-    if not SCALARS[call.function].is_null_for_null:
+    if not any(map(is_null_literal, call.arguments)) or not SCALARS[call.function].is_null_for_null:
         return None
     if call.function in COMPARISONS and is_failing_constant(call.arguments[0]):
         return None

@@ -9,7 +9,7 @@ from typing import Any
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.time_limits import DAYS_PER_MONTH, MICROSECONDS_PER_DAY
-from tqp.planner.algebra.expressions import Call, Expression, Literal
+from tqp.planner.algebra.expressions import Call, Expression, is_null_literal
 from tqp.planner.functions.declaration import Infix, NullRule, ScalarFunction, Work, scalar
 from tqp.planner.functions.ranges import Range, Ranges, operand
 
@@ -103,7 +103,7 @@ def union(values: Sequence[Expression], ranges: Ranges) -> Range | None:
     low: int | None = None
     high: int | None = None
     for value, known in zip(values, ranges, strict=True):
-        if isinstance(value, Literal) and value.value is None:
+        if is_null_literal(value):
             continue
         known = operand(known, value.data_type)
         if known is None:

@@ -32,7 +32,7 @@ from tqp.core.datatypes import (
 )
 from tqp.core.errors import UnsupportedError
 from tqp.core.json_paths import parse_path
-from tqp.planner.algebra.expressions import Expression, Literal
+from tqp.planner.algebra.expressions import Expression, Literal, is_null_literal
 from tqp.planner.functions.type_rules import (
     ANY_ARRAY,
     ANY_DECIMAL,
@@ -154,15 +154,14 @@ def null_type(
     nulls = [
         argument.data_type
         for argument in arguments
-        if argument.data_type.kind is TypeKind.NULL
-        or (isinstance(argument, Literal) and argument.value is None)
+        if argument.data_type.kind is TypeKind.NULL or is_null_literal(argument)
     ]
     if not nulls or ANY_ARRAY in overload.parameters:  # of two NULLs nothing says how long the arrays are
         return None
     if overload.result == "element" and any(each.kind is TypeKind.NULL for each in nulls):
         return VARCHAR if arguments[0].data_type.kind is TypeKind.NULL else NULL  # a NULL may be a text
     if arguments[0].data_type.kind is TypeKind.LIST and not isinstance(overload.result, DataType):
-        is_list = isinstance(arguments[0], Literal) and arguments[0].value is None
+        is_list = is_null_literal(arguments[0])
         is_known = computes_all or is_list or overload.result != "same"
         return finish(overload, arguments).result if is_known else NULL
     result = (

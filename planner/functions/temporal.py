@@ -11,7 +11,7 @@ from tqp.core import time_limits
 from tqp.core.datatypes import TypeKind
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.patterns import parse_format
-from tqp.planner.algebra.expressions import Call, Expression, Literal, column_ids
+from tqp.planner.algebra.expressions import Call, Expression, column_ids, is_null_literal
 from tqp.planner.functions.constants import constant_text
 from tqp.planner.functions.declaration import (
     Fold,
@@ -93,15 +93,11 @@ def _move(sign: int) -> Callable[..., Any]:
     return evaluate
 
 
-def _is_null(argument: Expression) -> bool:
-    return isinstance(argument, Literal) and argument.value is None
-
-
 def _check_format(arguments: Sequence[Expression]) -> None:
     pattern = constant_text(arguments[1])
     if pattern is not None:
         parse_format(pattern)
-    elif column_ids(arguments[1]) and not _is_null(arguments[0]):
+    elif column_ids(arguments[1]) and not is_null_literal(arguments[0]):
         if arguments[0].data_type.kind is TypeKind.TIMESTAMP_TZ:
             raise UnsupportedError("strftime() by a format that is no constant is not supported")
         raise BindError("a format of dates must be a constant")

@@ -9,7 +9,7 @@ from typing import Any
 from tqp.core.datatypes import VARCHAR
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.patterns import check_regular_expression, like_expression, like_problem, replacement_problem
-from tqp.planner.algebra.expressions import Call, Expression, Literal, column_ids
+from tqp.planner.algebra.expressions import Call, Expression, Literal, column_ids, is_null_literal
 from tqp.planner.functions.constants import constant_number, constant_text
 from tqp.planner.functions.declaration import (
     Fold,
@@ -59,13 +59,9 @@ def _regular_expression(function: str, options: int) -> Callable[[Sequence[Expre
             if column_ids(option):
                 raise BindError(f"the options of {function}() must be constants")
         letters = arguments[options] if options < len(arguments) else Literal("", VARCHAR)
-        if isinstance(letters, Literal) and letters.value is None:
+        if is_null_literal(letters):
             raise BindError(f"the options of {function}() must not be NULL")
-        if (
-            function == "string_split_regex"
-            and isinstance(arguments[1], Literal)
-            and arguments[1].value is None
-        ):
+        if function == "string_split_regex" and is_null_literal(arguments[1]):
             raise UnsupportedError("string_split_regex() by NULL is not supported")
         pattern, texts = constant_text(arguments[1]), constant_text(letters)
         if texts is not None:

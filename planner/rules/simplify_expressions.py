@@ -22,6 +22,7 @@ from tqp.planner.algebra.expressions import (
     conjunction,
     conjuncts,
     is_false,
+    is_null_literal,
     is_true,
 )
 from tqp.planner.algebra.field_facts import reads_checked
@@ -88,7 +89,7 @@ class Simplifier:
 
     def _where_true(self, part: Expression) -> Expression:
         """One conjunct; below AND and OR, too, NULL may become false."""
-        if _is_null_literal(part):
+        if is_null_literal(part):
             return FALSE
         if isinstance(part, Call) and part.function == "and":
             return self.condition(part)
@@ -194,7 +195,7 @@ class Simplifier:
     def _coalesce(self, call: Call) -> Expression:
         arguments: list[Expression] = []
         for argument in call.arguments:
-            if _is_null_literal(argument):
+            if is_null_literal(argument):
                 continue
             arguments.append(argument)
             if not nullable(argument, self.fields):
@@ -234,10 +235,6 @@ def _by_ranges(call: Call, fields: FieldsById) -> bool | None:
     if not MAY_HOLD[call.function](left, right):
         return False
     return None if MAY_HOLD[NEGATED[call.function]](left, right) else True
-
-
-def _is_null_literal(expression: Expression) -> bool:
-    return isinstance(expression, Literal) and expression.value is None
 
 
 def _folded(expression: Expression) -> Expression:

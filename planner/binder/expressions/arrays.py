@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import DOUBLE, FLOAT, NULL, DataType, TypeKind, array, list_of
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError
-from tqp.planner.algebra.expressions import Call, Expression, Literal
+from tqp.planner.algebra.expressions import Call, Expression, Literal, is_null_literal
 from tqp.planner.binder.expressions.coercion import as_list, cast_to, folded, unify
 from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.operators import apply
@@ -26,7 +26,7 @@ def array_of(elements: Sequence[Expression], target: DataType, span: Span | None
     if len(elements) != target.size:
         raise BindError(f"cannot cast a list of {len(elements)} values to {target}", span)
     elements, _ = unify(elements, "a list", span)
-    if any(isinstance(each, Literal) and each.value is None for each in elements):
+    if any(map(is_null_literal, elements)):
         raise UnsupportedError("an array with a NULL in it is not supported", span)
     values = [_constant(each) for each in elements]
     known = tuple(value for value in values if value is not None)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tqp.core.datatypes import BIGINT, INTERVAL, TIMESTAMP, TIMESTAMP_TZ, VARCHAR, DataType, TypeKind, list_of
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.element_expressions import OverElements
-from tqp.planner.algebra.expressions import Call, Expression, Literal
+from tqp.planner.algebra.expressions import Call, Expression, Literal, is_null_literal
 from tqp.planner.binder.expressions.cases import make_case
 from tqp.planner.binder.expressions.coercion import cast_to, null_after
 from tqp.planner.binder.expressions.forms import Forms, Nodes
@@ -54,7 +54,7 @@ def _series(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None
         return apply(name, given, span, f"{name}()")
     bounds, step, data_type = arguments_of_instants(name, given, span)
     result = list_of(data_type)
-    if any(isinstance(each, Literal) and each.value is None for each in (*bounds, step)):
+    if any(map(is_null_literal, (*bounds, step))):
         return Literal(None, result)
     if not isinstance(step, Literal):
         raise UnsupportedError(f"{name}() of timestamps by a step that is no constant is not supported", span)

@@ -11,7 +11,7 @@ from tqp.core.datatypes import JSON, NULL, VARCHAR, DataType, TypeKind, holds_js
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.json_values import parse_json
 from tqp.core.text_numbers import ParseFailure
-from tqp.planner.algebra.expressions import Call, Cast, Expression, Literal
+from tqp.planner.algebra.expressions import Call, Cast, Expression, Literal, is_null_literal
 from tqp.planner.binder.expressions.coercion import cast_to, folded, null_after
 from tqp.planner.binder.expressions.forms import Forms, Nodes, call_of
 from tqp.planner.binder.expressions.operators import apply, bind_operator
@@ -110,10 +110,10 @@ def _json_merge_patch(binder: ExpressionBinder, nodes: Nodes, span: Span | None)
     made, *patches = (cast_to(each, JSON, span) for each in documents)
     null = Literal("null", JSON)
     for patch in patches:
-        if isinstance(patch, Literal) and patch.value is None:
+        if is_null_literal(patch):
             made = null_after(made, JSON)  # text that is no JSON raises nevertheless
             continue
-        is_null = isinstance(made, Literal) and made.value is None
+        is_null = is_null_literal(made)
         document = null if is_null else Call("coalesce", (made, null), JSON, span)
         made = folded(Call("json_merge_patch", (document, patch), JSON, span))
     return made
@@ -132,7 +132,7 @@ def _json_group_array(binder: ExpressionBinder, nodes: Nodes, span: Span | None)
 def _json_contains(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """json_contains(j, part): a part that is a constant is read once for all rows, also where each document is NULL."""
     document, part = (binder.bind_flexible(node) for node in nodes)
-    is_null = isinstance(part, Literal) and part.value is None
+    is_null = is_null_literal(part)
     if part.data_type == VARCHAR and is_constant(part) and not is_null:
         part = folded(Call("json", (part,), JSON, span))
     return apply("json_contains", (document, part), span, "json_contains()")

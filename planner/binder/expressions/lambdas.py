@@ -12,7 +12,14 @@ from sqlglot import exp
 from tqp.core.datatypes import BIGINT, BOOLEAN, INTEGER, NULL, VARCHAR, DataType, TypeKind, list_of
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.element_expressions import ElementRef, OverElements, ReduceElements
-from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal, has_prediction
+from tqp.planner.algebra.expressions import (
+    Call,
+    ColumnRef,
+    Expression,
+    Literal,
+    has_prediction,
+    is_null_literal,
+)
 from tqp.planner.algebra.subquery_expressions import has_subquery
 from tqp.planner.binder.expressions.aggregates import check_constants
 from tqp.planner.binder.expressions.cases import make_case, null_with
@@ -223,9 +230,7 @@ def search(
         return Literal(None, result) if function == "list_any" else null_after(wanted, result)
     if value.data_type.kind is not TypeKind.LIST:
         raise UnsupportedError(f"{shown} of {value.data_type} is not supported", span)
-    if function == "list_any" and any(
-        isinstance(each, Literal) and each.value is None for each in (value, wanted)
-    ):
+    if function == "list_any" and any(map(is_null_literal, (value, wanted))):
         return Literal(None, result)  # of whatever type the other is
     bends = function == "list_any" and wanted.data_type == VARCHAR and is_constant(wanted)
     sought = SourceLiteral(None, VARCHAR) if bends else wanted
@@ -237,7 +242,7 @@ def search(
         )
     value, wanted = cast_to(value, list_of(common), span), cast_to(wanted, common, span)
     is_plain = function == "list_first_place" and common.kind not in ORDERED_OTHERWISE
-    if function == "list_first_place" and isinstance(value, Literal) and value.value is None:
+    if function == "list_first_place" and is_null_literal(value):
         return null_after(wanted, result)
     if is_plain and isinstance(value, Literal) and isinstance(wanted, Literal):
         return Literal(_place_among(value.value, wanted.value), result)
@@ -317,7 +322,7 @@ def _to_string(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Exp
         raise BindError(f"the separator of array_to_string() is a text, not {separator.data_type}", span)
     if not isinstance(separator, Literal):
         raise UnsupportedError("array_to_string() by a separator that is not constant is not supported", span)
-    if isinstance(value, Literal) and value.value is None:
+    if is_null_literal(value):
         return Literal(None, VARCHAR)
     if not value.data_type.has_elements and value.data_type != VARCHAR:
         value = cast_to(value, list_of(VARCHAR), span)  # which is none, but for a NULL

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, NULL, UBIGINT, VARCHAR, TypeKind, list_of, row_of
 from tqp.core.errors import BindError, UnsupportedError
-from tqp.planner.algebra.expressions import Call, Expression, Literal
+from tqp.planner.algebra.expressions import Call, Expression, Literal, is_null_literal
 from tqp.planner.binder.expressions.coercion import as_list, cast_to, folded, null_after, unify
 from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.operators import apply
@@ -74,7 +74,7 @@ def _has_no_type(value: Expression) -> bool:
 def _compare_sets(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """list_has_any(l, m), list_has_all(l, m)"""
     values = [as_list(binder.bind_flexible(node), span) for node in nodes]
-    is_null = any(isinstance(each, Literal) and each.value is None for each in values)
+    is_null = any(map(is_null_literal, values))
     if _is_null_of_lists(values) or is_null and all(each.data_type.kind is TypeKind.LIST for each in values):
         return Literal(None, BOOLEAN)  # of whatever types the lists are
     pair = _pair(name, [settle(each) for each in values], span)

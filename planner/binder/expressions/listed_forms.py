@@ -11,7 +11,7 @@ from sqlglot import exp
 from tqp.core.datatypes import BOOLEAN, INTEGER, TIMESTAMP_TZ, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.patterns import number_of_groups, parse_format
-from tqp.planner.algebra.expressions import Call, Expression, Literal, walk
+from tqp.planner.algebra.expressions import Call, Expression, Literal, is_null_literal, walk
 from tqp.planner.binder.expressions.cases import make_case
 from tqp.planner.binder.expressions.coercion import cast_to, folded
 from tqp.planner.binder.expressions.forms import Forms, Nodes
@@ -58,7 +58,7 @@ def struct_of_parts(
     """date_part(['year', ...], x)"""
     value = binder.bind(node)
     is_element = any(isinstance(each, Call) and each.function == "list_extract" for each in walk(value))
-    if (isinstance(value, Literal) and value.value is None) or (is_element and is_constant(value)):
+    if is_null_literal(value) or (is_element and is_constant(value)):
         raise UnsupportedError(
             "a list of parts of a constant that is NULL, or may be, is not supported", span
         )

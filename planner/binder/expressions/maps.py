@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import NULL, UBIGINT, TypeKind, list_of, map_of, row_of
 from tqp.core.errors import BindError
-from tqp.planner.algebra.expressions import Call, Expression, Literal
+from tqp.planner.algebra.expressions import Call, Expression, Literal, is_null_literal
 from tqp.planner.binder.expressions.coercion import as_list, cast_to, folded, null_after
 from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.lambdas import search
@@ -39,7 +39,7 @@ def map_of_lists(lists: Sequence[Expression], span: Span | None) -> Expression:
         if each.data_type.kind is not TypeKind.LIST and each.data_type != NULL:
             raise BindError(f"map() takes a list of keys and one of values, not {each.data_type}", span)
     data_type = map_of(*(NULL if each.data_type == NULL else each.data_type.element for each in lists))
-    if any(isinstance(each, Literal) and each.value is None for each in lists):
+    if any(map(is_null_literal, lists)):
         return Literal(None, data_type)
     return folded(Call("map", tuple(lists), data_type, span))
 
@@ -86,7 +86,7 @@ def extract_value(
 ) -> Expression:
     """m[key]: the value; NULL where the map has no such key. Its type is the map's: it bends to nothing around it."""
     place = _place(binder, value, key, span, shown)
-    if isinstance(value, Literal) and value.value is None:
+    if is_null_literal(value):
         return settle(null_after(place, value.data_type.element.children[1]))
     return settle(apply("list_extract", (part_of("map_values", value, span), place), span, shown))
 
@@ -154,7 +154,7 @@ def _concat(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expres
 def _cardinality(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """cardinality(m): how many entries a map has, or elements a list."""
     values = [as_list(binder.bind(node), span) for node in nodes]
-    if any(each.data_type == NULL or isinstance(each, Literal) and each.value is None for each in values):
+    if any(each.data_type == NULL or is_null_literal(each) for each in values):
         return Literal(None, UBIGINT)
     value = values[0]
     if len(values) > 1:

@@ -10,7 +10,7 @@ from sqlglot import exp
 from tqp.core.datatypes import DOUBLE, INTEGER, VARCHAR, TypeKind
 from tqp.core.errors import BindError, nearest
 from tqp.core.models import FunctionSignature, ModelInput, ModelOutput, ModelSignature
-from tqp.planner.algebra.expressions import Call, Expression, Literal, Predict, PythonCall
+from tqp.planner.algebra.expressions import Call, Expression, Literal, Predict, PythonCall, is_null_literal
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import cast_to, folded
 from tqp.planner.binder.expressions.operators import no_overload
@@ -57,7 +57,7 @@ def _python_call(
     except NoOverloadError as error:
         raise no_overload(error, arguments, span, f"{function.name}()") from None
     fitted = tuple(cast_to(each, wanted, span) for each, wanted in zip(arguments, types, strict=True))
-    if not function.takes_null and any(isinstance(each, Literal) and each.value is None for each in fitted):
+    if not function.takes_null and any(map(is_null_literal, fitted)):
         return Literal(None, function.result)
     return PythonCall(function, fitted, span)
 

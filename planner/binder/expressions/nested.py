@@ -24,7 +24,7 @@ from tqp.core.datatypes import (
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.element_expressions import OverElements
-from tqp.planner.algebra.expressions import TRUE, Call, Expression, Literal
+from tqp.planner.algebra.expressions import TRUE, Call, Expression, Literal, is_null_literal
 from tqp.planner.algebra.may_raise import is_failing_constant, may_raise
 from tqp.planner.binder.expressions.cases import make_case, null_with
 from tqp.planner.binder.expressions.coercion import (
@@ -196,7 +196,7 @@ def _array_length(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> 
             "array_length", (value,), span, "array_length()"
         )  # whatever the dimension is, it has to be a list
         counted = cast_to(dimension[0], BIGINT, span)
-        if isinstance(counted, Literal) and counted.value is None:
+        if is_null_literal(counted):
             value = Literal(None, NULL)
         elif counted != Literal(1, BIGINT):
             raise UnsupportedError("array_length() of another dimension than 1 is not supported", span)
@@ -223,9 +223,7 @@ def _between(value: Expression, ends: Sequence[Expression], span: Span | None, s
     steps = [cast_to(step, BIGINT, span) if bends(step) else step for step in ends[2:]]
     sliced = settle(value) if is_text else as_list(value, span)
     failing = next((each for each in (*numbers, *steps) if is_failing_constant(each)), None)
-    if failing is not None and any(
-        isinstance(each, Literal) and each.value is None for each in (sliced, *numbers, *steps)
-    ):
+    if failing is not None and any(map(is_null_literal, (sliced, *numbers, *steps))):
         return null_after(failing, sliced.data_type)  # the ends are computed all the same, as in DuckDB
     if value.data_type == NULL and len(ends) < 3:
         return value
@@ -251,7 +249,7 @@ def _slice(binder: ExpressionBinder, value: Expression, node: exp.Slice, span: S
 
 def _is_null(value: Expression) -> bool:
     """Is it the constant NULL, or of no type but that? Then so is each of its fields, whatever its name, as in DuckDB."""
-    if value.data_type == NULL or (isinstance(value, Literal) and value.value is None):
+    if value.data_type == NULL or is_null_literal(value):
         return True
     return isinstance(value, Call) and value.function == "list_extract" and _is_past_end(*value.arguments)
 

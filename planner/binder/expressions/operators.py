@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BIGINT, HUGEINT, INTEGER, NULL, SMALLINT, TINYINT, VARCHAR
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError
-from tqp.planner.algebra.expressions import Call, Expression, Literal, column_ids
+from tqp.planner.algebra.expressions import Call, Expression, Literal, column_ids, is_null_literal
 from tqp.planner.algebra.may_raise import null_beside
 from tqp.planner.binder.expressions.coercion import cast_to, folded
 from tqp.planner.functions import registry as functions
@@ -80,7 +80,7 @@ def apply(name: str, arguments: Sequence[Expression], span: Span | None, shown: 
 
 
 def _is_null(argument: Expression) -> bool:
-    return argument.data_type == NULL or isinstance(argument, Literal) and argument.value is None
+    return argument.data_type == NULL or is_null_literal(argument)
 
 
 def _check(

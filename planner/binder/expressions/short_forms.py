@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BOOLEAN, INTERVAL, NULL, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError
-from tqp.planner.algebra.expressions import FALSE, Call, Expression, Literal
+from tqp.planner.algebra.expressions import FALSE, Call, Expression, Literal, is_null_literal
 from tqp.planner.binder.expressions.coercion import as_text, cast_to
 from tqp.planner.binder.expressions.forms import Forms, Nodes, call_of
 from tqp.planner.binder.expressions.nested import concatenated
@@ -88,7 +88,7 @@ def _of_path(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | Non
     for place, option in enumerate(options):
         is_trimmed = option.data_type == BOOLEAN or (option.data_type == NULL and place + 1 < len(options))
         default = FALSE if is_trimmed else Literal("both_slash", VARCHAR)
-        is_null = isinstance(option, Literal) and option.value is None
+        is_null = is_null_literal(option)
         if option.data_type == NULL or (is_null and option.data_type == default.data_type):
             options[place] = default
         elif not isinstance(option, Literal) and option.data_type == default.data_type:

@@ -12,7 +12,7 @@ from sqlglot import exp
 from tqp.core.datatypes import DATE, DOUBLE, JSON, NULL, VARCHAR, TypeKind
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.units import PART_NAMES
-from tqp.planner.algebra.expressions import Call, Expression, Literal
+from tqp.planner.algebra.expressions import Call, Expression, Literal, is_null_literal
 from tqp.planner.binder.expressions.arrays import ARRAY_FORMS, bind_array_value
 from tqp.planner.binder.expressions.cases import make_case
 from tqp.planner.binder.expressions.clock import CLOCK_FORMS
@@ -70,7 +70,7 @@ def _that_may_be_taken(values: Sequence[Expression]) -> list[Expression]:
     """Those up to the first constant, which is never NULL, without constants that are."""
     taken: list[Expression] = []
     for value in values:
-        if isinstance(value, Literal) and value.value is None:
+        if is_null_literal(value):
             continue
         taken.append(value)
         if isinstance(value, Literal):
@@ -124,7 +124,7 @@ def _printed(function: str, binder: ExpressionBinder, nodes: Nodes, span: Span |
         is_number = each.data_type.is_integer or each.data_type.kind is TypeKind.BOOLEAN
         is_fraction = each.data_type.is_float or each.data_type.is_decimal
         values.append(each if is_number else cast_to(each, DOUBLE if is_fraction else VARCHAR, span))
-    if any(isinstance(each, Literal) and each.value is None for each in values):
+    if any(map(is_null_literal, values)):
         return SourceLiteral(None, VARCHAR)
     return Call(function, tuple(values), VARCHAR, span)
 

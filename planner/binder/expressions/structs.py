@@ -11,7 +11,7 @@ from sqlglot import exp
 from tqp.core.datatypes import BOOLEAN, INTEGER, NULL, VARCHAR, TypeKind, list_of
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.keywords import lower_ascii
-from tqp.planner.algebra.expressions import FALSE, TRUE, Expression, Literal
+from tqp.planner.algebra.expressions import FALSE, TRUE, Expression, Literal, is_null_literal
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.binder.expressions.cases import make_case, null_with
 from tqp.planner.binder.expressions.coercion import cast_to, compare, null_after, of_type
@@ -121,7 +121,7 @@ def _values(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expres
 def _contains(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """struct_contains(row(1, 2), 2): NULL where the row or what is looked for is."""
     value, wanted = (binder.bind(node) for node in nodes)
-    if any(isinstance(each, Literal) and each.value is None for each in (value, wanted)):
+    if any(map(is_null_literal, (value, wanted))):
         return Literal(None, BOOLEAN)  # of whatever types they are
     found = [condition for _, condition in _matches("struct_contains", value, wanted, span)]
     contains = make_case(found, [*[TRUE] * len(found), FALSE], span)

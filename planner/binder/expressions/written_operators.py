@@ -9,7 +9,7 @@ from sqlglot import exp
 from tqp.core.datatypes import BLOB, BOOLEAN, NULL, VARCHAR, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.core.patterns import like_of_glob
-from tqp.planner.algebra.expressions import FALSE, TRUE, Call, Expression, Literal
+from tqp.planner.algebra.expressions import FALSE, TRUE, Call, Expression, Literal, is_null_literal
 from tqp.planner.binder.expressions import nested
 from tqp.planner.binder.expressions.coercion import cast_to, condition_of, folded
 from tqp.planner.binder.expressions.literals import bind_number, signed_number
@@ -71,7 +71,7 @@ def bind_concatenation(binder: ExpressionBinder, node: exp.DPipe) -> Expression:
     if any(side.data_type == NULL for side in bound):
         return Literal(None, NULL)
     target = BLOB if all(side.data_type == BLOB for side in bound) else VARCHAR
-    if any(isinstance(side, Literal) and side.value is None for side in bound):
+    if any(map(is_null_literal, bound)):
         return (SourceLiteral if target == VARCHAR else Literal)(None, target)
     sides = tuple(cast_to(side, target, span) for side in bound)
     return folded(Call("concat_operator", sides, target, span))

@@ -15,6 +15,7 @@ from tqp.planner.algebra.expressions import (
     Literal,
     conjunction,
     conjuncts,
+    is_null_literal,
 )
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
@@ -218,7 +219,7 @@ def with_single_row(left: LogicalPlan, pulled: PulledUp, context: OptimizerConte
     defaults = {
         identifier: default
         for identifier, default in pulled.empty_row.items()
-        if not (isinstance(default, Literal) and default.value is None)
+        if not is_null_literal(default)
     }
     fields = right.schema
     defaulted = [field for field in fields if field.id in defaults]
