@@ -65,7 +65,6 @@ def _check_separator(arguments: Sequence[Expression]) -> None:
 
 _PICKS: dict[str, Any] = {"picks_value": True, "minds_order": True}
 _OF_PAIRS = "DOUBLE DOUBLE -> DOUBLE"
-_QUANTILE: dict[str, Any] = {"check": _check_fraction}
 
 AGGREGATE_FUNCTIONS = (
     aggregate("count_star", "-> BIGINT", of_nothing=0, counts=True),
@@ -156,9 +155,9 @@ AGGREGATE_FUNCTIONS = (
         *(f"{each} DOUBLE -> middle" for each in ("INTEGERS", "FLOAT", "DOUBLE", "DECIMAL")),
         *(f"{each} DOUBLE -> middle" for each in ("DATE", "TIMESTAMP", "TIMESTAMP_TZ", "TIME")),
         unsupported=frozenset((TypeKind.INTERVAL,)),
-        **_QUANTILE,
+        check=_check_fraction,
     ),
-    aggregate("quantile_disc quantile", "ANY DOUBLE -> same", picks_value=True, **_QUANTILE),
+    aggregate("quantile_disc quantile", "ANY DOUBLE -> same", picks_value=True, check=_check_fraction),
     aggregate(
         "approx_quantile",
         *(f"{each} FLOAT -> same" for each in ("INTEGERS", "FLOAT", "DOUBLE", "DECIMAL")),

@@ -149,10 +149,7 @@ class AggregateFunction:
     picks_value: bool = False  # it is one of the values
     ignores_duplicates: bool = False  # DISTINCT changes nothing
     minds_order: bool = False  # of the rows of a group
-    constants: int = (
-        0  # so many of its arguments behind the first, where they are given, must be constants ...
-    )
-    check: ConstantCheck | None = None  # ... that this takes
+    check: ConstantCheck | None = None  # of arguments that must be constants
     unsupported: frozenset[TypeKind] = frozenset()  # of which DuckDB has it, and we do not
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from tqp.core.datatypes import TypeKind
-from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal, conjuncts, walk
+from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal, conjuncts, walk
 from tqp.planner.algebra.join_keys import LEFT_ONLY
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
@@ -112,8 +112,8 @@ class Dependencies:
             if pair is not None:
                 self._equate(pair[0].id, pair[1].id)
                 continue
-            match part.inputs:
-                case (ColumnRef(id=identifier), Literal()) if getattr(part, "function", "") == "equal":
+            match part:
+                case Call("equal", (ColumnRef(id=identifier), Literal())):
                     self._add((), (identifier,))
 
     def _equate(self, first: int, second: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.planner.algebra.expressions import FALSE, TRUE, Case, ColumnRef, Expression, Literal, conjuncts
+from tqp.planner.algebra.join_keys import LEFT_ONLY
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
@@ -74,8 +75,7 @@ def _is_empty_join(plan: Join) -> bool:
 
 def _takes_any_partner(plan: Join) -> bool:
     """Does it ask whether the right side has a row, and of none of its rows what is in it?"""
-    asks = (JoinType.SEMI, JoinType.ANTI, JoinType.MARK, JoinType.NULL_AWARE_ANTI)
-    if plan.join_type not in asks or plan.right.max_rows <= 1:
+    if plan.join_type not in LEFT_ONLY or plan.right.max_rows <= 1:
         return False
     return plan.right.output_ids.isdisjoint(plan.reads)
 

@@ -73,7 +73,7 @@ def _own_parts(
 ) -> tuple[tuple[Expression, ...], tuple[Expression, ...]]:
     """The conjuncts, and apart from the others those that read this side alone and cannot raise for its rows."""
     parts = conjuncts(condition)
-    own = [part for part in parts if part != TRUE and column_ids(part) <= side.output_ids]
+    own = [part for part in parts if column_ids(part) <= side.output_ids]
     raising = raising_in(own, side)
     own = [part for part in own if part not in raising]
     return tuple(part for part in parts if part not in own), tuple(own)

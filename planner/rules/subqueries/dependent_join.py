@@ -12,7 +12,7 @@ from dataclasses import replace
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import FALSE, TRUE, Call, ColumnRef, Expression, conjunction, conjuncts
-from tqp.planner.algebra.join_keys import THREE_VALUED
+from tqp.planner.algebra.join_keys import LEFT_ONLY, THREE_VALUED
 from tqp.planner.algebra.logical_plan import (
     Filter,
     Join,
@@ -64,7 +64,8 @@ def join_dependent(
     unnested = _beside_lists(left, right) if join_type is JoinType.INNER else None
     if unnested is not None:
         return filtered(unnested, conjuncts(condition))
-    may_raise = join_type in _QUANTIFIED and bool(raising_in(conjuncts(condition), left, right))
+    # LEFT_ONLY: what IN, ANY and ALL become
+    may_raise = join_type in LEFT_ONLY and bool(raising_in(conjuncts(condition), left, right))
     if may_raise or not is_of_one_row(right):
         pulled = pull_up(right, outer, context)
         if (
@@ -83,10 +84,6 @@ def join_dependent(
     join_type = _plain_type(join_type, right, condition)
     left, right, matches = over_domain(left, right, outer, context)
     return Join(left, right, join_type, conjoin(matches, condition), mark)
-
-
-#: The joins that IN, ANY and ALL become.
-_QUANTIFIED = (JoinType.SEMI, JoinType.ANTI, JoinType.NULL_AWARE_ANTI, JoinType.MARK)
 
 
 def _asks_first(pulled: PulledUp, join_type: JoinType) -> bool:

@@ -63,12 +63,12 @@ def compare_with_extremes(
         return None
     joined = join_dependent(plan, grouped, JoinType.SINGLE, TRUE, None, context)
     tests = tuple(Call(comparison, (operands[0], reference(fields[name])), BOOLEAN) for name in extremes)
-    if where_true:
-        return joined, tests[0] if len(tests) == 1 else Call("or", tests, BOOLEAN)
     if "values" in fields:
         has_null = Call("greater", (reference(fields["rows"]), reference(fields["values"])), BOOLEAN)
         tests = (*tests, Call("and", (has_null, Literal(None, BOOLEAN)), BOOLEAN))
     found = tests[0] if len(tests) == 1 else Call("or", tests, BOOLEAN)
+    if where_true:
+        return joined, found
     has_rows = Call("greater", (reference(fields["rows"]), Literal(0, BIGINT)), BOOLEAN)
     return joined, Call("and", (has_rows, found), BOOLEAN)
 

@@ -106,9 +106,7 @@ def where(present: Expression, output: Expression) -> Expression:
 
 def both(present: Expression, condition: Expression) -> Expression:
     """Two conditions, the second asked for where the first is true; false, not NULL, where that is not."""
-    if present == TRUE or condition == TRUE:
-        return condition if present == TRUE else Case(((present, TRUE),), FALSE, BOOLEAN)
-    return Case(((present, condition),), FALSE, BOOLEAN)
+    return condition if present == TRUE else Case(((present, condition),), FALSE, BOOLEAN)
 
 
 def extended(plan: LogicalPlan, added: list[tuple[Field, Expression]]) -> LogicalPlan:

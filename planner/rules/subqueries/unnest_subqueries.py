@@ -35,6 +35,7 @@ from tqp.planner.algebra.subquery_expressions import (
     Exists,
     QuantifiedComparison,
     ScalarSubquery,
+    Subquery,
     has_subquery,
     read_ids,
 )
@@ -232,7 +233,7 @@ class _Unnesting:
 
     def reads_both(self, expression: Expression, left: LogicalPlan, right: LogicalPlan) -> bool:
         """Whether a subquery in the expression reads columns of both plans."""
-        if isinstance(expression, ScalarSubquery | Exists | QuantifiedComparison):
+        if isinstance(expression, Subquery):
             reads = read_ids(expression)
             return bool(reads & left.output_ids) and bool(reads & right.output_ids)
         return any(self.reads_both(child, left, right) for child in expression.inputs)
@@ -268,7 +269,7 @@ class _Unnesting:
         """As `extract`, with each subquery joined to the one side of an outer join that it reads."""
         if not has_subquery(expression):
             return left, right, expression
-        if isinstance(expression, ScalarSubquery | Exists | QuantifiedComparison):
+        if isinstance(expression, Subquery):
             reads = read_ids(expression)
             if not reads & left.output_ids:
                 right, expression = self.extract(right, expression)
@@ -323,13 +324,10 @@ def _push_not(part: Expression) -> Expression:
 
 def _without_limit(plan: LogicalPlan) -> LogicalPlan:
     """For EXISTS: neither order nor a positive LIMIT matters, nor what is projected."""
-    while True:
-        if (
-            isinstance(plan, Sort)
-            or (isinstance(plan, Limit) and plan.offset == 0 and plan.limit != 0)
-            or isinstance(plan, Project)
-            and not plan.subqueries
-        ):
-            plan = plan.input
-        else:
-            return plan
+    while (
+        isinstance(plan, Sort)
+        or (isinstance(plan, Limit) and plan.offset == 0 and plan.limit != 0)
+        or (isinstance(plan, Project) and not plan.subqueries)
+    ):
+        plan = plan.input
+    return plan
