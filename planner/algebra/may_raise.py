@@ -186,7 +186,7 @@ def _cast_may_raise(cast: Cast, fields: FieldsById) -> bool:
         return False
     if _is_null(cast.input, fields):  # NULL is NULL in every type
         return False
-    if source.is_string or not can_cast(source, target):
+    if source.is_string or source.is_enum or not can_cast(source, target):
         return True
     if target.kind is TypeKind.LIST:  # each element is cast, whatever it is
         return _cast_may_raise(Cast(ElementRef(0, source.element), target.element), fields)
