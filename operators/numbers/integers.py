@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import factorial
+from math import comb, factorial
 
 import torch
 from torch import Tensor
@@ -35,6 +35,25 @@ def _factorial(numbers: Tensor, *, validity: Tensor | None = None) -> Tensor:
     signed = [(high, low - _WORD * (low >= _WORD // 2)) for high, low in words]
     table = torch.tensor(signed, dtype=torch.int64, device=numbers.device)
     return torch.index_select(table, 0, numbers.to(torch.int64).clamp(0, highest).reshape(-1))
+
+
+#: More ways than fit 128 bits are there to choose so many of twice as many.
+_MOST_CHOSEN = 66
+
+
+def _binomials(n: Tensor, k: Tensor, *, validity: Tensor | None = None) -> Tensor:
+    """How many sets of k there are of n things, int64 [m, 2], computed once for each pair; raises ExecutionError for negative ones
+    and beyond 128 bits."""
+    n, k = torch.broadcast_tensors(n.to(torch.int64).reshape(-1), k.to(torch.int64).reshape(-1))  # type: ignore[no-untyped-call]
+    wide.raise_where((n < 0) | (k < 0), "binom(): the numbers must not be negative", validity)
+    chosen = torch.minimum(k, n - k).clamp(-1, _MOST_CHOSEN)  # -1: k is more than n
+    pairs, numbers = torch.unique(n * 128 + chosen + 1, return_inverse=True)
+    values = [comb(pair >> 7, (pair & 127) - 1) if pair & 127 else 0 for pair in pairs.tolist()]
+    is_large = torch.tensor([value >= 2**127 for value in values], device=n.device)
+    message = "binom(): the number is out of the range of HUGEINT"
+    wide.raise_where(torch.index_select(is_large, 0, numbers), message, validity)
+    fitting = wide.from_ints([min(value, 2**127 - 1) for value in values], n.device)
+    return torch.index_select(fitting, 0, numbers)
 
 
 def _resolve_bitwise(function: Callable[[Tensor, Tensor], Tensor]) -> Overload:
@@ -199,6 +218,7 @@ def _resolve_gcd(name: str, function: Callable[[Tensor, Tensor], Tensor]) -> Ove
 
 
 INTEGER_KERNELS: dict[str, Overload] = {
+    "binom": lambda *_: Kernel(_binomials, checks=True),
     "factorial": lambda *_: Kernel(_factorial, checks=True),
     "bit_and": _resolve_bitwise(torch.bitwise_and),
     "bit_or": _resolve_bitwise(torch.bitwise_or),

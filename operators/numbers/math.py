@@ -316,5 +316,6 @@ MATH_KERNELS: dict[str, Overload] = {
     "floor": resolve_whole(torch.floor, "floor"),
     "ceil": resolve_whole(torch.ceil, "ceil"),
     "round": resolve_round("away"),
+    "round_even": resolve_round("even"),
     "trunc": resolve_round("trunc"),
 }

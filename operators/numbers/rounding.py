@@ -38,9 +38,12 @@ def resolve_whole(float_function: Callable[[Tensor], Tensor], direction: str) ->
 
 
 def _divide_power(values: Tensor, power: int, direction: str) -> Tensor:
-    """Integers, narrow or wide, divided by a power of ten: `floor`, `ceil`, `trunc` or `away` (half away from zero)."""
+    """Integers, narrow or wide, divided by a power of ten: `floor`, `ceil`, `trunc`, `away` or `even` (halves away from zero, or
+    to the even neighbour)."""
     if power == 1:
         return values
+    if direction == "even":
+        return _divide_half_even(values, power)
     if wide.is_wide(values) or power > 2**63 - 1:
         values = wide.widen(values)
         result = wide_divide.divide_by_int(values, power, round_half_away=direction == "away")
@@ -59,9 +62,32 @@ def _divide_power(values: Tensor, power: int, direction: str) -> Tensor:
     return torch.div(values, power, rounding_mode=direction)
 
 
+def _divide_half_even(values: Tensor, power: int) -> Tensor:
+    """A quotient rounded half away from zero, and a step back from odd ones where the remainder was a half."""
+    away = wide.widen(_divide_power(values, power, "away"))
+    values = wide.widen(values)
+    twice = wide.from_ints([2], values.device)
+    half = wide.from_ints([power // 2], values.device)
+    truncated = wide_divide.divide_by_int(values, power, round_half_away=False)
+    rest = wide.subtract(values, wide.multiply(truncated, wide.from_ints([power], values.device)))
+    is_half = wide.equal(wide.magnitude(rest), half)
+    is_odd = ~wide.equal(
+        wide.multiply(wide_divide.divide_by_int(away, 2, round_half_away=False), twice), away
+    )
+    step = wide.from_narrow((is_half & is_odd).to(torch.int64) * wide.sign(values))
+    return narrow_if_possible(wide.subtract(away, step))
+
+
+_WHOLE: dict[str, Callable[[Tensor], Tensor]] = {
+    "away": round_half_away,
+    "even": torch.round,
+    "trunc": torch.trunc,
+}
+
+
 def resolve_round(direction: str) -> Overload:
-    """round and trunc, with an optional number of digits, which may be negative; for DECIMAL it is a constant."""
-    whole = round_half_away if direction == "away" else torch.trunc
+    """round, round_even and trunc, with an optional number of digits, which may be negative; for DECIMAL it is a constant."""
+    whole = _WHOLE[direction]
 
     def resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
         data_type = argument_types[0]
@@ -119,7 +145,7 @@ def _round_up(values: Tensor, power: float | Tensor, whole: Callable[[Tensor], T
 def _round_down(values: Tensor, power: float | Tensor, whole: Callable[[Tensor], Tensor]) -> Tensor:
     """To digits before the point. Of a power beyond the range of doubles nothing is left; what is not finite stays."""
     result = whole(divide_by(values, power)) * power
-    fallback = torch.where(torch.isfinite(values), 0.0, values) if whole is round_half_away else values
+    fallback = values if whole is torch.trunc else torch.where(torch.isfinite(values), 0.0, values)
     return torch.where(torch.isfinite(result), result, fallback)
 
 

@@ -269,6 +269,14 @@ ARITHMETIC = (
         takes_digits=True,
     ),
     scalar(
+        "round_even roundbankers",
+        *("DECIMAL INTEGER -> rounded", *_TO_DIGITS),
+        *(f"{each} INTEGER -> {each}" for each in _SIGNED),
+        raises=_overflows,
+        range=_round,
+        takes_digits=True,
+    ),
+    scalar(
         "trunc",
         *(*_TO_WHOLE, "INTEGERS -> same", "DECIMAL INTEGER -> cut", *_TO_DIGITS, "INTEGERS INTEGER -> same"),
         raises=_overflows,
@@ -276,6 +284,7 @@ ARITHMETIC = (
         fold=_fold_trunc,
         takes_digits=True,
     ),
+    scalar("binom", "INTEGER INTEGER -> HUGEINT", raises=True),
     scalar("factorial", "INTEGER -> HUGEINT", raises=_no_factorial, range=_factorial),
     scalar("bit_and", "&: INTEGERS INTEGERS -> same"),
     scalar("bit_or", "|: INTEGERS INTEGERS -> same"),

@@ -53,6 +53,8 @@ SPECIAL_FORMS = (
     *"user current_user session_user current_role".split(),
     "pi",
     "enum_first",
+    "enum_range",
+    "enum_range_boundary",
     "getvariable",
     "enum_last",
     *"now today current_date get_current_timestamp transaction_timestamp".split(),

@@ -13,10 +13,10 @@ _KINDS = {
     "setseed": "randomness",
     "fill": "a window function",
 }
-_PREFIXES = ("pg_", "has_", "enum_", "icu_", "collate_", "st_", "inet_", "current_")
+_PREFIXES = ("pg_", "has_", "icu_", "collate_", "st_", "inet_", "current_")
 _NAMES = frozenset(
     """
-alias assert_true binom bit_position bitstring bitstring_agg
+alias assert_true bit_position bitstring bitstring_agg
 bitstring_byte_comparable can_cast_implicitly cast_to_type col_description combine
 combine_aggr constant_or_null create_sort_key currval decimal_average decimal_division
 equi_width_bins finalize format_pg_type format_type from_json_strict
@@ -24,8 +24,7 @@ get_bit get_block_size get_current_time get_type hash histogram_exact hive_parti
 is_histogram_other_bin lttb make_type md5_number md5_number_lower md5_number_upper
 nextval normalized_interval obj_description parse_duckdb_log_message
 parse_formatted_bytes path_join
-regexp_split_to_table remap_struct replace_type reservoir_quantile round_even
-roundbankers set_bit setval shobj_description sleep_ms stats
+regexp_split_to_table remap_struct replace_type reservoir_quantile set_bit setval shobj_description sleep_ms stats
 switch timetz_byte_comparable
 to_aggregate_state txid_current unpivot_list vector_type version vertex_extract write_log
 """.split()

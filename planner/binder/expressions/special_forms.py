@@ -24,6 +24,7 @@ from tqp.planner.binder.expressions.coercion import (
     folded,
     null_after,
 )
+from tqp.planner.binder.expressions.enums import ENUM_FORMS
 from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.instants import INSTANT_FORMS
 from tqp.planner.binder.expressions.json_forms import JSON_FORMS
@@ -143,23 +144,6 @@ def _getvariable(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> E
     return binder.context.catalog.lookup_variable(name.value) or Literal(None, NULL)
 
 
-def _enum_operand(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
-    value = binder.bind(nodes[0])
-    if not value.data_type.is_enum:
-        raise BindError(f"{name}() takes an ENUM, not {value.data_type}", span)
-    return value
-
-
-def _enum_code(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
-    value = _enum_operand("enum_code", binder, nodes, span)
-    return folded(Call("enum_code", (value,), value.data_type.position_type, span))
-
-
-def _enum_end(name: str, place: int, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
-    categories = _enum_operand(name, binder, nodes, span).data_type.categories
-    return Literal(categories[place] if categories else None, VARCHAR)
-
-
 def _unary_plus(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """+x: a number as it is (what abs() takes), but it no longer bends to its surroundings. Of a list, a sum of lists."""
     value = binder.bind_flexible(nodes[0])
@@ -238,6 +222,7 @@ _SPECIAL_FORMS: Forms = {
     **JSON_FORMS,
     **INSTANT_FORMS,
     **RANDOM_FORMS,
+    **ENUM_FORMS,
     "coalesce": (_coalesce, 1, None),
     "ifnull": (_coalesce, 1, None),
     "nullif": (_nullif, 2, 2),
@@ -252,9 +237,6 @@ _SPECIAL_FORMS: Forms = {
     "error": (_error, 1, 1),
     "getvariable": (_getvariable, 1, 1),
     "date": (lambda binder, nodes, span: cast_to(binder.bind_flexible(nodes[0]), DATE, span), 1, 1),
-    "enum_code": (_enum_code, 1, 1),
-    "enum_first": (partial(_enum_end, "enum_first", 0), 1, 1),
-    "enum_last": (partial(_enum_end, "enum_last", -1), 1, 1),
     "date_add": (
         lambda binder, nodes, span: bind_operator(binder, "add", nodes, span, "date_add()"),
         2,
