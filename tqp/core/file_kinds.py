@@ -1,10 +1,26 @@
-"""What kinds of files there are, and what their names tell of it."""
+"""What kinds of files there are, what their names tell of it, and what else can be read of files."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-FileKind = Literal["parquet", "csv", "json", "Arrow IPC"]
+#: What holds a table; the names, texts or bytes of any files; what the footers of Parquet files say.
+FileKind = Literal[
+    "parquet",
+    "csv",
+    "json",
+    "Arrow IPC",
+    "names",
+    "text",
+    "blob",
+    "Parquet schema",
+    "Parquet column chunks",
+    "Parquet footers",
+    "Parquet key values",
+]
+
+#: A row for each file; where no file matches, there are none.
+WHOLE_FILES: frozenset[FileKind] = frozenset(("names", "text", "blob"))
 
 PARQUET_ENDINGS = (".parquet", ".parq", ".pq")
 #: By kind, how the names of such files end, in lower case.

@@ -11,7 +11,7 @@ from tqp.planner.binder.expressions.scalars import ExpressionBinder
 from tqp.planner.binder.scope import Scope
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.functions.type_rules import settle
-from tqp.planner.parse import span_of
+from tqp.planner.parse import Span, span_of
 
 
 def constant_argument(context: BindContext, node: exp.Expr, name: str) -> Expression:
@@ -21,6 +21,19 @@ def constant_argument(context: BindContext, node: exp.Expr, name: str) -> Expres
             f"{name}() of columns or subqueries is not supported; pass a parameter", span_of(node)
         )
     return ExpressionBinder(context, Scope(), "FROM").bind_flexible(node)
+
+
+def literal_argument(context: BindContext, node: exp.Expr, name: str) -> Literal:
+    """An argument of the type that it settles for; UnsupportedError for what is not folded."""
+    return literal_of(settle(constant_argument(context, node, name)), name, span_of(node))
+
+
+def literal_of(bound: Expression, name: str, span: Span | None) -> Literal:
+    """The value that a constant argument has; UnsupportedError for what is not folded."""
+    value = fold(bound)
+    if not isinstance(value, Literal):
+        raise UnsupportedError(f"{name}() of what is not constant is not supported", span)
+    return value
 
 
 def constant_text(context: BindContext, node: exp.Expr, name: str, what: str) -> str:

@@ -32,7 +32,7 @@ def read_options(kind: FileKind, function: str, nodes: Sequence[exp.Expr]) -> Gi
     types: dict[str | int, DataType] = {}
     for node in nodes:
         name = node.this.name.lower()
-        known = _KNOWN[kind]
+        known = _KNOWN.get(kind, {})
         if name not in known:
             raise UnsupportedError(
                 f"the option {name} of {function}() is not supported{nearest(name, known)}", span_of(node)
@@ -213,6 +213,7 @@ _CSV: Mapping[str, Meaning] = {
     ),
     **dict.fromkeys(("new_line", "files_to_sniff"), _ignored),
 }
+#: By what is read; nothing else has options.
 _KNOWN: Mapping[FileKind, Mapping[str, Meaning]] = {
     "csv": _CSV,
     "parquet": {**_ALL, "binary_as_string": _only(False, 0)},
@@ -225,5 +226,4 @@ _KNOWN: Mapping[FileKind, Mapping[str, Meaning]] = {
         "compression": _only("auto", "auto_detect", "gzip", "none"),
         **dict.fromkeys(("sample_size", "maximum_object_size", "maximum_depth"), _ignored),
     },
-    "Arrow IPC": {},
 }

@@ -1,4 +1,4 @@
-"""Files in FROM: `FROM 'sales.parquet'`, and read_parquet(), read_csv() and read_json() of paths or patterns."""
+"""Files in FROM: `FROM 'sales.parquet'`, and functions of paths or patterns, such as read_csv(), read_text() and glob()."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from sqlglot import exp
 
 from tqp.core.datatypes import BOOLEAN, VARCHAR, DataType
 from tqp.core.errors import BindError, Error
-from tqp.core.file_kinds import FileKind
+from tqp.core.file_kinds import WHOLE_FILES, FileKind
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.core.schema import Field, TableSource
 from tqp.planner.algebra.expressions import Call, Expression, Literal, conjunction
@@ -19,13 +20,13 @@ from tqp.planner.algebra.logical_plan import Filter, Project
 from tqp.planner.algebra.node import grow
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import cast_to
-from tqp.planner.binder.from_clause.constant_arguments import constant_text
+from tqp.planner.binder.from_clause.constant_arguments import literal_argument
 from tqp.planner.binder.from_clause.file_options import GivenOptions, read_options
 from tqp.planner.binder.scope import ScopeColumn
 from tqp.planner.binder.select.output import BoundQuery
-from tqp.planner.parse import Span
+from tqp.planner.parse import Span, span_of
 
-#: The kind of files that each function reads, whatever their names say.
+#: What each function reads, whatever the names of the files say.
 FILE_FUNCTIONS: dict[str, FileKind] = {
     "read_parquet": "parquet",
     "parquet_scan": "parquet",
@@ -35,6 +36,13 @@ FILE_FUNCTIONS: dict[str, FileKind] = {
     "read_json_auto": "json",
     "read_ndjson": "json",
     "read_ndjson_auto": "json",
+    "glob": "names",
+    "read_text": "text",
+    "read_blob": "blob",
+    "parquet_schema": "Parquet schema",
+    "parquet_metadata": "Parquet column chunks",
+    "parquet_file_metadata": "Parquet footers",
+    "parquet_kv_metadata": "Parquet key values",
 }
 
 #: A column's place, and the type that it is cast to, if one is said.
@@ -76,10 +84,9 @@ def bind_file_function(
     if len(paths) != 1:
         raise BindError(f"{name}() takes a path, or a list of paths", span)
     [path] = paths
-    nodes = path.expressions if isinstance(path, exp.Array) else [path]
-    if not nodes:
+    found = _paths(context, path, name)
+    if not found and FILE_FUNCTIONS[name] not in WHOLE_FILES:
         raise BindError(f"{name}() needs at least one file to read", span)
-    found = [constant_text(context, node, name, "the path of a file as text") for node in nodes]
     table = _files(context, found, FILE_FUNCTIONS[name], span, given.options)
     assert table is not None
     types = _types(given, table, span)
@@ -154,6 +161,17 @@ def _plain_number(value: Expression, options: ReadOptions) -> Expression:
             if old and old != new:
                 value = Call("replace", (value, Literal(old, VARCHAR), Literal(new, VARCHAR)), VARCHAR)
     return value
+
+
+def _paths(context: BindContext, node: exp.Expr, name: str) -> list[str]:
+    """The paths that an argument says: a text, or a list of texts."""
+    found = literal_argument(context, node, name)
+    paths: tuple[Any, ...] = found.value if isinstance(found.value, tuple) else (found.value,)
+    for path in paths:
+        if not isinstance(path, str):
+            shown = "NULL" if path is None else found.data_type
+            raise BindError(f"{name}() takes the path of a file as text, not {shown}", span_of(node))
+    return list(paths)
 
 
 def _files(

@@ -14,9 +14,8 @@ from tqp.planner.algebra.logical_plan import Project, Series, Values
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import cast_to
 from tqp.planner.binder.expressions.instants import arguments_of_instants, instant_of_microseconds
-from tqp.planner.binder.from_clause.constant_arguments import constant_argument
+from tqp.planner.binder.from_clause.constant_arguments import constant_argument, literal_of
 from tqp.planner.binder.select.output import BoundQuery
-from tqp.planner.functions.constant_folding import fold
 from tqp.planner.functions.time_series import (
     check_finite,
     count_of_steps,
@@ -61,7 +60,8 @@ def _count(start: int, end: int, step: int, name: str, span: Span | None) -> int
 def _instants(context: BindContext, name: str, given: Sequence[Expression], span: Span | None) -> BoundQuery:
     """range(start, end, interval) of dates and timestamps."""
     bounds, step, data_type = arguments_of_instants(name, given, span)
-    start, end, interval = (_value(each, name, span) for each in (*bounds, step))
+    values: list[Any] = [literal_of(each, name, span).value for each in (*bounds, step)]
+    start, end, interval = values
     field = context.new_field(name, data_type, nullable=False)
     if start is None or end is None or interval is None:
         return BoundQuery.exact(Values((), (field,)), (name,))
@@ -84,18 +84,11 @@ def _instants(context: BindContext, name: str, given: Sequence[Expression], span
     return BoundQuery.exact(plan, (name,))
 
 
-def _value(expression: Expression, name: str, span: Span | None) -> Any:
-    value = fold(expression)
-    if not isinstance(value, Literal):
-        raise UnsupportedError(f"{name}() of what is not constant is not supported", span)
-    return value.value
-
-
 def _integer(bound: Expression, name: str, span: Span | None) -> int | None:
     if implicit_cast_cost(bound, BIGINT) is None:
         raise BindError(
             f"{name}() takes integers, or two timestamps and an interval, not {bound.data_type}", span
         )
-    value = _value(cast_to(bound, BIGINT, span), name, span)
+    value = literal_of(cast_to(bound, BIGINT, span), name, span).value
     assert value is None or isinstance(value, int)
     return value

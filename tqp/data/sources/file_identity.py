@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -66,6 +66,8 @@ class FileSet:
 
     #: A path, a pattern, a directory or a list of these, as registered.
     registered: Any
+    #: In order; the same one may stand several times.
+    files: Sequence[str]
     identities: Mapping[str, Identity]
     directories: Mapping[str, int]
     #: What they were said to be; None: their names or first bytes tell.
@@ -75,7 +77,7 @@ class FileSet:
     @staticmethod
     def of(
         registered: Any,
-        files: Iterable[str],
+        files: Sequence[str],
         directories: Iterable[str],
         kind: FileKind | None = None,
         options: ReadOptions = NO_OPTIONS,
@@ -85,13 +87,8 @@ class FileSet:
         for file in files:
             with reading(file):
                 identities[file] = identity_of(file)
-        return FileSet(
-            registered, identities, {path: state_of_directory(path) for path in directories}, kind, options
-        )
-
-    @property
-    def files(self) -> list[str]:
-        return list(self.identities)
+        states = {path: state_of_directory(path) for path in directories}
+        return FileSet(registered, files, identities, states, kind, options)
 
     def are_unchanged(self) -> bool:
         """Whether all files are still the same, and no file came to or went from a directory that was searched.

@@ -24,15 +24,15 @@ def is_remote(path: str) -> bool:
     return bool(separator) and scheme.isalnum() and scheme.lower() != "file" and not os.path.exists(path)
 
 
-def remote_files(pattern: str) -> list[str]:
-    """The addresses of the files that an address, a pattern or a directory of Parquet files stands for, in a fixed order.
+def remote_files(pattern: str, directories: bool = True) -> list[str]:
+    """The addresses of the files that an address, a pattern or, with `directories`, one of Parquet files stands for, in a fixed order.
 
     Raises BindError for a file system that fsspec does not know, or for which a package is missing.
     """
     system, path = _system(pattern)
     with _asking(pattern):
         system.invalidate_cache()
-        if system.exists(path):
+        if directories and system.exists(path):
             found = [path] if system.isfile(path) else system.glob(f"{path.rstrip('/')}/{_PARQUET_FILES}")
         else:
             found = [each for each in system.glob(path) if system.isfile(each)]
@@ -54,8 +54,13 @@ def identity_of(path: str) -> Identity:
 
 
 def state_of_directory(path: str) -> int:
-    """What changes when a file comes to a directory, or to those of a remote pattern, or goes from it."""
-    return hash(tuple(remote_files(path))) if is_remote(path) else os.stat(path).st_mtime_ns
+    """What changes when a file comes to a directory, or to those of a remote pattern, or goes from it; of what is not there, zero."""
+    if is_remote(path):
+        return hash(tuple(remote_files(path)))
+    try:
+        return os.stat(path).st_mtime_ns
+    except (FileNotFoundError, NotADirectoryError):
+        return 0
 
 
 @contextlib.contextmanager
@@ -69,13 +74,21 @@ def opened(path: str) -> Iterator[Any]:
         yield stream
 
 
+def bytes_of(path: str) -> bytes:
+    """All that a file holds, as it is."""
+    with opened(path) as place:
+        if not isinstance(place, str):
+            return bytes(place.read())
+        with open(place, "rb") as stream:
+            return stream.read()
+
+
 def content_of(path: str) -> bytes:
     """All that a file holds, decompressed if its name says so."""
     if not is_remote(path):
         with pa.input_stream(path, compression=compression_of(path)) as stream:
             return bytes(stream.read())
-    with opened(path) as source:
-        content = bytes(source.read())
+    content = bytes_of(path)
     compression = compression_of(path)
     if compression is None:
         return content

@@ -1,14 +1,12 @@
-"""Parquet, CSV and Arrow IPC files as registered tables."""
+"""Files as tables: those that hold one, and what there is to say of files."""
 
 from __future__ import annotations
 
-import glob
 import itertools
 import os
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -16,18 +14,20 @@ import pyarrow.parquet as pq
 import torch
 
 from tqp.core.errors import BindError, Error
-from tqp.core.file_kinds import ENDINGS, PARQUET_ENDINGS, FileKind, kind_of_name
+from tqp.core.file_kinds import ENDINGS, PARQUET_ENDINGS, WHOLE_FILES, FileKind, kind_of_name
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.data.sources.arrow_tables import ArrowSource
 from tqp.data.sources.base import Source
 from tqp.data.sources.csv_files import read_csv_text
 from tqp.data.sources.csv_types import typed
 from tqp.data.sources.file_identity import FileSet, read_again_if_changed, reading
+from tqp.data.sources.file_patterns import Found, matching_paths
 from tqp.data.sources.file_systems import is_remote, opened, remote_files
 from tqp.data.sources.hive_partitions import partition_columns
 from tqp.data.sources.json_files import read_json
 from tqp.data.sources.parquet_files import ParquetSource
 from tqp.data.sources.schemas import concatenated, with_all_columns
+from tqp.data.sources.whole_files import WholeFilesSource
 
 
 def file_source(
@@ -64,7 +64,7 @@ def _unreadable(source: Source, files: FileSet, error: Error) -> Source:
     """In the place of a table whose files are gone or damaged: queries that do not read it go on."""
     empty = ArrowSource(source.name, pa.table({}), source.device)
     empty.files = FileSet(
-        files.registered, {os.devnull: (0, 0, 0, 0, 0)}, {}, files.kind, files.options
+        files.registered, (), {os.devnull: (0, 0, 0, 0, 0)}, {}, files.kind, files.options
     )  # never unchanged
     empty.error = error
     return empty
@@ -72,6 +72,8 @@ def _unreadable(source: Source, files: FileSet, error: Error) -> Source:
 
 def _read(name: str, paths: Any, device: torch.device, kind: FileKind | None, options: ReadOptions) -> Source:
     files = _expand(name, paths, kind, options)
+    if kind in WHOLE_FILES:
+        return WholeFilesSource(name, files, device)
     kinds = {kind or _kind(file) for file in files.files}
     if len(kinds) > 1:
         raise BindError(f'table "{name}": the files are of different kinds ({", ".join(sorted(kinds))})')
@@ -85,8 +87,8 @@ def _read(name: str, paths: Any, device: torch.device, kind: FileKind | None, op
         "Arrow IPC": _read_ipc,
     }
     tables = []
-    for file, identity in files.identities.items():
-        with reading(file, identity):
+    for file in files.files:
+        with reading(file, files.identities[file]):
             tables.append(readers[kind](file))
     if options.by_name:
         tables = with_all_columns(tables)
@@ -105,7 +107,7 @@ def _read(name: str, paths: Any, device: torch.device, kind: FileKind | None, op
     return source
 
 
-def _with_partitions(files: list[str], table: pa.Table, parts: list[pa.Table]) -> pa.Table:
+def _with_partitions(files: Sequence[str], table: pa.Table, parts: list[pa.Table]) -> pa.Table:
     for column, values in partition_columns(files).items():
         repeated = pa.chunked_array(
             [pa.repeat(value, part.num_rows) for value, part in zip(values, parts, strict=True)], values.type
@@ -123,42 +125,40 @@ def _expand(name: str, paths: Any, kind: FileKind | None, options: ReadOptions) 
     searched: set[str] = set()
     for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
         text = _path(name, path)
-        if is_remote(text):
-            with reading(text):
-                found = remote_files(text)
-            if not found:
-                raise BindError(f'table "{name}": no file matches {text}')
-            searched.add(text)
-            files += found
-            continue
-        if os.path.isdir(text):
-            found = sorted(
-                file
-                for file in glob.glob(os.path.join(glob.escape(text), "**", "*"), recursive=True)
-                if file.lower().endswith(PARQUET_ENDINGS)
-            )
-        elif os.path.exists(text):
-            files.append(text)
-            continue
-        else:
-            found = sorted(file for file in glob.glob(text, recursive=True) if os.path.isfile(file))
-        if not found:
+        found = _search(text, kind)
+        if not found.paths and kind not in WHOLE_FILES:
             what = "no Parquet file in the directory" if os.path.isdir(text) else "no file matches"
             raise BindError(f'table "{name}": {what} {text}')
-        searched.update(_directories(text, found))
-        files += found
+        searched |= found.directories
+        files += found.paths
     return FileSet.of(paths, files, searched, kind, options)
 
 
-def _directories(pattern: str, files: Iterable[str]) -> set[str]:
-    """The directories in which the files lie, up to the first one that the pattern, or directory, does not name in full."""
-    root = pattern if os.path.isdir(pattern) else os.path.dirname(glob.escape(pattern).partition("[")[0])
-    found = {root or "."}
-    for file in files:
-        for parent in Path(file).parents:
-            if str(parent) in found:
-                break
-            found.add(str(parent))
+def _search(text: str, kind: FileKind | None) -> Found:
+    """What a path, an address, a pattern or, but for files of any kind, a directory of Parquet files stands for."""
+    if is_remote(text):
+        with reading(text):
+            return Found(remote_files(text, directories=kind not in WHOLE_FILES), {text})
+    if os.path.isdir(text) and kind not in WHOLE_FILES:
+        return _parquet_files(text)
+    if os.path.exists(text) and not os.path.isdir(text):
+        return Found([text])
+    found = matching_paths(text)
+    return found if kind == "names" else Found(list(filter(os.path.isfile, found.paths)), found.directories)
+
+
+def _parquet_files(directory: str) -> Found:
+    """Those in a directory and the directories in it, but for hidden ones."""
+    found = Found()
+    for parent, directories, names in os.walk(directory):
+        directories[:] = [each for each in directories if not each.startswith(".")]
+        found.directories.add(parent)
+        found.paths += [
+            os.path.join(parent, each)
+            for each in names
+            if each.lower().endswith(PARQUET_ENDINGS) and not each.startswith(".")
+        ]
+    found.paths.sort()
     return found
 
 
