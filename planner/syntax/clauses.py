@@ -246,6 +246,15 @@ class Reset:
 
 
 @dataclass(frozen=True, slots=True)
+class Pragma:
+    """PRAGMA name, PRAGMA name(arguments) or, with `is_setting`, PRAGMA name = argument."""
+
+    name: Name
+    arguments: tuple[Part, ...] = ()
+    is_setting: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Prepare:
     """PREPARE name AS statement: its text."""
 
@@ -324,6 +333,7 @@ Clauses = (
     | Alter
     | Set
     | Reset
+    | Pragma
     | Prepare
     | Execute
     | Deallocate

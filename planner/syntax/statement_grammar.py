@@ -15,6 +15,7 @@ from tqp.planner.syntax.clauses import (
     Insert,
     Name,
     Part,
+    Pragma,
     Prepare,
     Reset,
     Set,
@@ -171,6 +172,15 @@ class StatementGrammar(CopyGrammar):
         is_variable = self._scope_of_setting()
         return Reset(self.name("the name of a setting"), is_variable)
 
+    def _pragma(self) -> Pragma:
+        self.expect("PRAGMA")
+        name = self.name("the name of a pragma")
+        if self.kind == "(":
+            return Pragma(name, self.collected(lambda: self.part(self.expression)))
+        if not self.skip("="):
+            return Pragma(name)
+        return Pragma(name, (self.part(self._setting),), True)
+
     def _scope_of_setting(self) -> bool:
         """SESSION, GLOBAL and LOCAL say nothing here; whether VARIABLE stands there."""
         if self.kind in ("SESSION", "GLOBAL") and self.next_kind() in COLUMN_NAMES:
@@ -238,6 +248,7 @@ _READERS: dict[str, Callable[[StatementGrammar], Clauses]] = {
     "COPY": StatementGrammar.copy,
     "SET": StatementGrammar._set,
     "RESET": StatementGrammar._reset,
+    "PRAGMA": StatementGrammar._pragma,
     "PREPARE": StatementGrammar._prepare,
     "EXECUTE": StatementGrammar._execute,
     "DEALLOCATE": StatementGrammar._deallocate,

@@ -116,6 +116,9 @@ class Relations:
         ]
         names = [f"v{index}" for index in range(len(families))]
         columns = [Column(f"{alias}.{name}", family) for name, family in zip(names, families, strict=True)]
+        if self.random.random() < 0.2:
+            rows = [rows[0][1:-1], f"num_rows := {self.random.choice((0, 1, 2, 3))}"]
+            return f"repeat_row({', '.join(rows)}) {alias}({', '.join(names)})", columns
         return f"(VALUES {', '.join(rows)}) {alias}({', '.join(names)})", columns
 
     def _lateral(self, depth: int, outer: Sequence[Column]) -> tuple[str, list[Column]]:

@@ -13,6 +13,7 @@ from tqp.statements.copy import copy_from, copy_to
 from tqp.statements.create import create_table, create_view, drop
 from tqp.statements.execution import Execution
 from tqp.statements.macros import create_macro
+from tqp.statements.pragmas import pragma
 from tqp.statements.prepared import deallocate, execute_prepared, prepare
 from tqp.statements.settings import reset_setting, set_setting
 from tqp.statements.transactions import transaction
@@ -32,6 +33,7 @@ EXECUTORS: Mapping[type[Any], Callable[[Execution], Result]] = {
     clauses.CopyFrom: copy_from,
     clauses.Set: set_setting,
     clauses.Reset: reset_setting,
+    clauses.Pragma: pragma,
     clauses.Prepare: prepare,
     clauses.Execute: execute_prepared,
     clauses.Deallocate: deallocate,

@@ -10,7 +10,7 @@ from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.keywords import KEYWORDS
 from tqp.data.results.to_python import python_values, storage_values
 from tqp.planner.algebra.expressions import Literal
-from tqp.planner.syntax.clauses import Part, Reset, Set
+from tqp.planner.syntax.clauses import Name, Part, Reset, Set
 from tqp.planner.syntax.words import NAME
 from tqp.result import Result
 from tqp.statements.execution import TRUTH_WORDS, Execution, done
@@ -24,8 +24,13 @@ def set_setting(execution: Execution) -> Result:
         value = _variable(execution, clauses.value)
         execution.session.catalog.change(lambda state: state.with_variable(clauses.name.text, value))
         return done()
-    _setting(clauses.name.text, clauses.name.span)(execution, _value(execution, clauses.value))
+    assign(execution, clauses.name, clauses.value)
     return done()
+
+
+def assign(execution: Execution, name: Name, value: Part) -> None:
+    """Gives a setting the value of a constant expression, or of a word such as ON."""
+    _setting(name.text, name.span)(execution, _value(execution, value))
 
 
 def reset_setting(execution: Execution) -> Result:

@@ -1,23 +1,35 @@
-"""DESCRIBE, SHOW and SUMMARIZE in FROM: what the columns of a query are, and what is in them."""
+"""DESCRIBE, SHOW, SUMMARIZE and pragma_table_info() in FROM: what the columns of a query are, and what is in them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
 from tqp.core.arguments import unique_names
-from tqp.core.datatypes import VARCHAR, DataType, TypeKind
+from tqp.core.datatypes import BOOLEAN, INTEGER, VARCHAR, DataType, TypeKind
 from tqp.core.definitions import ColumnDefinition, TableDefinition, quoted, quoted_list
+from tqp.core.errors import BindError, Error
 from tqp.core.keywords import quoted_text
-from tqp.planner.algebra.expressions import Literal
+from tqp.planner.algebra.expressions import Literal, Value
 from tqp.planner.algebra.logical_plan import Values
 from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.from_clause.constant_arguments import constant_text
 from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.select.output import BoundQuery
-from tqp.planner.parse import parse, without_parentheses
+from tqp.planner.parse import Span, parse, without_parentheses
 from tqp.planner.syntax.description_parser import Kind
 
+#: Functions that tell of the table whose name they are given.
+TABLE_DESCRIPTIONS = ("pragma_table_info", "pragma_show")
+_TABLE_INFO = {
+    "cid": INTEGER,
+    "name": VARCHAR,
+    "type": VARCHAR,
+    "notnull": BOOLEAN,
+    "dflt_value": VARCHAR,
+    "pk": BOOLEAN,
+}
 _DESCRIPTION = ("column_name", "column_type", "null", "key", "default", "extra")
 #: What SUMMARIZE calls the rows that it reads.
 _ALL = '"%all"'
@@ -41,21 +53,71 @@ def bind_description(context: BindContext, node: exp.Describe, siblings: Scope) 
     kind: Kind = node.args["kind"]
     if kind in _LISTS:
         return context.bind_query.bind_exact(parse(_LISTS[kind]).tree, siblings)
-    columns = [
-        ColumnDefinition(column.name, column.field().data_type)
-        for column in context.bind_query.bind_exact(node.this, siblings).columns
-    ]
     if kind is Kind.SUMMARY:
-        return context.bind_query.bind_exact(_summary(node.this, columns), siblings)
-    definition = _definition(context, node.this, siblings)
+        summary = _summary(node.this, _columns(context, node.this, siblings))
+        return context.bind_query.bind_exact(summary, siblings)
+    return _described(context, node.this, siblings)
+
+
+def bind_table_description(context: BindContext, call: exp.Anonymous, span: Span | None) -> BoundQuery:
+    """pragma_table_info('t') and pragma_show('t') of a table or view, whose name may also stand there without quotes."""
+    name = call.name.lower()
+    if len(call.expressions) != 1:
+        raise BindError(f"{name}() takes the name of a table", span)
+    [node] = call.expressions
+    if isinstance(node, exp.Column):
+        named = ".".join(part.name for part in node.parts)
+    else:
+        named = constant_text(context, node, name, "the name of a table as text")
+    try:
+        query = parse(f"FROM {'.'.join(map(quoted, named.split('.')))}").tree
+        if name == "pragma_show":
+            return _described(context, query, Scope())
+        columns, definition = _defined_columns(context, query, Scope())
+    except Error as error:
+        raise type(error)(error.message, span) from None
+    rows = [
+        (place, each.name, type_name(each.data_type), not each.nullable, each.default)
+        + (_key(definition, each.name) == "PRI",)
+        for place, each in enumerate(columns)
+    ]
+    return _table(context, _TABLE_INFO, rows)
+
+
+def _described(context: BindContext, query: exp.Expr, siblings: Scope) -> BoundQuery:
+    """A row for each column of a query, as DESCRIBE has it."""
+    columns, definition = _defined_columns(context, query, siblings)
     rows = [
         (each.name, type_name(each.data_type), "YES" if each.nullable else "NO", _key(definition, each.name))
         + (each.default, None)
-        for each in (columns if definition is None else definition.columns)
+        for each in columns
     ]
-    fields = tuple(context.new_field(name, VARCHAR) for name in _DESCRIPTION)
-    values = tuple(tuple(Literal(text, VARCHAR) for text in row) for row in rows)
-    return BoundQuery.exact(Values(values, fields), _DESCRIPTION)
+    return _table(context, dict.fromkeys(_DESCRIPTION, VARCHAR), rows)
+
+
+def _defined_columns(
+    context: BindContext, query: exp.Expr, siblings: Scope
+) -> tuple[Sequence[ColumnDefinition], TableDefinition | None]:
+    """The columns of a query, as a statement has made them where it is all of a table."""
+    columns = _columns(context, query, siblings)
+    definition = _definition(context, query, siblings)
+    return (columns, None) if definition is None else (definition.columns, definition)
+
+
+def _columns(context: BindContext, query: exp.Expr, siblings: Scope) -> list[ColumnDefinition]:
+    return [
+        ColumnDefinition(column.name, column.field().data_type)
+        for column in context.bind_query.bind_exact(query, siblings).columns
+    ]
+
+
+def _table(
+    context: BindContext, types: Mapping[str, DataType], rows: Sequence[Sequence[Value]]
+) -> BoundQuery:
+    """Rows of constants."""
+    fields = tuple(context.new_field(name, data_type) for name, data_type in types.items())
+    values = tuple(tuple(map(Literal, row, types.values())) for row in rows)
+    return BoundQuery.exact(Values(values, fields), tuple(types))
 
 
 def _definition(context: BindContext, query: exp.Expr, siblings: Scope) -> TableDefinition | None:

@@ -20,7 +20,7 @@ from tqp.planner.algebra.logical_plan import Filter, Project
 from tqp.planner.algebra.node import grow
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import cast_to
-from tqp.planner.binder.from_clause.constant_arguments import literal_argument
+from tqp.planner.binder.from_clause.constant_arguments import is_named, literal_argument, split_arguments
 from tqp.planner.binder.from_clause.file_options import GivenOptions, read_options
 from tqp.planner.binder.scope import ScopeColumn
 from tqp.planner.binder.select.output import BoundQuery
@@ -57,9 +57,6 @@ class WantedColumns:
     options: ReadOptions
 
 
-_OPTIONS = (exp.EQ, exp.PropertyEQ, exp.Kwarg)
-
-
 def file_named(context: BindContext, name: str, span: Span | None) -> TableSource | None:
     """The file, or the files that match the pattern, of that name; None if that is no name of a file."""
     return _files(context, [name], None, span)
@@ -77,10 +74,8 @@ def bind_file_function(
 ) -> tuple[TableSource, WantedColumns]:
     """The table that read_parquet() and the like give of a path or a list of paths, and which of its columns are wanted."""
     name = call.name.lower()
-    given = read_options(
-        FILE_FUNCTIONS[name], name, [each for each in call.expressions if isinstance(each, _OPTIONS)]
-    )
-    paths = [each for each in call.expressions if not isinstance(each, _OPTIONS)]
+    given = read_options(FILE_FUNCTIONS[name], name, list(filter(is_named, call.expressions)))
+    paths, _ = split_arguments(call)
     if len(paths) != 1:
         raise BindError(f"{name}() takes a path, or a list of paths", span)
     [path] = paths

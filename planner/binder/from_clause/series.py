@@ -12,9 +12,8 @@ from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal
 from tqp.planner.algebra.logical_plan import Project, Series, Values
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.expressions.coercion import cast_to
 from tqp.planner.binder.expressions.instants import arguments_of_instants, instant_of_microseconds
-from tqp.planner.binder.from_clause.constant_arguments import constant_argument, literal_of
+from tqp.planner.binder.from_clause.constant_arguments import constant_argument, integer_of, literal_of
 from tqp.planner.binder.select.output import BoundQuery
 from tqp.planner.functions.time_series import (
     check_finite,
@@ -22,12 +21,12 @@ from tqp.planner.functions.time_series import (
     instants_by_months,
     microseconds_of_step,
 )
-from tqp.planner.functions.type_rules import implicit_cast_cost
 from tqp.planner.parse import Span, span_of
 
 #: By name: is the end one of the numbers?
 SERIES = {"range": False, "generate_series": True}
 _MOST_ROWS = 1 << 32
+_TAKEN = "integers, or two timestamps and an interval"
 
 
 def bind_series(context: BindContext, call: exp.Anonymous, span: Span | None) -> BoundQuery:
@@ -38,7 +37,10 @@ def bind_series(context: BindContext, call: exp.Anonymous, span: Span | None) ->
     bound = [constant_argument(context, node, name) for node in call.expressions]
     if any(each.data_type.is_temporal for each in bound):
         return _instants(context, name, bound, span)
-    given = [_integer(each, name, span_of(node)) for each, node in zip(bound, call.expressions, strict=True)]
+    given = [
+        integer_of(each, name, span_of(node), _TAKEN)
+        for each, node in zip(bound, call.expressions, strict=True)
+    ]
     start, end, step = (0, given[0], 1) if len(given) == 1 else (given[0], given[1], [*given, 1][2])
     if step == 0:
         raise BindError(f"the step of {name}() must not be 0", span)
@@ -50,8 +52,14 @@ def bind_series(context: BindContext, call: exp.Anonymous, span: Span | None) ->
     return BoundQuery.exact(plan, (name,))
 
 
+def numbered_rows(context: BindContext, count: int, name: str, span: Span | None) -> Series:
+    """So many rows, at least one, for the function `name`."""
+    rows = _count(0, count, 1, name, span)
+    return Series(context.new_field("number", BIGINT, nullable=False), 0, 1, rows)
+
+
 def _count(start: int, end: int, step: int, name: str, span: Span | None) -> int:
-    rows = count_of_steps(start, end, step, SERIES[name])
+    rows = count_of_steps(start, end, step, SERIES.get(name, False))
     if rows > _MOST_ROWS:
         raise UnsupportedError(f"{name}() of more than {_MOST_ROWS} rows is not supported", span)
     return rows
@@ -82,13 +90,3 @@ def _instants(context: BindContext, name: str, given: Sequence[Expression], span
     instant_of = instant_of_microseconds(ColumnRef.of(number), data_type, span)
     plan = Project(Series(number, start, micros, count), (field,), (instant_of,))
     return BoundQuery.exact(plan, (name,))
-
-
-def _integer(bound: Expression, name: str, span: Span | None) -> int | None:
-    if implicit_cast_cost(bound, BIGINT) is None:
-        raise BindError(
-            f"{name}() takes integers, or two timestamps and an interval, not {bound.data_type}", span
-        )
-    value = literal_of(cast_to(bound, BIGINT, span), name, span).value
-    assert value is None or isinstance(value, int)
-    return value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -34,7 +34,11 @@ from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
 from tqp.planner.binder.from_clause.asof import asof_join
 from tqp.planner.binder.from_clause.ctes import bind_reference
-from tqp.planner.binder.from_clause.descriptions import bind_description
+from tqp.planner.binder.from_clause.descriptions import (
+    TABLE_DESCRIPTIONS,
+    bind_description,
+    bind_table_description,
+)
 from tqp.planner.binder.from_clause.files import (
     FILE_FUNCTIONS,
     bind_file_function,
@@ -45,6 +49,7 @@ from tqp.planner.binder.from_clause.files import (
 from tqp.planner.binder.from_clause.model_tables import bind_table_function
 from tqp.planner.binder.from_clause.pivots import bind_pivot
 from tqp.planner.binder.from_clause.query_functions import QUERY_FUNCTIONS, bind_query_function
+from tqp.planner.binder.from_clause.repeats import REPEATS, bind_repeat
 from tqp.planner.binder.from_clause.samples import sampled
 from tqp.planner.binder.from_clause.series import SERIES, bind_series
 from tqp.planner.binder.from_clause.unnests import bind_unnest
@@ -265,6 +270,12 @@ def _check_independent(left: FromTree, siblings: Scope, shown: str) -> None:
 
 # ---- single relations ----
 
+#: Table functions whose arguments are constants, which say all of their rows and columns.
+_OF_CONSTANTS: Mapping[str, Callable[[BindContext, exp.Anonymous, Span | None], BoundQuery]] = {
+    **dict.fromkeys(REPEATS, bind_repeat),
+    **dict.fromkeys(TABLE_DESCRIPTIONS, bind_table_description),
+}
+
 
 def _bind_table(context: BindContext, node: exp.Expr, outer: Scope, siblings: Scope) -> FromTree:
     """One relation; `siblings` holds the tables before it."""
@@ -304,6 +315,8 @@ def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope, sibli
     name, span = node.this.name.lower(), head_span(node)
     if name in SERIES:
         return _table_function(node, bind_series(context, node.this, span), node.this.name)
+    if name in _OF_CONSTANTS:
+        return _under_alias(node, _OF_CONSTANTS[name](context, node.this, span), node.this.name)
     if name.startswith("duckdb_") and not node.this.expressions:
         return _bind_system_table(context, node, f"{name}()", name)
     if name in FILE_FUNCTIONS:

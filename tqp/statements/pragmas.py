@@ -1,0 +1,39 @@
+"""PRAGMA: tables told of as SHOW does, and settings set as SET does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.planner.parse import parse
+from tqp.planner.syntax.clauses import Pragma
+from tqp.result import Result
+from tqp.statements.execution import Execution, done
+from tqp.statements.settings import assign
+
+#: What answers those without arguments.
+_QUERIES: Mapping[str, str] = {
+    "show_tables": "SHOW TABLES",
+    "show_tables_expanded": "SHOW ALL TABLES",
+    "show_databases": "SHOW DATABASES",
+}
+
+
+def pragma(execution: Execution) -> Result:
+    """Answers what it asks for. Raises UnsupportedError for those that tell of what tqp does not have."""
+    clauses = execution.command.clauses
+    assert isinstance(clauses, Pragma)
+    name, count = clauses.name.text.lower(), len(clauses.arguments)
+    if name == "table_info":
+        if count != 1:
+            raise BindError("PRAGMA table_info takes the name of a table", clauses.name.span)
+        query = execution.command.query("FROM pragma_table_info(", *clauses.arguments, ")")
+        return execution.rows(query, execution.state)
+    if name in _QUERIES:
+        if count:
+            raise BindError(f"PRAGMA {name} takes no arguments", clauses.name.span)
+        return execution.rows(parse(_QUERIES[name]), execution.state)
+    if clauses.is_setting:
+        assign(execution, clauses.name, clauses.arguments[0])
+        return done()
+    raise UnsupportedError(f"PRAGMA {name} is not supported", clauses.name.span)
