@@ -7,6 +7,7 @@ import os
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from tqp.data.sources.file_patterns import Found, matching_paths
 from tqp.data.sources.file_systems import is_remote, opened, remote_files
 from tqp.data.sources.hive_partitions import partition_columns
 from tqp.data.sources.json_files import read_json
+from tqp.data.sources.parquet_descriptions import DESCRIPTIONS, described
 from tqp.data.sources.parquet_files import ParquetSource
 from tqp.data.sources.schemas import concatenated, with_all_columns
 from tqp.data.sources.whole_files import WholeFilesSource
@@ -85,6 +87,7 @@ def _read(name: str, paths: Any, device: torch.device, kind: FileKind | None, op
         "json": read_json,
         "parquet": _read_parquet,
         "Arrow IPC": _read_ipc,
+        **{each: partial(described, each) for each in DESCRIPTIONS},
     }
     tables = []
     for file in files.files:
@@ -95,7 +98,8 @@ def _read(name: str, paths: Any, device: torch.device, kind: FileKind | None, op
     table = concatenated(files.files, tables)
     if kind == "csv":
         table = typed(table, options)
-    table = _with_partitions(files.files, table, tables)
+    if kind not in DESCRIPTIONS:
+        table = _with_partitions(files.files, table, tables)
     if options.filename:
         of_rows = [
             pa.repeat(pa.scalar(file, pa.string()), part.num_rows)
