@@ -12,3 +12,6 @@ DROP VIEW v;
 SELECT count(*) FROM information_schema.tables;
 ALTER TABLE k RENAME TO kk;
 SELECT table_name FROM information_schema.tables ORDER BY ALL;
+SELECT database_name, path, comment, internal, type, readonly, encrypted, cipher FROM duckdb_databases() ORDER BY 1;
+SELECT database_name, schema_name, comment, internal, sql, parent_schema FROM duckdb_schemas() WHERE schema_name <> 'pg_catalog' ORDER BY ALL;
+SELECT * FROM information_schema.schemata WHERE schema_name <> 'pg_catalog' ORDER BY ALL;

@@ -142,6 +142,31 @@ def _duckdb_views(objects: Sequence[_Object], catalog: Catalog) -> Iterator[tupl
             yield each.database, "main", each.name, False, each.temporary, len(_columns(each, catalog))
 
 
+#: Databases, and the schemas in them: that of the statements' tables, that of this room, and that of what was registered.
+_DATABASES: Mapping[str, Sequence[str]] = {
+    "memory": ("main",),
+    "system": ("information_schema", "main"),
+    "temp": ("main",),
+}
+
+
+def _duckdb_databases(objects: Sequence[_Object], catalog: Catalog) -> Iterator[tuple[Any, ...]]:
+    for database in _DATABASES:
+        yield database, None, None, database != "memory", "duckdb", False, False, None
+
+
+def _duckdb_schemas(objects: Sequence[_Object], catalog: Catalog) -> Iterator[tuple[Any, ...]]:
+    for database, schemas in _DATABASES.items():
+        for schema in schemas:
+            yield database, schema, None, True, None, None
+
+
+def _schema_rows(objects: Sequence[_Object], catalog: Catalog) -> Iterator[tuple[Any, ...]]:
+    for database, schemas in _DATABASES.items():
+        for schema in schemas:
+            yield database, schema, "duckdb", None, None, None, None
+
+
 def _schema(names: str, **others: pa.DataType) -> list[tuple[str, pa.DataType]]:
     """Columns of text, but for the others."""
     return [(name, others.get(name, _TEXT)) for name in names.split()]
@@ -169,6 +194,26 @@ _TABLES: Mapping[str, tuple[list[tuple[str, pa.DataType]], _Rows]] = {
             numeric_scale=_INT,
         ),
         _column_rows,
+    ),
+    "information_schema.schemata": (
+        _schema(
+            "catalog_name schema_name schema_owner default_character_set_catalog default_character_set_schema"
+            " default_character_set_name sql_path"
+        ),
+        _schema_rows,
+    ),
+    "duckdb_databases()": (
+        _schema(
+            "database_name path comment internal type readonly encrypted cipher",
+            internal=_BOOL,
+            readonly=_BOOL,
+            encrypted=_BOOL,
+        ),
+        _duckdb_databases,
+    ),
+    "duckdb_schemas()": (
+        _schema("database_name schema_name comment internal sql parent_schema", internal=_BOOL),
+        _duckdb_schemas,
     ),
     "duckdb_tables()": (
         _schema(
