@@ -50,7 +50,7 @@ def connection(folder: Path, request: pytest.FixtureRequest) -> Iterator[tqp.Con
 _PATTERNS = """
 d/* d/** d/**/*.txt d/a.txt d d/nope* d/nope.txt nope/* d/[ab].txt d/[!a].txt d/[^a].txt d/?.txt d/??????.txt d/link/*
 d/**/e.txt d/*/* d/*/*/* d/**/*/* d/{a,b}.txt d/[[]z].txt d/[z].txt ./d/a.txt ./d/a* d//a.txt d//a* d/../d/a* d/.*
-d/sub/**/*.txt **/e.txt d/s*/../a* d/s** d/*/ d/**/ d/a*/ d/a.txt/ d/[ d/a\\.tx? d/**.txt d/*/deep d/**/sub/* D/A*
+d/sub/**/*.txt **/e.txt d/**/c.txt/ d/link/z*/ d/link/a*/2.txt/ **/ d/s*/../a* d/s** d/*/ d/**/ d/a*/ d/a.txt/ d/[ d/a\\.tx? d/**.txt d/*/deep d/**/sub/* D/A*
 """.split()
 
 
@@ -120,6 +120,30 @@ def test_what_is_wrong_is_named(
 ) -> None:
     with pytest.raises(error, match=message):
         connection.sql(query).fetchall()
+
+
+def test_what_is_no_plain_file(connection: tqp.Connection, folder: Path) -> None:
+    (folder / "odd" / "x.txt").mkdir(parents=True)
+    (folder / "odd" / "broken.txt").symlink_to("nowhere")
+    os.mkfifo(folder / "odd" / "fifo.txt")
+    (folder / "odd" / "ok.txt").write_text("ok")
+    with duckdb.connect() as oracle:
+        for pattern in (
+            "odd/*",
+            "odd/**",
+            "o*/x.txt",
+            "o*/broken.txt",
+            "o*/fifo.txt",
+            "odd/broken.txt",
+            "odd/*/",
+        ):
+            expected = oracle.execute("FROM glob(?)", [pattern]).fetchall()
+            assert connection.sql("FROM glob(?)", [pattern]).fetchall() == expected, pattern
+    Path(os.fsdecode(bytes(folder) + b"/odd/\xff.txt")).write_text("?")
+    assert connection.sql("SELECT sum(size) FROM read_text('odd/*')").fetchall() == [(3,)]
+    for query in ("FROM glob('odd/*')", "SELECT filename FROM read_text('odd/*')"):
+        with pytest.raises(tqp.ExecutionError, match="udcff.* is not text in UTF-8"):
+            connection.sql(query)
 
 
 def test_changes_are_seen(connection: tqp.Connection, folder: Path) -> None:

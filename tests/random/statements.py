@@ -38,6 +38,9 @@ _SYSTEM = (
     "DESCRIBE",
     "SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns WHERE table_schema = 'main' ORDER BY ALL",
     "SELECT table_name, column_count FROM duckdb_tables() ORDER BY ALL",
+    "PRAGMA show_tables",
+    "SELECT * EXCLUDE dflt_value FROM pragma_table_info('t')",
+    'SELECT name, "notnull", pk FROM pragma_table_info(u)',
 )
 
 #: Names and types of the columns of a table.

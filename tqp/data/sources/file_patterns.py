@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -48,7 +48,7 @@ def matching_paths(pattern: str) -> Found:
     parts = os.path.normpath(pattern).split(os.sep)
     if parts.count(_ANY_DIRECTORIES) > 1:
         raise BindError(f"{pattern}: ** may stand once in a pattern")
-    of_directories = [""] if pattern.endswith(os.sep) else []
+    of_directories = [""] if pattern.endswith(os.sep) and is_pattern(parts[-1]) else []
     _search(os.sep if parts[0] == "" else "", [*filter(None, parts), *of_directories], found)
     found.paths.sort(key=lambda path: _place(path, bool(of_directories)))
     return found
@@ -65,18 +65,18 @@ def _search(directory: str, parts: Sequence[str], found: Found) -> None:
     part, rest = parts[0], parts[1:]
     path = os.path.join(directory, part)
     if part == "":
-        found.paths.append(directory)
+        found.paths.append(directory or os.curdir)
     elif part == _ANY_DIRECTORIES:
         _search_everywhere(directory, rest or ["*"], found)
     elif is_pattern(part):
         for each in _matching(_entries(directory, found), part):
-            if rest and each.is_dir():
+            if rest and _holds(each.is_dir):
                 _search(os.path.join(directory, each.name), rest, found)
-            elif not rest and each.is_file():
+            elif not rest and _holds(each.is_file):
                 found.paths.append(os.path.join(directory, each.name))
     elif not rest:
         found.directories.add(directory or os.curdir)
-        found.paths += [path] if os.path.exists(path) else []
+        found.paths += [path] if os.path.isfile(path) or os.path.isdir(path) else []
     elif os.path.isdir(path):
         _search(path, rest, found)
     else:
@@ -99,6 +99,14 @@ def _entries(directory: str, found: Found) -> list[os.DirEntry[str]]:
             return list(entries)
     except OSError:
         return []
+
+
+def _holds(question: Callable[[], bool]) -> bool:
+    """Whether an entry is what is asked; what cannot be looked at is nothing."""
+    try:
+        return question()
+    except OSError:
+        return False
 
 
 def _matching(entries: Sequence[os.DirEntry[str]], part: str) -> list[os.DirEntry[str]]:

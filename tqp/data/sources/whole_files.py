@@ -26,15 +26,14 @@ class WholeFilesSource(Source):
 
     def __init__(self, name: str, files: FileSet, device: torch.device) -> None:
         self.num_rows = len(files.files)
-        names = pa.array(files.files, pa.string())
         #: By name, the type and what makes the values.
         self._made: dict[str, tuple[pa.DataType, Callable[[], pa.Array]]]
         if files.kind == "names":
-            self._made = {"file": (names.type, lambda: names)}
+            self._made = {"file": (pa.string(), self._names)}
         else:
             holds = pa.large_string() if files.kind == "text" else pa.large_binary()
             self._made = {
-                "filename": (names.type, lambda: names),
+                "filename": (pa.string(), self._names),
                 "content": (holds, lambda: pa.array(share(self._content, files.files), holds)),
                 "size": (pa.int64(), self._sizes),
                 "last_modified": (pa.timestamp("us", "UTC"), self._times),
@@ -43,6 +42,12 @@ class WholeFilesSource(Source):
                 self._made[column] = (values.type, lambda values=values: values)  # type: ignore[misc]
         super().__init__(name, list(self._made), device)
         self.files: FileSet = files
+
+    def _names(self) -> pa.Array:
+        try:
+            return pa.array(self.files.files, pa.string())
+        except UnicodeEncodeError as error:
+            raise ExecutionError(f"the name of the file {error.object!r} is not text in UTF-8") from None
 
     def _content(self, file: str) -> str | bytes:
         with reading(file, self.files.identities[file]):
