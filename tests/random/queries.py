@@ -314,11 +314,13 @@ class Queries:
             form = random.random()
             if form < 0.45:
                 key = expressions.column(family, Scope(scope.columns))
-                keys.append(
-                    key.sql
-                    if key and random.random() < 0.7
-                    else expressions.draw(family, Scope(scope.columns), 1)
-                )
+                equal = [known.sql for known in computed if known.family == family and known.sql in keys]
+                if equal and random.random() < 0.15:  # several items of one key
+                    keys.append(random.choice(equal))
+                elif key and random.random() < 0.7:
+                    keys.append(key.sql)
+                else:
+                    keys.append(expressions.draw(family, Scope(scope.columns), 1))
                 items.append(keys[-1])
                 computed.append(Column(keys[-1], family))
             elif form < 0.48 and computed:

@@ -31,10 +31,18 @@ from tqp.planner.binder.select.grouping import (
     keys_of_all,
     keys_of_having,
 )
-from tqp.planner.binder.select.grouping_sets import GroupingSet, aggregate_sets, bind_grouping_sets, has_sets
+from tqp.planner.binder.select.grouping_sets import (
+    Element,
+    GroupingSet,
+    aggregate_sets,
+    bind_grouping_sets,
+    has_sets,
+    keys_apart,
+    named_first,
+)
 from tqp.planner.binder.select.limits import bind_limit
 from tqp.planner.binder.select.named_windows import check_definitions
-from tqp.planner.binder.select.names import expression_name
+from tqp.planner.binder.select.names import Names, expression_name
 from tqp.planner.binder.select.order_by import SortBinder, Sorting, sort_keys
 from tqp.planner.binder.select.ordinals import ordinal
 from tqp.planner.binder.select.output import BoundQuery, Branch, Item, distinct, exact_project, lazy_project
@@ -215,6 +223,9 @@ class SelectBlock:
 
     def _bind_item(self, item: Item, binder: ExpressionBinder, lazy: bool) -> Expression | None:
         """The item's expression; None for a column of a star that nobody may ever ask for."""
+        known = self.bound_items.get(id(item))
+        if known is not None:
+            return known[0]
         if item.column is not None:
             return (
                 None
@@ -232,7 +243,42 @@ class SelectBlock:
         binder.written_keys = None  # a key is no part of another
         if is_of_all(group):
             return [()]
-        return bind_grouping_sets(group, lambda node: self._group_key(node, nodes, binder))
+        if not has_sets(group):
+            return bind_grouping_sets(group, lambda node: self._group_key(node, nodes, binder))
+        keys: dict[Element, Expression] = {}
+        written: dict[Element, exp.Expr | None] = {}
+
+        def key_of(node: exp.Expr) -> Expression:
+            element = self._element(node, nodes, aliases)
+            if element not in keys:
+                keys[element] = self._group_key(node, nodes, binder)
+                written[element] = node if element.place is None else nodes[element.place].node
+            return keys[element]
+
+        sets = bind_grouping_sets(group, key_of)
+        apart = keys_apart(keys)
+        if apart == keys:
+            return sets
+        first = named_first(apart)
+        for element, key in apart.items():
+            if element.place is not None:
+                if first[element.place] != element:
+                    continue  # nothing means it
+                item = nodes[element.place]
+                self.bound_items[id(item.node or item)] = key, ()
+            node = written[element]
+            if node is not None and not isinstance(keys[element], ColumnRef):
+                self.written_keys.add(node, key, again=True)
+        return bind_grouping_sets(group, lambda node: apart[self._element(node, nodes, aliases)])
+
+    def _element(self, node: exp.Expr, nodes: Sequence[Item], aliases: Aliases) -> Element:
+        text = Names(self.context.query).text(node).lower()
+        place = ordinal(node, len(nodes), "GROUP BY")
+        named = node.unnest()
+        if isinstance(named, exp.Column) and not named.table and not self.scope.has_column(named.name, None):
+            aliased = aliases.get(named.name.lower())
+            place = next((number for number, each in enumerate(nodes) if each is aliased), None)
+        return Element(text, place)
 
     def _remember(self, node: exp.Expr, key: Expression) -> Expression:
         """The same text means this key wherever it stands, or one before: a subquery bound once more would be another one.

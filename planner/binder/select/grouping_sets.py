@@ -6,14 +6,24 @@ constant of each set.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, combinations, product
 
 from sqlglot import exp
 
+from tqp.core.datatypes import INTEGER
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression, Literal, transform, walk
+from tqp.planner.algebra.expressions import (
+    AggregateCall,
+    Cast,
+    ColumnRef,
+    Expression,
+    Literal,
+    transform,
+    walk,
+)
 from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan, Project, Shared, UnionAll
 from tqp.planner.algebra.subquery_expressions import Subquery
 from tqp.planner.binder.context import BindContext
@@ -38,6 +48,49 @@ def bind_grouping_sets(group: exp.Group, bind_key: Callable[[exp.Expr], Expressi
     if count > _MOST_SETS:
         raise UnsupportedError(f"more than {_MOST_SETS} grouping sets are not supported", span_of(group))
     return [tuple(dict.fromkeys(chain(*parts))) for parts in product(*elements)]
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """An element of GROUP BY, as it is written; `place`: of the item of SELECT that a number or an alias names."""
+
+    text: str
+    place: int | None = None
+
+
+def keys_apart(keys: Mapping[Element, Expression]) -> dict[Element, Expression]:
+    """The keys of elements in the order in which they are written, those that are equal told apart by casts to their own type.
+
+    As DuckDB has them: `SELECT x, x GROUP BY GROUPING SETS ((1), (2))` has two, each NULL in the rows of the other's set. The last
+    of equal ones is what expressions mean elsewhere. An item named once more in another way is a constant that nothing means.
+    """
+    first = named_first(keys)
+    named = {
+        element: key if element.place is None or first[element.place] == element else _NAMED_AGAIN
+        for element, key in keys.items()
+    }
+    last = {key: element for element, key in named.items()}
+    taken = set(last)
+    found: dict[Element, Expression] = {}
+    for element, key in named.items():
+        if last[key] != element:
+            while key in taken:
+                key = Cast(key, key.data_type)
+            taken.add(key)
+        found[element] = key
+    return found
+
+
+def named_first(elements: Iterable[Element]) -> dict[int, Element]:
+    """By the items that elements name, the first that does so."""
+    found: dict[int, Element] = {}
+    for element in elements:
+        if element.place is not None:
+            found.setdefault(element.place, element)
+    return found
+
+
+_NAMED_AGAIN = Cast(Literal(42, INTEGER), INTEGER)
 
 
 def has_sets(group: exp.Group) -> bool:

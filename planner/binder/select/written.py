@@ -28,8 +28,10 @@ class Written(Names, Generic[Meaning]):
         self._meanings: dict[str, Meaning] = {}
         self._texts: dict[int, tuple[exp.Expr, str]] = {}  # by id of the node, which has to live on
 
-    def add(self, node: exp.Expr, meaning: Meaning) -> None:
-        """Make the node's text mean this, unless it means something."""
+    def add(self, node: exp.Expr, meaning: Meaning, again: bool = False) -> None:
+        """Make the node's text mean this, unless it means something and is not to do so `again`."""
+        if again:
+            self._meanings[self.text(node)] = meaning
         self._meanings.setdefault(self.text(node), meaning)
 
     def find(self, node: exp.Expr) -> Meaning | None:
