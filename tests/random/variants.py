@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from sqlglot import exp
@@ -169,44 +169,6 @@ def with_constant_keys_apart(sql: str) -> str:
     return transformed(sql, change)
 
 
-def with_equal_keys_as_one(sql: str, columns: Mapping[str, Sequence[str]]) -> str:
-    """The query with all keys of grouping sets that stand for the same items of SELECT written in the same way: DuckDB keeps them apart.
-
-    `columns`: names by table.
-    """
-
-    def change(node: exp.Expr) -> exp.Expr:
-        group = node.args.get("group")
-        if not isinstance(node, exp.Select) or not isinstance(group, exp.Group):
-            return node
-        first: dict[str, exp.Expr] = {}
-        items = _items(node, columns)
-        for key in list(_keys_of(group)):
-            plain = key.unnest()
-            place = _place(plain)
-            named = [each for each in node.expressions if each.alias and each.alias == plain.name]
-            if any(
-                column.name == plain.name for each in node.expressions for column in each.find_all(exp.Column)
-            ):
-                named = []  # a column goes before an alias
-            item = items[place : place + 1] if place is not None else named[:1]
-            meant = (item[0].unalias() if item else plain).unnest()
-            texts = [text_of_tree(meant).lower() if isinstance(meant, exp.Column) else text_of_tree(meant)]
-            if isinstance(meant, exp.Column):  # of which table may be left out
-                texts += (
-                    [meant.name.lower()]
-                    if meant.table
-                    else [known for known in first if known.endswith(f".{meant.name.lower()}")]
-                )
-            same = next((first[text] for text in texts if text in first), key)
-            first.setdefault(texts[0], same)
-            if same is not key:
-                key.replace(same.copy())
-        return node.copy()
-
-    return transformed(sql, change)
-
-
 def with_aliases_apart(sql: str) -> str:
     """The query with other aliases where a subquery of a grouped block names a column as one of them: DuckDB takes it for no key then."""
 
@@ -229,17 +191,6 @@ def with_aliases_apart(sql: str) -> str:
     return transformed(sql, change)
 
 
-def _items(select: exp.Select, columns: Mapping[str, Sequence[str]]) -> list[exp.Expr]:
-    """What SELECT lists, the columns of a lone table in the place of `*`."""
-    source = select.args.get("from_")
-    if not isinstance(select.expressions[0], exp.Star) or source is None or select.args.get("joins"):
-        return list(select.expressions)
-    table = source.this
-    named = table.alias_column_names
-    names = [*named, *columns.get(table.name if isinstance(table, exp.Table) else "", ())[len(named) :]]
-    return [exp.column(name) for name in names] + select.expressions[1:]
-
-
 def _place(key: exp.Expr) -> int | None:
     """The place, from 0, of the item that a number as a key names: `2`, `- -2`."""
     plain, negations = key.unnest(), 0
@@ -247,14 +198,6 @@ def _place(key: exp.Expr) -> int | None:
         plain, negations = plain.this.unnest(), negations + 1
     is_number = isinstance(plain, exp.Literal) and not plain.is_string and plain.name.isdigit()
     return int(plain.name) - 1 if is_number and negations % 2 == 0 else None
-
-
-def _keys_of(node: exp.Expr) -> Iterator[exp.Expr]:
-    for part in node.expressions:
-        if isinstance(part, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
-            yield from _keys_of(part)
-        else:
-            yield part
 
 
 def with_other_floats(sql: str) -> Iterator[str]:
