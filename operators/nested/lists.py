@@ -71,6 +71,12 @@ def struct_extract(structs: Structs, position: int) -> tuple[Values, Tensor | No
     return structs.fields[position - 1]
 
 
+def list_of_fields(lists: Lists, position: int) -> Lists:
+    """Of lists of structs, none of which is NULL, the lists of the field at a position, counted from 1."""
+    assert isinstance(lists.elements.values, Structs)
+    return lists._replace(elements=lists.elements.values.fields[position - 1])
+
+
 def list_length(lists: Lists) -> Tensor:
     """How many elements each list has."""
     return lists.lengths
@@ -167,6 +173,7 @@ LIST_KERNELS: dict[str, Overload] = {
     "struct_extract": lambda types, result: Kernel(
         struct_extract, constant_arguments=frozenset((1,)), returns_validity=True, any_width=True
     ),
+    "list_of_fields": lambda types, result: Kernel(list_of_fields, constant_arguments=frozenset((1,))),
     "list_extract": lambda types, result: Kernel(list_extract, returns_validity=True, any_width=True),
     "list_length": lambda types, result: Kernel(list_length),
     "cardinality": lambda types, result: Kernel(list_length),

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError
+from tqp.core.garbage import collected_later
 from tqp.core.text_numbers import ParseFailure
 from tqp.data.nested import Values, element_dtype, take
 from tqp.data.strings import Strings
@@ -27,13 +28,14 @@ def column_of(items: Sequence[Any], codes: Tensor, data_type: DataType) -> tuple
 
     def leaf(values: Sequence[Any], leaf_type: DataType) -> Values:
         if leaf_type.is_string:
-            return layout.from_list([(value or "").encode() for value in values], device)
-        if leaf_type.kind is TypeKind.BOOLEAN:
-            return torch.tensor([bool(value) for value in values], dtype=torch.bool, device=device)
-        numbers = [value or 0 for value in values]
-        if data_type.is_nested and element_dtype(leaf_type) is None:
+            return layout.from_list([_bytes_of(value or "") for value in values], device)
+        if leaf_type.kind is TypeKind.INTERVAL:
+            return torch.tensor([value or (0, 0, 0) for value in values], dtype=torch.int64, device=device)
+        numbers = [0 if value is None else value for value in values]
+        dtype = element_dtype(leaf_type) if data_type.is_nested else _plain_dtype(leaf_type)
+        if dtype is None:
             return wide.from_ints(numbers, device)
-        return torch.tensor(numbers, dtype=torch.int64, device=device)
+        return torch.tensor(numbers, dtype=dtype, device=device)
 
     validity = torch.tensor([item is not None for item in items], dtype=torch.bool, device=device)
     return take(from_python(items, data_type, leaf), codes), torch.index_select(validity, 0, codes)
@@ -46,6 +48,15 @@ def column_of_texts(
     num_rows, rows, (some,) = rows_that_count([strings], validity)
     codes, texts = distinct(some)
     return column_of(*spread([read(text) for text in texts], codes, rows, num_rows), data_type)
+
+
+def _bytes_of(value: str | bytes) -> bytes:
+    return value if isinstance(value, bytes) else value.encode()
+
+
+def _plain_dtype(data_type: DataType) -> torch.dtype:
+    """Of values that are not inside of others."""
+    return torch.bool if data_type.kind is TypeKind.BOOLEAN else torch.int64
 
 
 def rows_that_count(
@@ -89,19 +100,26 @@ def distinct(column: Any) -> tuple[Tensor, list[Any]]:
     return codes, (known.view(torch.float64) if is_float else known).tolist()
 
 
-def of_pairs(
-    function: Callable[[Any, Any], Any], columns: Sequence[Any], readers: Sequence[Callable[[Any], Any]]
+@collected_later()
+def of_several(
+    function: Callable[..., Any], columns: Sequence[Any], readers: Sequence[Callable[[Any], Any]]
 ) -> tuple[Tensor, list[Any]]:
-    """A function of two columns, called once for each pair of values, each of which is read once."""
-    (left, lefts), (right, rights) = map(distinct, columns)
-    values = [
-        [read_by(reader, each) for each in texts]
-        for reader, texts in zip(readers, (lefts, rights), strict=True)
-    ]
-    pairs, codes = torch.unique(left * max(len(rights), 1) + right, return_inverse=True)
-    return codes, [
-        function(values[0][pair // len(rights)], values[1][pair % len(rights)]) for pair in pairs.tolist()
-    ]
+    """A function of columns, called once for each combination of their values, each of which is read once.
+
+    Python makes many objects meanwhile, none of them garbage.
+    """
+    codes: Tensor | None = None
+    arguments: list[tuple[Any, ...]] = []
+    for column, reader in zip(columns, readers, strict=True):
+        own, texts = distinct(column)
+        values = [read_by(reader, each) for each in texts]
+        if codes is None:
+            codes, arguments = own, [(value,) for value in values]
+            continue
+        pairs, codes = torch.unique(codes * max(len(values), 1) + own, return_inverse=True)
+        arguments = [(*arguments[pair // len(values)], values[pair % len(values)]) for pair in pairs.tolist()]
+    assert codes is not None
+    return codes, [function(*each) for each in arguments]
 
 
 def read_by(reader: Callable[[Any], Any], text: Any) -> Any:

@@ -7,6 +7,8 @@ from typing import Any
 
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.json_paths import Path, parse_path
+from tqp.core.json_structure import structure_of
+from tqp.core.json_values import parse_json
 from tqp.core.text_numbers import ParseFailure
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.functions.constants import no_constant
@@ -24,6 +26,36 @@ def _may_be_malformed(call: Call, ranges: Ranges, result: Range | None) -> bool:
 
 def _may_one_be_malformed(call: Call, ranges: Ranges, result: Range | None) -> bool:
     return not all(argument.data_type.is_json for argument in call.arguments)
+
+
+def _may_path_be_wrong(call: Call, ranges: Ranges, result: Range | None) -> bool:
+    """Of a change: its path is looked at when there are rows, as in DuckDB."""
+    path = call.arguments[1]
+    if not isinstance(path, Literal):
+        return True
+    try:
+        return path.value is not None and parse_path(str(path.value)).has_wildcards
+    except (ParseFailure, UnsupportedError):
+        return True
+
+
+def _may_rows_fail(call: Call, ranges: Ranges, result: Range | None) -> bool:
+    document, *path = call.arguments
+    return not document.data_type.is_json or not all(isinstance(each, Literal) for each in path)
+
+
+def _may_not_fit(call: Call, ranges: Ranges, result: Range | None) -> bool:
+    manner = call.arguments[1]
+    assert isinstance(manner, Literal)
+    return manner.value not in ("try_cast", "json_transform")
+
+
+def _fold_structure(call: Call, document: Any) -> Any:
+    """Known while a query is planned, so that json_transform() can take it."""
+    try:
+        return structure_of(parse_json(document))
+    except ParseFailure:
+        return NotImplemented
 
 
 def constant_path(text: str) -> Path:
@@ -77,6 +109,11 @@ def _reader(names: str, *lines: str, **facts: Any) -> ScalarFunction:
     )
 
 
+#: Of two documents or more, one after the other.
+MERGES = ("json_merge_patch", "json_deep_merge", "json_merge_patch_diff")
+#: In FROM: the parts of a document, and the parts of these, too.
+ROW_FUNCTIONS = ("json_each", "json_tree")
+
 JSON_FUNCTIONS = (
     _reader("json_extract json_extract_path ->", *_of_both("{} BIGINT -> JSON"), *_by_path("JSON")),
     _reader(
@@ -89,18 +126,25 @@ JSON_FUNCTIONS = (
     _reader("json_keys", *_of_both("{} -> VARCHAR[]"), *_by_path("VARCHAR[]")),
     _reader("json_array_length", *_of_both("{} -> UBIGINT"), *_by_path("UBIGINT"), range=any_length),
     scalar("json_quote to_json", is_call=True),
-    # what casts from JSON read: text, for a kind of type
-    scalar("json_scalar", null=NullRule.PROPAGATES),
-    scalar("json_fields", null=NullRule.PROPAGATES, raises=True),
-    scalar("json_elements", null=NullRule.PROPAGATES, raises=True),
+    # JSON as a nested value, in the manner of a cast or of json_transform()
+    scalar("json_as", null=NullRule.PROPAGATES, raises=_may_not_fit),
     scalar("json_valid", *_of_both("{} -> BOOLEAN")),
     scalar(
         "json_contains",
         *_of_both("{} VARCHAR -> BOOLEAN", "{} JSON -> BOOLEAN"),
         raises=_may_one_be_malformed,
     ),
-    scalar("json_merge_patch", is_call=True),
-    scalar("json_structure", *_of_both("{} -> JSON"), raises=_may_be_malformed),
+    *(scalar(name, is_call=True) for name in MERGES),
+    *(
+        scalar(name, is_call=True, raises=_may_path_be_wrong)
+        for name in ("json_set", "json_insert", "json_replace")
+    ),
+    scalar("json_remove", is_call=True, null=NullRule.PROPAGATES, raises=_may_path_be_wrong),
+    scalar("json_strip_nulls", *_of_both("{} -> JSON"), raises=_may_be_malformed),
+    scalar("json_normalize", *_of_both("{} -> VARCHAR"), raises=_may_be_malformed),
+    # what the table functions make of a document, as a list of structs
+    *(scalar(name, raises=_may_rows_fail) for name in ROW_FUNCTIONS),
+    scalar("json_structure", *_of_both("{} -> JSON"), raises=_may_be_malformed, fold=_fold_structure),
     scalar("json", *_of_both("{} -> JSON"), raises=_may_be_malformed),
     scalar("json_pretty", *_of_both("{} -> VARCHAR"), raises=_may_be_malformed),
 )

@@ -119,6 +119,8 @@ NESTED = (
     scalar("list_value list_pack", is_call=True, null=NullRule.NEVER, fold=_packed),
     scalar("struct_pack row", is_call=True, null=NullRule.NEVER, fold=_packed),
     scalar("struct_extract struct_extract_at", is_call=True, null=NullRule.PROPAGATES),
+    # of lists of structs that are all there: what the rows of table functions are made of
+    scalar("list_of_fields"),
     scalar("list_extract list_element", "LIST BIGINT -> element", null=NullRule.PROPAGATES, fold=_element),
     scalar("list_length", "length: LIST -> BIGINT", "array_length: LIST -> BIGINT", range=any_length),
     scalar(

@@ -63,7 +63,7 @@ SPECIAL_FORMS = (
     "ml_predict_proba",
     *" ".join(ELEMENT_FUNCTIONS.values()).split(),
     *LIST_FORMS,
-    *"array_to_json row_to_json json_array json_object json_group_array json_group_object from_json json_transform".split(),
+    *"array_to_json row_to_json json_array json_object json_group_array json_group_object json_group_structure from_json from_json_strict json_transform json_transform_strict".split(),
 )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tqp.core.datatypes import DOUBLE, FLOAT, NULL, VARCHAR, DataType, TypeKind
-from tqp.core.errors import UnsupportedError
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.planner.functions.json import ROW_FUNCTIONS
 
 _NESTED = ("list_", "array_", "struct_", "map_", "json", "union_", "variant_")
 _KINDS = {
@@ -19,7 +20,7 @@ _NAMES = frozenset(
 alias assert_true bit_position bitstring bitstring_agg
 bitstring_byte_comparable can_cast_implicitly cast_to_type col_description combine
 combine_aggr constant_or_null create_sort_key currval decimal_average decimal_division
-equi_width_bins finalize format_pg_type format_type from_json_strict
+equi_width_bins finalize format_pg_type format_type
 get_bit get_block_size get_current_time get_type hash histogram_exact hive_partition_component in_search_path index_key invoke
 is_histogram_other_bin lttb make_type md5_number md5_number_lower md5_number_upper
 nextval normalized_interval obj_description parse_duckdb_log_message
@@ -74,7 +75,9 @@ def refuse_missing_type(name: str, types: Sequence[DataType], span: tuple[int, i
 
 
 def refuse_missing(name: str, span: tuple[int, int] | None) -> None:
-    """Raise UnsupportedError for a call of `name` (lower case) if DuckDB has such a function."""
+    """Raise UnsupportedError for a call of `name` (lower case) if DuckDB has such a function, BindError if it stands in FROM."""
+    if name in ROW_FUNCTIONS:
+        raise BindError(f"{name}() makes rows: it stands in FROM", span)
     missing = missing_feature(name)
     if missing is not None:
         raise UnsupportedError(f"{missing} not supported", span)

@@ -69,20 +69,47 @@ def _steps(values: Iterator[Any], step: Step) -> Iterator[Any]:
 
 def _step(value: Any, step: Step) -> Sequence[Any]:
     if isinstance(step, Wildcard):
-        if step.of_objects:
-            return [each for _, each in value] if isinstance(value, tuple) else ()
-        return value if isinstance(value, list) else ()
+        is_such = isinstance(value, tuple if step.of_objects else list)
+        return parts_of(value) if is_such else ()
+    place = place_of(value, step)
+    return () if place is None else (part_at(value, place),)
+
+
+def place_of(value: Any, step: Step) -> int | None:
+    """The place among the fields of an object, or the elements of an array, to which a step leads that is no wildcard."""
+    if isinstance(value, list):
+        index = array_index(step, len(value))
+        return None if index is None or index >= len(value) else index
+    if isinstance(value, tuple):
+        name = field_name(step)
+        return next((place for place, (key, _) in enumerate(value) if key == name), None)
+    return None
+
+
+def part_at(value: list[Any] | tuple[tuple[str, Any], ...], place: int) -> Any:
+    """An element of an array, or the value of a field."""
+    return value[place] if isinstance(value, list) else value[place][1]
+
+
+def parts_of(value: Any) -> Sequence[Any]:
+    """The elements of an array, the values of an object's fields; of any other value none."""
+    if isinstance(value, tuple):
+        return [part for _, part in value]
+    return value if isinstance(value, list) else ()
+
+
+def field_name(step: Step) -> str | None:
+    """The key that a step names; None of an index."""
+    return step.name if isinstance(step, Pointed) else step if isinstance(step, str) else None
+
+
+def array_index(step: Step, length: int) -> int | None:
+    """The index from the beginning that a step names in an array of this length, perhaps behind its end; None of a key."""
     if isinstance(step, Pointed):
-        is_index = isinstance(value, list) and re.fullmatch("0|[1-9][0-9]{0,18}", step.name)
-        step = int(step.name) if is_index else step.name
-    if isinstance(step, str):
-        if isinstance(value, tuple):
-            for key, each in value:
-                if key == step:
-                    return (each,)
-    elif isinstance(value, list) and -len(value) <= step < len(value):
-        return [value[step]]
-    return ()
+        step = int(step.name) if re.fullmatch("0|[1-9][0-9]{0,18}", step.name) else step.name
+    if not isinstance(step, int):
+        return None
+    return step if step >= 0 else length + step if -step <= length else None
 
 
 _PART = re.compile(
@@ -100,8 +127,17 @@ _PART = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _ESCAPE = re.compile(r'\\(["\\])')
-#: An index that no array has.
+#: `[#]`, an index that no array has.
 _BEHIND_THE_END = 2**64
+
+
+class _MinusZero(int):
+    """`[-0]` and `[#-0]`: the first element where they are read, and behind the last one where something is added, as in DuckDB."""
+
+
+def is_behind_the_end(step: Step) -> bool:
+    """Whether a step names, in an array that is changed, the place behind its last element: `[#]`, `[-0]` and the pointer `-`."""
+    return step == _BEHIND_THE_END or isinstance(step, _MinusZero) or step == Pointed("-")
 
 
 @lru_cache(maxsize=1024)
@@ -126,6 +162,22 @@ def parse_path(text: str) -> Path:
     return Path(tuple(steps))
 
 
+def path_of_rows(text: str) -> tuple[Path, str]:
+    """The path of json_each() and json_tree(), and how it is written before the keys of what is there. Raises ParseFailure."""
+    if not text.startswith("$"):
+        if not text or text[0] == "/" or '"' in text:
+            raise ParseFailure(
+                f"the path of json_each() and json_tree() is to begin with '$', not as '{text}'"
+            )
+        text = f'$."{text}"'
+    path = parse_path(text)
+    if path.has_wildcards:
+        raise ParseFailure(
+            f"the path of json_each() and json_tree() must not have wildcards, as '{text}' has"
+        )
+    return path, text
+
+
 def index_path(index: int) -> Path:
     """The path to an element of an array."""
     return Path((index,))
@@ -140,7 +192,7 @@ def _step_of(part: re.Match[str]) -> Step:
         return part["key"]
     if part["end"]:
         return _BEHIND_THE_END
-    return int(part["index"]) if part["index"] else -int(part["back"] or part["minus"])
+    return int(part["index"]) if part["index"] else -int(part["back"] or part["minus"]) or _MinusZero()
 
 
 def _pointer(text: str) -> Path:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,21 +49,25 @@ def _fraction(text: str) -> float | LongNumber:
     return value if math.isfinite(value) else LongNumber(text)
 
 
-_PLAIN = json.JSONDecoder(
-    object_pairs_hook=tuple, parse_int=_integer, parse_float=_fraction, parse_constant=LongNumber
-)
+def _decoder(whole: Callable[[str], Any], fraction: Callable[[str], Any]) -> json.JSONDecoder:
+    return json.JSONDecoder(
+        object_pairs_hook=tuple, parse_int=whole, parse_float=fraction, parse_constant=LongNumber
+    )
+
+
+_PLAIN, _WRITTEN = _decoder(_integer, _fraction), _decoder(LongNumber, LongNumber)
 #: Pairs of escapes that make one character: Python takes halves, too.
 _SURROGATE = re.compile(r"\\u[dD]")
 
 
-def parse_json(text: str) -> Any:
-    """The value that a JSON text says. Raises ParseFailure."""
+def parse_json(text: str, keeps_digits: bool = False) -> Any:
+    """The value that a JSON text says. Raises ParseFailure. With `keeps_digits` all numbers are as they were written."""
     if text.count("[") + text.count("{") <= MOST_LEVELS and not _SURROGATE.search(text):
         try:
-            return _PLAIN.decode(text)
+            return (_WRITTEN if keeps_digits else _PLAIN).decode(text)
         except json.JSONDecodeError:
             pass
-    return _Reader(text).document()
+    return _Reader(text, keeps_digits).document()
 
 
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -75,8 +80,9 @@ _STRING = re.compile(r'"((?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*)
 class _Reader:
     """Reads one text from left to right."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, keeps_digits: bool) -> None:
         self.text = text
+        self.keeps_digits = keeps_digits
         self.place = 0
 
     def document(self) -> Any:
@@ -166,6 +172,8 @@ class _Reader:
             self.place = word.end()
             return LongNumber(word[0])
         self.place = found.end()
+        if self.keeps_digits:
+            return LongNumber(found[0])
         return _integer(found[0]) if found[1] is found[2] is None else _fraction(found[0])
 
 
@@ -219,6 +227,11 @@ def write_json(value: Any) -> str:
         return f"{{{','.join(pairs)}}}"
     assert isinstance(value, LongNumber)
     return value.text
+
+
+def write_scalar(value: Any) -> str | None:
+    """What is neither null nor holds other values, as text."""
+    return None if value is None or isinstance(value, list | tuple) else write_json(value)
 
 
 def type_name(value: Any) -> str:

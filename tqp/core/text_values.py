@@ -37,6 +37,21 @@ def parse_json_text(text: str, target: DataType) -> str:
     return text
 
 
+def parser_of_documents(data_type: DataType) -> Callable[[str], Any]:
+    """What reads JSON out of values of the type, which are texts: ParseFailure, where one is malformed, but not of JSON.
+
+    Text of that type was checked: one that is malformed is in rows that do not count.
+    """
+    return _parse_checked if data_type.is_json else parse_json
+
+
+def _parse_checked(text: str) -> Any:
+    try:
+        return parse_json(text)
+    except ParseFailure:
+        return None
+
+
 def parse_uuid(text: str, target: DataType) -> int:
     """Its stored integer: 32 digits of base 16, hyphens anywhere between or around them, in braces or not."""
     is_braced = text.startswith("{") and text.endswith("}") and len(text) > 1

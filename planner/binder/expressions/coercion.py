@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from tqp.core.datatypes import (
     BIGINT,
-    BLOB,
     BOOLEAN,
     JSON,
     VARCHAR,
@@ -89,31 +89,10 @@ def cast_to(expression: Expression, target: DataType, span: Span | None, is_try:
 
 
 def _cast_json(expression: Expression, target: DataType, span: Span | None, is_try: bool) -> Expression:
-    """JSON to scalars and lists, and anything to JSON: text is parsed, other values are written as it."""
-    kind = _kind_in_json(target)
-    if kind is not None:
-        scalar = folded(Call("json_scalar", (expression, Literal(kind, VARCHAR)), VARCHAR, span))
-        return cast_to(scalar, target, span, is_try)
-    flag = TRUE if is_try else FALSE
-    if target.kind is TypeKind.LIST:
-        elements = Call("json_elements", (expression, flag), list_of(_part_of_json(target.element)), span)
-        return cast_to(folded(elements), target, span, is_try)
-    if target.kind is TypeKind.STRUCT and not target.is_tuple:
-        parts = struct(dict(zip(target.names, map(_part_of_json, target.children), strict=True)))
-        return cast_to(folded(Call("json_fields", (expression, flag), parts, span)), target, span, is_try)
-    if target.kind is TypeKind.MAP:
-        parts = map_of(VARCHAR, _part_of_json(target.element.children[1]))
-        return cast_to(folded(Call("json_fields", (expression, flag), parts, span)), target, span, is_try)
-    if target.kind is TypeKind.ARRAY:
-        return cast_to(cast_to(expression, list_of(target.element), span, is_try), target, span, is_try)
-    if target == BLOB and expression.data_type.is_json:
-        text = folded(Call("json_extract_string", (expression, Literal("$", VARCHAR)), VARCHAR, span))
-        return folded(Call("encode", (text,), BLOB, span))
-    if target not in (JSON, VARCHAR):
-        raise UnsupportedError(
-            f"a cast from {expression.data_type} to {target} is not supported; cast by way of VARCHAR", span
-        )
+    """JSON to values of other types, and anything to JSON: text is parsed, other values are written as it."""
     source = expression.data_type
+    if source.is_json and target not in (JSON, VARCHAR):
+        return json_as(expression, target, "try_cast" if is_try else "cast", span)
     made = folded(Cast(expression, target, is_try, span))
     if source.is_json or not holds_json(source):
         return made
@@ -122,18 +101,30 @@ def _cast_json(expression: Expression, target: DataType, span: Span | None, is_t
     return folded(Call("json", (made,), JSON, span))  # what is inside is written without white space
 
 
-def _part_of_json(target: DataType) -> DataType:
-    """What a part of JSON is read as that becomes this type: a text where that is what is cast."""
-    return VARCHAR if target == VARCHAR else JSON
+def json_as(document: Expression, target: DataType, manner: str, span: Span | None) -> Expression:
+    """JSON as a value of another type: "cast", "try_cast", "json_transform" or "json_transform_strict" say in which manner."""
+    if not _is_read_of_json(target):
+        raise UnsupportedError(
+            f"a cast from {document.data_type} to {target} is not supported; cast by way of VARCHAR", span
+        )
+    made_type = _with_lists(target)
+    nested = made_type if made_type.is_nested else row_of((made_type,))
+    made = folded(Call("json_as", (document, Literal(manner, VARCHAR)), nested, span))
+    if nested is not made_type:
+        made = folded(Call("struct_extract", (made, Literal(1, BIGINT)), made_type, span))
+    return cast_to(made, target, span, is_try=manner in ("try_cast", "json_transform"))
 
 
-def _kind_in_json(target: DataType) -> str | None:
-    """How JSON is read for a type; None for those that it is not read for."""
-    if target.is_integer or target.is_decimal or target.is_float:
-        return "integer" if target.is_integer else "decimal" if target.is_decimal else "float"
-    if target.is_temporal or target.is_enum or target.kind in (TypeKind.INTERVAL, TypeKind.UUID):
-        return "text"
-    return "boolean" if target.kind is TypeKind.BOOLEAN else None
+def _is_read_of_json(target: DataType) -> bool:
+    """Whether JSON is read for a type, and for what is inside of its values."""
+    return not target.is_tuple and all(map(_is_read_of_json, target.children))
+
+
+def _with_lists(target: DataType) -> DataType:
+    """The type with lists for arrays, as both are arrays of JSON."""
+    if target.kind is TypeKind.ARRAY:
+        return list_of(_with_lists(target.element))
+    return replace(target, children=tuple(map(_with_lists, target.children)))
 
 
 def _cast_text(expression: Expression, target: DataType, span: Span | None, is_try: bool) -> Expression:

@@ -12,12 +12,13 @@ from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.json_values import parse_json
 from tqp.core.text_numbers import ParseFailure
 from tqp.planner.algebra.expressions import Call, Cast, Expression, Literal, is_null_literal
-from tqp.planner.binder.expressions.coercion import cast_to, folded, null_after
+from tqp.planner.binder.expressions.coercion import cast_to, folded, json_as, null_after
 from tqp.planner.binder.expressions.forms import Forms, Nodes, call_of
 from tqp.planner.binder.expressions.operators import apply, bind_operator
 from tqp.planner.binder.expressions.type_names import type_of_text
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.functions.constants import is_constant, no_constant
+from tqp.planner.functions.json import MERGES
 from tqp.planner.functions.type_rules import implicit_cast_cost
 from tqp.planner.parse import Span, span_of
 
@@ -101,22 +102,38 @@ def _struct(names: list[str], values: list[Expression], span: Span | None) -> Ex
     return folded(Call("struct_pack", tuple(values), data_type, span))
 
 
-def _json_merge_patch(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+def _merge(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """json_merge_patch(j, patch, another): one after the other; a document that is NULL is null."""
-    documents = [binder.bind_flexible(node) for node in nodes]
-    for each in documents:
-        if each.data_type != VARCHAR and implicit_cast_cost(each, JSON) is None:
-            raise BindError(f"json_merge_patch() takes JSON, not {each.data_type}; cast it", span)
-    made, *patches = (cast_to(each, JSON, span) for each in documents)
+    made, *others = (_document(name, binder.bind_flexible(node), span) for node in nodes)
     null = Literal("null", JSON)
-    for patch in patches:
-        if is_null_literal(patch):
+    for other in others:
+        if is_null_literal(other):
             made = null_after(made, JSON)  # text that is no JSON raises nevertheless
             continue
         is_null = is_null_literal(made)
         document = null if is_null else Call("coalesce", (made, null), JSON, span)
-        made = folded(Call("json_merge_patch", (document, patch), JSON, span))
+        made = folded(Call(name, (document, other), JSON, span))
     return made
+
+
+def _document(name: str, value: Expression, span: Span | None) -> Expression:
+    """An argument that is JSON, or text which is."""
+    if value.data_type != VARCHAR and implicit_cast_cost(value, JSON) is None:
+        raise BindError(f"{name}() takes JSON, not {value.data_type}; cast it", span)
+    return cast_to(value, JSON, span)
+
+
+def _change(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """json_set(j, path, value) and its like: the value is JSON, too, and so NULL makes NULL."""
+    document, path, *values = (binder.bind_flexible(node) for node in nodes)
+    if implicit_cast_cost(path, VARCHAR) is None:
+        raise BindError(f"the path of {name}() is VARCHAR, not {path.data_type}", span)
+    arguments = (
+        _document(name, document, span),
+        cast_to(path, VARCHAR, span),
+        *(_document(name, value, span) for value in values),
+    )
+    return folded(Call(name, arguments, JSON, span))
 
 
 def _json_group_array(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
@@ -127,6 +144,12 @@ def _json_group_array(binder: ExpressionBinder, nodes: Nodes, span: Span | None)
         )
     listed = exp.Anonymous(this="list", expressions=list(nodes))
     return binder.bind(exp.Anonymous(this="to_json", expressions=[listed]))
+
+
+def _json_group_structure(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """json_group_structure(j): what json_structure() says of the elements of the list of a group."""
+    group = call_of("json_group_array", nodes[0])
+    return binder.bind(call_of("json_extract", call_of("json_structure", group), exp.Literal.number(0)))
 
 
 def _json_contains(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
@@ -161,41 +184,58 @@ def _joined(*texts: exp.Expr) -> exp.Expr:
     return exp.Paren(this=first)
 
 
-def _from_json(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
-    """from_json(j, '{"a": "INTEGER", "b": ["VARCHAR"]}'): a cast to the type of this structure; what does not fit is NULL."""
+def _transform(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """json_transform(j, '{"a": "INTEGER", "b": ["VARCHAR"]}'): the document as a value of the type of this structure.
+
+    What does not fit is NULL; json_transform_strict() raises. Other keys of objects are left out.
+    """
     document, given = binder.bind_flexible(nodes[0]), binder.bind_flexible(nodes[1])
     structure = fold(cast_to(given, VARCHAR, span))
     if not isinstance(structure, Literal):
-        raise no_constant(structure, "the structure of from_json() is a constant", span)
-    if structure.value is None:
+        raise no_constant(structure, f"the structure of {name}() is a constant", span)
+    if structure.value is None or is_null_literal(document):
         return Literal(None, NULL)
     try:
         target = _type_of(parse_json(str(structure.value)), span)
     except ParseFailure as failure:
-        raise BindError(f"the structure of from_json() is no JSON: {failure}", span) from None
-    return cast_to(cast_to(document, JSON, span), target, span, is_try=True)
+        raise BindError(f"the structure of {name}() is no JSON: {failure}", span) from None
+    document = _document(name, document, span)
+    if target == NULL:
+        return null_after(document, NULL)
+    manner = "json_transform_strict" if name.endswith("_strict") else "json_transform"
+    return json_as(document, target, manner, span)
 
 
 def _type_of(structure: Any, span: Span | None) -> DataType:
     """An object is a STRUCT, an array of one a LIST, and a text the name of a type."""
     match structure:
+        case "NULL":  # what json_structure() calls it
+            return NULL
         case str():
             return type_of_text(structure, span)
         case [element] if isinstance(structure, list):
             return list_of(_type_of(element, span))
         case tuple() if structure:
+            keys = {key.lower() for key, _ in structure}
+            if len(keys) < len(structure):
+                raise BindError("a key stands twice in a structure of JSON", span)
             return struct({key: _type_of(value, span) for key, value in structure})
     raise BindError("a structure of JSON has names of types, arrays of one and objects", span)
 
 
+_TRANSFORMS = ("from_json", "from_json_strict", "json_transform", "json_transform_strict")
+
 JSON_FORMS: Forms = {
-    **dict.fromkeys(("from_json", "json_transform"), (_from_json, 2, 2)),
+    **{name: (partial(_transform, name), 2, 2) for name in _TRANSFORMS},
     "json_group_object": (_json_group_object, 2, 2),
     "json_contains": (_json_contains, 2, 2),
     "json_quote": (_to_json, 1, 1),
     "array_to_json": (partial(_of_kinds, "array_to_json", (TypeKind.LIST, TypeKind.ARRAY)), 1, 1),
     "row_to_json": (partial(_of_kinds, "row_to_json", (TypeKind.STRUCT,)), 1, 1),
-    "json_merge_patch": (_json_merge_patch, 2, None),
+    **{name: (partial(_merge, name), 2, 2 if name == "json_merge_patch_diff" else None) for name in MERGES},
+    **{name: (partial(_change, name), 3, 3) for name in ("json_set", "json_insert", "json_replace")},
+    "json_remove": (partial(_change, "json_remove"), 2, 2),
+    "json_group_structure": (_json_group_structure, 1, 1),
     "json_array": (_json_array, 0, None),
     "json_object": (_json_object, 0, None),
     "json_group_array": (_json_group_array, 1, 1),

@@ -46,6 +46,7 @@ from tqp.planner.binder.from_clause.files import (
     relation_name,
     with_types,
 )
+from tqp.planner.binder.from_clause.json_rows import bind_json_rows
 from tqp.planner.binder.from_clause.model_tables import bind_table_function
 from tqp.planner.binder.from_clause.pivots import bind_pivot
 from tqp.planner.binder.from_clause.query_functions import QUERY_FUNCTIONS, bind_query_function
@@ -69,6 +70,7 @@ from tqp.planner.binder.select.output import BoundQuery, Item, lazy_project
 from tqp.planner.binder.select.row_numbers import numbered
 from tqp.planner.binder.unsupported_clauses import check_schema, check_understood
 from tqp.planner.catalog_protocol import View
+from tqp.planner.functions.json import ROW_FUNCTIONS
 from tqp.planner.parse import Span, head_span, span_of
 
 
@@ -303,6 +305,8 @@ def _bind_whole_table(context: BindContext, node: exp.Expr, outer: Scope, siblin
             return _under_alias(node, context.bind_query.bind_lazy(inner.this, siblings))
         if isinstance(inner, exp.Unnest):
             return _table_function(node, bind_unnest(context, inner, siblings), "unnest")
+        if isinstance(inner, exp.Anonymous) and inner.name.lower() in ROW_FUNCTIONS:
+            return _under_alias(node, bind_json_rows(context, inner, siblings), inner.name)
         raise UnsupportedError("LATERAL over a function is not supported", span_of(node))
     raise UnsupportedError(f"{type(node).__name__.upper()} in FROM is not supported", span_of(node))
 
@@ -323,6 +327,8 @@ def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope, sibli
         table, wanted = bind_file_function(context, node.this, span)
         bound = with_types(context, _scan(context, table, table.name), wanted)
         return _under_alias(node, bound, node.this.name)
+    if name in ROW_FUNCTIONS:
+        return _under_alias(node, bind_json_rows(context, node.this, siblings), node.this.name)
     bind = bind_query_function if name in QUERY_FUNCTIONS else bind_table_function
     return _under_alias(node, bind(context, node.this, siblings, span))
 
