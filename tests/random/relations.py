@@ -28,6 +28,9 @@ _JOINS = (
 )
 
 
+_JSON_VALUES = ("1", "-2.5", "'é'", "NULL", "true", "[1, NULL]", "[]", "MAP {'x': [0]}", "['a', 'b']")
+
+
 class Relations:
     """Draws FROM clauses from one random source."""
 
@@ -102,10 +105,23 @@ class Relations:
             return f"({sql}) {alias}", _columns(alias, families)
         if form < 0.5:
             return self._values(alias)
+        if form < 0.52:
+            return self._json_rows(alias)
         names = [name for name, table in self.tables.items() if not has_many or table.num_rows <= _MANY_ROWS]
         table = self.tables[random.choice(names)]
         columns = [Column(f"{alias}.{each.name}", each.family, each.is_small) for each in table.columns]
         return f"{table.name} {random.choice(('', 'AS '))}{alias}", columns
+
+    def _json_rows(self, alias: str) -> tuple[str, list[Column]]:
+        """The parts of a constant document."""
+        values = (
+            f"'k{index}', {self.random.choice(_JSON_VALUES)}" for index in range(self.random.randint(0, 4))
+        )
+        document = f"json_object({', '.join(values)})"
+        function = self.random.choice(("json_each", "json_tree"))
+        families = {"key": "str", "type": "str", "id": "int", "parent": "int", "fullkey": "str"}
+        columns = [Column(f"{alias}.{name}", family) for name, family in families.items()]
+        return f"{function}({document}) {alias}", columns
 
     def _values(self, alias: str) -> tuple[str, list[Column]]:
         families = [self.random.choice(("int", "int", "dec", "float", "str", "date", "bool", *FAMILIES))]

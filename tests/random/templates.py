@@ -147,6 +147,29 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     ),
 }  # fmt: skip
 
+#: Of JSON, whose texts stand in these as VARCHAR.
+_JSON = "to_json({'a': {any}, 'b': [{int}, {str}], 'c': {'d': {any}}})"
+for _family, _templates in {
+    "str": (
+        f"CAST({{json_change}}({_JSON}, {{json_path}}, to_json({{any}})) AS VARCHAR)",
+        f"CAST(json_remove({_JSON}, {{json_path}}) AS VARCHAR)",
+        f"CAST({{json_merge}}({_JSON}, to_json({{'c': {{any}}, 'b': {{any}}, 'a': {{any}}}})) AS VARCHAR)",
+        f"json_normalize(json_strip_nulls({_JSON}))",
+        f"(SELECT string_agg(concat(fullkey, '=', value), ',' ORDER BY id) FROM {{json_rows}}({_JSON}))",
+        "json_transform(to_json([{any}, {str}]), '[\"VARCHAR\"]')[{small}]",
+        f'json_transform({_JSON}, \'{{"b": ["VARCHAR"]}}\').b[{{small}}]',
+    ),
+    "int": (
+        "json_transform(to_json({any}), '\"BIGINT\"')",
+        "TRY_CAST(to_json({any}) AS {integer_type})",
+        f"(SELECT sum(id) FROM {{json_rows}}({_JSON}, '$.b'))",
+    ),
+    "float": ("json_transform(to_json({any}), '\"DOUBLE\"')", "TRY_CAST(to_json({str}) AS {float_type})"),
+    "date": ("json_transform(to_json({any}), '\"DATE\"')",),
+    "bool": (f"EXISTS (SELECT * FROM {{json_rows}}({_JSON}) WHERE type = 'UBIGINT')",),
+}.items():
+    TEMPLATES[_family] += _templates
+
 #: Any family can look like this; {same} is an expression of the same family.
 _NESTED = (TypeKind.LIST, TypeKind.STRUCT, TypeKind.MAP)
 
