@@ -108,7 +108,7 @@ def _check_keys(value: Any, names: set[str], manner: _Manner) -> None:
 
 def _map_reader(data_type: DataType, manner: _Manner) -> Reader:
     key_type, value_type = data_type.element.children
-    key_of, part = _text_reader(key_type, manner), _reader(value_type, manner)
+    key_of, part = _reader(key_type, manner), _reader(value_type, manner)  # keys are texts of JSON
 
     def read(value: Any) -> Any:
         if not isinstance(value, tuple):
@@ -147,8 +147,6 @@ def _plain_text(value: Any) -> str:
 
 def _text_reader(data_type: DataType, manner: _Manner) -> Reader:
     """Of texts, as a cast from VARCHAR reads them."""
-    if data_type == VARCHAR:
-        return lambda text: text
     parser = parser_of(data_type)
     assert parser is not None, data_type
 
