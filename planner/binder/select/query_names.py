@@ -201,6 +201,8 @@ class QueryNames:
             if named == " AS _values":  # behind UNION, where sqlglot gives it a name
                 return f"({self._values(node)}) AS valueslist"
             text = f"(SELECT * FROM ({self._values(node)}) AS valueslist)"
+        elif isinstance(node, exp.Lateral) and isinstance(node.this, exp.Anonymous):
+            text = self.text(node.this)
         elif isinstance(node, exp.Lateral):
             return self._source(node.this) + named
         elif isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table | exp.Subquery) and not named:
