@@ -23,6 +23,8 @@ SELECT column_name, min FROM (SUMMARIZE SELECT i + 1 AS j FROM t);
 WITH w AS (DESCRIBE t) SELECT count(*) FROM w;
 WITH t AS (SELECT 1 AS z) FROM (DESCRIBE t);
 WITH w AS (SELECT 1 AS z) FROM (SUMMARIZE FROM w);
+SELECT typeof(avg), typeof(std), typeof(q25), typeof(min) FROM (SUMMARIZE SELECT s FROM t);
+SUMMARIZE SUMMARIZE (SELECT NULL);
 SELECT d.a FROM (DESCRIBE t) d(a, b) ORDER BY a;
 SELECT d.column_name, t.i FROM (DESCRIBE t) d, t ORDER BY ALL;
 SELECT (SELECT count(*) FROM (DESCRIBE t)) AS many, i FROM t WHERE i = (SELECT count(*) FROM (DESCRIBE t) WHERE column_type = 'VARCHAR');

@@ -188,4 +188,4 @@ def _summary_row(name: str, column: str, data_type: DataType) -> str:
 
 
 def _text(expression: str, there_is: bool) -> str:
-    return f"CAST({expression if there_is else 'NULL'} AS VARCHAR)"
+    return f"CAST({expression} AS VARCHAR)" if there_is else "NULL"
