@@ -188,6 +188,9 @@ def _cast_may_raise(cast: Cast, fields: FieldsById) -> bool:
         return False
     if source.is_string or source.is_enum or not can_cast(source, target):
         return True
+    if target.kind is TypeKind.STRUCT and source.kind is TypeKind.STRUCT and source.names == target.names:
+        pairs = zip(source.children, target.children, strict=True)
+        return any(_cast_may_raise(Cast(ElementRef(0, one), other), fields) for one, other in pairs)
     if target.kind is TypeKind.LIST:  # each element is cast, whatever it is
         return _cast_may_raise(Cast(ElementRef(0, source.element), target.element), fields)
     if source.kind is TypeKind.BOOLEAN or target.kind is TypeKind.BOOLEAN:

@@ -15,6 +15,7 @@ from tqp.core.datatypes import (
     decimal,
     list_of,
     map_of,
+    struct,
 )
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import ColumnFacts, Field
@@ -155,6 +156,17 @@ def test_lists_are_cast_element_by_element() -> None:
         (list_of(DOUBLE), list_of(TINYINT), True),
     ):
         cast = Cast(ColumnRef(0, list_of(source)), list_of(target))
+        assert may_raise(cast, {}) is raises, (source, target)
+
+
+def test_structs_are_cast_field_by_field() -> None:
+    for source, target, raises in (
+        ({"a": INTEGER, "b": decimal(19, 0)}, {"a": BIGINT, "b": decimal(28, 2)}, False),
+        ({"a": INTEGER, "b": decimal(19, 0)}, {"a": TINYINT, "b": decimal(28, 2)}, True),
+        ({"a": list_of(VARCHAR)}, {"a": list_of(INTEGER)}, True),
+        ({"a": INTEGER}, {"b": INTEGER}, True),
+    ):
+        cast = Cast(ColumnRef(0, struct(source)), struct(target))
         assert may_raise(cast, {}) is raises, (source, target)
 
 
