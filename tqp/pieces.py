@@ -30,7 +30,7 @@ from tqp.wanted_rows import WantedRows
 
 #: A table is read in pieces where its columns take more than this share of the memory that queries may take; a piece takes so
 #: much of that.
-_SHARE, _PIECE = 0.25, 0.25
+_SHARE, _PIECE = 0.25, 0.125
 #: Where the answer goes to a file as it comes, memory is worth saving from so many bytes on.
 _LARGE = 256 << 20
 #: So many rows of pieces are put together before they are merged, and more where merging leaves many.
