@@ -202,6 +202,15 @@ def test_copy_writes_piece_by_piece(tmp_path: Path, read: list[ParquetSource], f
         )
 
 
+def test_copy_into_partitions(tmp_path: Path, read: list[ParquetSource]) -> None:
+    source, target = _file(tmp_path), tmp_path / "partitions"
+    query = f"SELECT id, s, k FROM '{source}' WHERE n > 0"
+    tqp.connect().execute(f"COPY ({query}) TO '{target}' (FORMAT parquet, PARTITION_BY (k))")
+    assert len(read) == -(-ROWS // GROUP)
+    found = duckdb.sql(f"SELECT id, s, k FROM read_parquet('{target}/*/*.parquet') ORDER BY id").fetchall()
+    assert found == duckdb.sql(f"{query} ORDER BY id").fetchall()
+
+
 def test_copy_without_rows(tmp_path: Path, read: list[ParquetSource]) -> None:
     for form in ("csv", "json", "parquet"):
         target = tmp_path / f"none.{form}"
