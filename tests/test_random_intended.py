@@ -51,6 +51,11 @@ from tests.test_random_queries import TABLE
         ("SELECT json_extract_path(CAST(1 AS VARCHAR), nfc_normalize('\\')) FROM t0 WHERE false", "intended"),
         ("SELECT extract(minute FROM [DATE '1970-11-01', NULL][2])", "equal"),
         ("SELECT extract(isoyear FROM TRY_CAST(concat(NULL) AS DATE))", "intended"),
+        ("DESCRIBE (SELECT extract(hour FROM flatten([[DATE '1970-01-28']])[0]))", "intended"),
+        (
+            "SELECT column_name, column_type, min FROM (SUMMARIZE SELECT extract(year FROM flatten([[DATE '1970-01-28']])[0]))",
+            "intended",
+        ),
         ("SELECT NULL FROM t0 GROUP BY 'ab' HAVING 1 || TRY_CAST('ab' AS ENUM('only')) < 1", "intended"),
         (
             "SELECT extract(hour FROM CASE WHEN starts_with('a', 'b') THEN TIMESTAMP '2001-01-01' END)",

@@ -20,7 +20,7 @@ import duckdb
 from sqlglot import exp
 
 import tqp
-from tests.random.differences import difference
+from tests.random.differences import difference, without_names_of_columns
 from tests.random.engines import MAX_ROWS, MEMORY_LIMIT, Oracle, Rows, SlowError, in_tqp
 from tests.random.medians import medians_through_doubles
 from tests.random.messages import is_refused_by_duckdb_alone, is_refused_by_tqp_alone
@@ -267,6 +267,7 @@ class Engines:
         answer = in_tqp(self._connection, variant, _parameters_of(variant, parameters))
         if isinstance(expected, Exception) or not isinstance(answer, Rows):
             return isinstance(expected, Exception) and isinstance(answer, tqp.Error)
+        expected, answer = without_names_of_columns(expected), without_names_of_columns(answer)
         return difference(variant, expected, answer, False) is None
 
     def _is_same(self, variant: str, parameters: Any, actual: Rows) -> bool:

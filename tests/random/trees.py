@@ -39,6 +39,11 @@ class _Generator(DuckDB.Generator):
         """`*COLUMNS(...)` keeps its star."""
         return f"{'*' * is_unpacked(node)}{super().anonymous_sql(node)}"
 
+    def describe_sql(self, node: exp.Describe) -> str:
+        """A description in the place of a table."""
+        asked = f" {self.sql(node, 'this')}" if node.this else ""
+        return f"({node.args['kind'].value}{asked})"
+
     def select_sql(self, node: exp.Select) -> str:
         """A PIVOT whose values are not written is a statement."""
         *joins, last = node.args.get("joins") or [exp.Join()]
