@@ -19,6 +19,7 @@ from tests.test_random_queries import TABLE
     [
         ("SELECT TRY_CAST(k AS TIME) IS DISTINCT FROM NULL FROM t0", "DuckDB's own fault"),
         ("SELECT count(*) FROM t0 GROUP BY round(nullif(k::DECIMAL(4, 1), 1), -5)", "DuckDB's own fault"),
+        ("SELECT round_even(TRY_CAST(k AS DECIMAL(4, 4)), -1) FROM t0", "DuckDB's own fault"),
         ("SELECT median(999999999999999999::DECIMAL(18, 0)) FROM t0 WHERE k < 3", "intended"),
         ("SELECT concat(max(z), 'a') FROM VALUES (-0e0) r(z)", "equal"),
         ("SELECT concat('a', sqrt(-x), log10(-x), sin(x / 0), -sin(x / 0)) FROM VALUES (1e0) r(x)", "equal"),

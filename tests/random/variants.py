@@ -16,8 +16,9 @@ _MEANS = INEXACT_AGGREGATES.union("avg mean variance var_pop var_samp stddev std
 
 
 def with_guarded_rounding(sql: str) -> str:
-    """The query with NULL as what round() and trunc() make of NULL: DuckDB has 0 if no digit of a DECIMAL is left."""
-    return transformed(sql, lambda node: _guarded(node) if is_call(node, "round", "trunc") else node)
+    """The query with NULL as what round(), round_even() and trunc() make of NULL: DuckDB has 0 if no digit of a DECIMAL is left."""
+    names = ("round", "round_even", "roundbankers", "trunc")
+    return transformed(sql, lambda node: _guarded(node) if is_call(node, *names) else node)
 
 
 def with_null_constants(sql: str, type_of_null: Callable[[str], str | None]) -> str:
