@@ -17,6 +17,7 @@ from tqp.planner.algebra.expressions import (
     conjunction,
 )
 from tqp.planner.algebra.logical_plan import Filter, Limit, LogicalPlan, Sort
+from tqp.planner.algebra.subquery_expressions import read_ids
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import cast_to
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
@@ -133,9 +134,15 @@ def _percentage(context: BindContext, node: exp.Expr | None, clause: str, scope:
 
 
 def _number(context: BindContext, node: exp.Expr, clause: str, scope: Scope) -> Expression:
-    if not isinstance(node.unnest(), exp.Query) and node.find(exp.Column) is not None:
-        raise BindError(f"{clause} needs a constant, a parameter or a subquery, not a column", span_of(node))
-    return ExpressionBinder(context, Scope(parent=None, ctes=scope.ctes), clause).bind(node)
+    """Of what stands outside the query, it may name aliases of constants."""
+    refused = BindError(f"{clause} needs a constant, a parameter or a subquery, not a column", span_of(node))
+    names_column = not isinstance(node.unnest(), exp.Query) and node.find(exp.Column) is not None
+    if names_column and scope.parent is None:
+        raise refused
+    number = ExpressionBinder(context, Scope(parent=scope.parent, ctes=scope.ctes), clause).bind(node)
+    if read_ids(number):
+        raise refused
+    return number
 
 
 def keys_of(order: exp.Order) -> Iterator[tuple[exp.Expr | None, bool, bool]]:
