@@ -36,6 +36,10 @@ _MANNERS = {
     "json_transform": _Manner(raises=False, is_exact=False, is_plain=True),
     "json_transform_strict": _Manner(raises=True, is_exact=False, is_plain=False),
 }
+#: Texts that are integers: what follows 0x or 0b is left to the cast.
+_INTEGER_TEXT = re.compile(r"\s*(?:(?:-[0-9]+|0|[1-9][0-9]*)\s*|0[xXbB][0-9a-fA-F_]+)")
+#: Texts that a cast from VARCHAR takes for floats, and one from JSON does not.
+_OTHER_FLOAT_TEXT = re.compile(r"\s$|^\s*\+|_|^\s*0[0-9]")
 #: What is made of a value that is not null: a storage value, None for NULL.
 Reader = Callable[[Any], Any]
 
@@ -196,11 +200,11 @@ def _refused(value: Any) -> str:
 
 
 def _for_integer(value: Any) -> str:
-    """A fraction is rounded to the nearest even number."""
+    """A fraction is rounded to the nearest even number. A text has no needless zero before a number that is not negative."""
     if isinstance(value, float):
         return str(round(value))
     if isinstance(value, str):
-        return value if re.fullmatch(r"\s*-?[0-9]+\s*", value) else _refused(value)
+        return value if _INTEGER_TEXT.fullmatch(value) else _refused(value)
     return _for_decimal(value)
 
 
@@ -213,8 +217,8 @@ def _for_decimal(value: Any) -> str:
 
 
 def _for_float(value: Any) -> str:
-    """A text has no white space at its end, and no plus sign."""
-    is_other = isinstance(value, str) and (value[-1:].isspace() or value.lstrip().startswith("+"))
+    """A text has no white space at its end, and neither of plus signs, underscores and needless zeros."""
+    is_other = isinstance(value, str) and _OTHER_FLOAT_TEXT.search(value)
     return _refused(value) if is_other else _for_decimal(value)
 
 

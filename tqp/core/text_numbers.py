@@ -39,7 +39,7 @@ def parse_number(text: str, target: DataType) -> int:
     stripped = text.strip(WHITE_SPACE)
     value = _scaled(stripped, target)
     if value is None and target.is_integer:
-        radix = _RADIX.fullmatch(stripped)
+        radix = _RADIX.fullmatch(text.lstrip(WHITE_SPACE))  # with nothing behind it
         if radix is not None:
             value = int(radix[1].replace("_", ""), 16) if radix[1] else int(radix[2].replace("_", ""), 2)
     low, high = target.bounds

@@ -20,7 +20,7 @@ from tqp.planner.algebra.logical_plan import Unnest, Values
 from tqp.planner.algebra.node import grow
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import cast_to
-from tqp.planner.binder.expressions.scalars import ExpressionBinder
+from tqp.planner.binder.from_clause.row_arguments import row_arguments
 from tqp.planner.binder.scope import Scope, ScopeColumn
 from tqp.planner.binder.select.output import BoundQuery
 from tqp.planner.functions.type_rules import implicit_cast_cost, settle
@@ -75,8 +75,8 @@ def _arguments(
         raise BindError(f"{name}() takes JSON and perhaps a path", span)
     if any(isinstance(node, exp.PropertyEQ) for node in call.expressions):
         raise BindError(f"{name}() takes no named arguments", span)
-    binder = ExpressionBinder(context, Scope(parent=siblings, ctes=siblings.ctes), "FROM")
-    document, *path = map(binder.bind_flexible, call.expressions)
+    binder, nodes = row_arguments(context, call.expressions, siblings, "FROM")
+    document, *path = map(binder.bind_flexible, nodes)
     if document.data_type != VARCHAR:
         if implicit_cast_cost(document, JSON) is None:
             raise BindError(f"{name}() takes JSON, not {document.data_type}; cast it", span)

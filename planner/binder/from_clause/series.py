@@ -10,11 +10,16 @@ from sqlglot import exp
 from tqp.core.datatypes import BIGINT
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal
-from tqp.planner.algebra.logical_plan import Project, Series, Values
+from tqp.planner.algebra.logical_plan import Project, Series, Unnest, Values
 from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.expressions.forms import call_of
 from tqp.planner.binder.expressions.instants import arguments_of_instants, instant_of_microseconds
+from tqp.planner.binder.expressions.scalars import ExpressionBinder
 from tqp.planner.binder.from_clause.constant_arguments import constant_argument, integer_of, literal_of
+from tqp.planner.binder.from_clause.row_arguments import read_rows, row_arguments
+from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.select.output import BoundQuery
+from tqp.planner.functions.constant_folding import fold
 from tqp.planner.functions.time_series import (
     check_finite,
     count_of_steps,
@@ -29,11 +34,15 @@ _MOST_ROWS = 1 << 32
 _TAKEN = "integers, or two timestamps and an interval"
 
 
-def bind_series(context: BindContext, call: exp.Anonymous, span: Span | None) -> BoundQuery:
+def bind_series(
+    context: BindContext, call: exp.Anonymous, siblings: Scope, span: Span | None
+) -> BoundQuery:
     """range(end), range(start, end) and range(start, end, step); the same of generate_series. NULL makes no rows."""
     name = call.name.lower()
     if not 1 <= len(call.expressions) <= 3:
         raise BindError(f"{name}() takes an end; or a start, an end and perhaps a step", span)
+    if read_rows(call.expressions):
+        return _of_each_row(context, call, siblings, span)
     bound = [constant_argument(context, node, name) for node in call.expressions]
     if any(each.data_type.is_temporal for each in bound):
         return _instants(context, name, bound, span)
@@ -50,6 +59,32 @@ def bind_series(context: BindContext, call: exp.Anonymous, span: Span | None) ->
         rows = _count(start, end, step, name, span)
     plan = Series(field, start or 0, step or 1, rows) if rows else Values((), (field,))
     return BoundQuery.exact(plan, (name,))
+
+
+def _of_each_row(
+    context: BindContext, call: exp.Anonymous, siblings: Scope, span: Span | None
+) -> BoundQuery:
+    """The elements of the list that the function of the same name makes for each row of the tables before."""
+    name = call.name.lower()
+    binder, nodes = row_arguments(context, call.expressions, siblings, "FROM")
+    if len(nodes) == 3:
+        nodes[2] = _checked_step(binder, nodes[2], name)
+    numbers = binder.bind(call_of(name, *nodes))
+    field = context.new_field(name, numbers.data_type.element)
+    return BoundQuery.exact(Unnest(Values(((),), ()), (numbers,), (field,)), (name,))
+
+
+def _checked_step(binder: ExpressionBinder, step: exp.Expr, name: str) -> exp.Expr:
+    """A step that raises where it is 0, which makes an empty list, but no rows of a table."""
+    message = f"the step of {name}() must not be 0"
+    value = fold(binder.bind(step))
+    if isinstance(value, Literal):
+        if value.value in (0, (0, 0, 0)):
+            raise BindError(message, span_of(step))
+        return step
+    is_zero = exp.EQ(this=step.copy(), expression=exp.Literal.number(0))
+    refused = exp.If(this=is_zero, true=call_of("error", exp.Literal.string(message)))
+    return exp.Case(ifs=[refused], default=step)
 
 
 def numbered_rows(context: BindContext, count: int, name: str, span: Span | None) -> Series:

@@ -307,6 +307,8 @@ def _bind_whole_table(context: BindContext, node: exp.Expr, outer: Scope, siblin
             return _table_function(node, bind_unnest(context, inner, siblings), "unnest")
         if isinstance(inner, exp.Anonymous) and inner.name.lower() in ROW_FUNCTIONS:
             return _under_alias(node, bind_json_rows(context, inner, siblings), inner.name)
+        if isinstance(inner, exp.Anonymous) and inner.name.lower() in SERIES:
+            return _table_function(node, bind_series(context, inner, siblings, head_span(node)), inner.name)
         raise UnsupportedError("LATERAL over a function is not supported", span_of(node))
     raise UnsupportedError(f"{type(node).__name__.upper()} in FROM is not supported", span_of(node))
 
@@ -318,7 +320,7 @@ def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope, sibli
         return _under_alias(node, bind_values(context, node.this, siblings))
     name, span = node.this.name.lower(), head_span(node)
     if name in SERIES:
-        return _table_function(node, bind_series(context, node.this, span), node.this.name)
+        return _table_function(node, bind_series(context, node.this, siblings, span), node.this.name)
     if name in _OF_CONSTANTS:
         return _under_alias(node, _OF_CONSTANTS[name](context, node.this, span), node.this.name)
     if name.startswith("duckdb_") and not node.this.expressions:

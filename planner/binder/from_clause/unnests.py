@@ -8,7 +8,7 @@ from tqp.core.datatypes import BIGINT, NULL, TypeKind
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.logical_plan import Unnest, Values
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.expressions.scalars import ExpressionBinder
+from tqp.planner.binder.from_clause.row_arguments import row_arguments
 from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.select.output import BoundQuery
 from tqp.planner.binder.select.unnests import unnested
@@ -20,9 +20,8 @@ def bind_unnest(context: BindContext, node: exp.Unnest, siblings: Scope) -> Boun
     span = span_of(node)
     if len(node.expressions) != 1 or isinstance(node.expressions[0], exp.PropertyEQ):
         raise UnsupportedError("UNNEST of anything but one list is not supported in FROM", span)
-    value = ExpressionBinder(context, Scope(parent=siblings, ctes=siblings.ctes), "UNNEST").bind(
-        node.expressions[0]
-    )
+    binder, (argument,) = row_arguments(context, node.expressions, siblings, "UNNEST")
+    value = binder.bind(argument)
     if value.data_type == NULL or value.data_type.kind is TypeKind.STRUCT:
         raise BindError("UNNEST in FROM takes one list", span)
     value = unnested(value, span)
