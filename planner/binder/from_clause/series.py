@@ -34,9 +34,7 @@ _MOST_ROWS = 1 << 32
 _TAKEN = "integers, or two timestamps and an interval"
 
 
-def bind_series(
-    context: BindContext, call: exp.Anonymous, siblings: Scope, span: Span | None
-) -> BoundQuery:
+def bind_series(context: BindContext, call: exp.Anonymous, siblings: Scope, span: Span | None) -> BoundQuery:
     """range(end), range(start, end) and range(start, end, step); the same of generate_series. NULL makes no rows."""
     name = call.name.lower()
     if not 1 <= len(call.expressions) <= 3:
@@ -61,9 +59,7 @@ def bind_series(
     return BoundQuery.exact(plan, (name,))
 
 
-def _of_each_row(
-    context: BindContext, call: exp.Anonymous, siblings: Scope, span: Span | None
-) -> BoundQuery:
+def _of_each_row(context: BindContext, call: exp.Anonymous, siblings: Scope, span: Span | None) -> BoundQuery:
     """The elements of the list that the function of the same name makes for each row of the tables before."""
     name = call.name.lower()
     binder, nodes = row_arguments(context, call.expressions, siblings, "FROM")

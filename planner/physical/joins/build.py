@@ -19,7 +19,7 @@ from tqp.planner.physical.joins.packing import (
     pack_join_keys,
     plain_join_type,
 )
-from tqp.planner.physical.joins.rewrites import expand_full_join, key_left_condition
+from tqp.planner.physical.joins.rewrites import by_order_keys, expand_full_join, key_left_condition
 from tqp.planner.physical.plan import Join, JoinAlgorithm, PhysicalPlan
 from tqp.planner.physical.runtime_filters import (
     FilterRequest,
@@ -52,7 +52,7 @@ class JoinPlanner:
             return place(self._planner.plan(expanded, required | columns_of(requests), ()), requests)
         plan = key_left_condition(plan, self._planner.new_ids)
         if plan.join_type in LEFT_ONLY and self._options.is_on("distinct_build_side"):
-            plan = self._candidates.with_distinct_build(plan)
+            plan = self._candidates.with_distinct_build(by_order_keys(plan), lambda: self._planner.new_ids)
         identifier = self._planner.new_join()
         join = self._candidates.best(plan)
         read = required | columns_of(requests)

@@ -7,26 +7,29 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from tqp.core.backends import Backend
-from tqp.core.datatypes import BOOLEAN
+from tqp.core.datatypes import BIGINT, BOOLEAN, DataType
 from tqp.planner.algebra.cardinality import Estimator
-from tqp.planner.algebra.expressions import Call, ColumnRef, all_column_ids
+from tqp.planner.algebra.expressions import Call, ColumnRef, all_column_ids, column_ids, conjunction
+from tqp.planner.algebra.field_facts import expression_distinct
 from tqp.planner.algebra.join_keys import THREE_VALUED, JoinKeys, JoinType
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.logical_plan import Aggregate, Join, LogicalPlan, Scan, Shared
 from tqp.planner.algebra.node import walk_plan
+from tqp.planner.functions.ranges import within
 from tqp.planner.physical.algorithm_choice import PhysicalOptions
 from tqp.planner.physical.joins.costs import side_cost
 from tqp.planner.physical.joins.index import IndexedTable, index_for
 from tqp.planner.physical.joins.packing import (
     dense_span,
     keys_for_three_values,
+    pack_join_keys,
     reduce_keys,
     single_key,
 )
 from tqp.planner.physical.joins.ranges import bounds_cost, split_bounds
 from tqp.planner.physical.plan import Bound
 from tqp.planner.physical.runtime_filters import saved_work
-from tqp.planner.rules.columns import NewIds, pass_through, reference
+from tqp.planner.rules.columns import NewIds, key_field, pass_through, reference
 from tqp.planner.rules.functional_dependencies import same_for_equal_inputs
 
 #: Sides are exchanged only for a clear gain: of the larger cost, so much at least.
@@ -104,11 +107,13 @@ class JoinCandidates:
             return (), keys
         return split_bounds(keys, kind, probe, build)
 
-    def with_distinct_build(self, plan: Join) -> Join:
-        """A join that asks whether a right row matches and compares all pairs, with each right row once if that pays."""
+    def with_distinct_build(self, plan: Join, new_ids: Callable[[], NewIds]) -> Join:
+        """A join that asks whether a right row matches and compares pairs of rows, with each right row once if that pays."""
         left, right = plan.left.field_facts, plan.right.field_facts
         keys = keys_for_three_values(plan.join_type, plan.keys, left, right)
-        if keys.left or self.bounds(plan.join_type, keys, left, right, plan.right.max_rows)[0]:
+        if keys.left:
+            return self._with_distinct_keys(plan, keys, new_ids)
+        if self.bounds(plan.join_type, keys, left, right, plan.right.max_rows)[0]:
             return plan
         fields = tuple(
             right[each.id] for each in plan.right.schema if each.id in all_column_ids(keys.residual)
@@ -123,6 +128,41 @@ class JoinCandidates:
         if saved_pairs < _PAIRS_PER_GROUPED_ROW * rows:
             return plan
         return replace(plan, right=Aggregate(plan.right, fields, columns, (), ()))
+
+    def _with_distinct_keys(self, plan: Join, keys: JoinKeys, new_ids: Callable[[], NewIds]) -> Join:
+        """The same of a join by hashes: a left row is compared with all right rows of its hash, those that are equal among them.
+
+        Of keys whose numbers of values are not known, that may be any number of rows.
+        """
+        left, right = plan.left.field_facts, plan.right.field_facts
+        groups = tuple(dict.fromkeys(keys.right))
+        if plan.right_key_is_unique or not self._compares_hashes(keys, left, right):
+            return plan
+        if not all(map(column_ids, groups)):
+            return plan
+        if all(expression_distinct(each, right) is not None for each in groups):
+            probes, rows = self.estimator.rows(plan.left), self.estimator.rows(plan.right)
+            if probes * (rows / self.estimator.distinct(plan.right, groups) - 1.0) < (
+                _PAIRS_PER_GROUPED_ROW * rows
+            ):
+                return plan
+        new = new_ids()
+        fields = tuple(key_field(each, plan.right, new) for each in groups)
+        field_of = dict(zip(groups, fields, strict=True))
+        equalities = tuple(
+            Call(
+                "is_not_distinct_from" if null_equal else "equal", (key, reference(field_of[other])), BOOLEAN
+            )
+            for key, other, null_equal in zip(keys.left, keys.right, keys.null_equal, strict=True)
+        )
+        distinct = Aggregate(plan.right, fields, groups, (), ())
+        return replace(plan, right=distinct, condition=conjunction(equalities))
+
+    def _compares_hashes(self, keys: JoinKeys, left: FieldsById, right: FieldsById) -> bool:
+        """Whether a join by the keys finds pairs by a hash and compares them, and nothing else."""
+        if keys.residual or pack_join_keys(keys, left, right, self.dictionaries, None) is not None:
+            return False
+        return len(keys.left) > 1 or keys.null_equal[0] or not _is_one_word(keys.left[0].data_type)
 
     def with_reduced_probe(
         self, plan: Join, join: JoinCandidate, needed: frozenset[int], new_ids: Callable[[], NewIds]
@@ -182,6 +222,12 @@ class JoinCandidates:
         spans = [self._span(single, probe, build) for single in singles]
         saved = [saved_work(kind, single, probe, build, self.estimator) for single in singles]
         return reduce_keys(keys, candidates, spans, saved)
+
+
+def _is_one_word(data_type: DataType) -> bool:
+    """Whether a key of the type is looked up as it is: a number of 64 bits, or a text."""
+    is_integer = data_type.is_integer_like and within(data_type.bounds, BIGINT)
+    return is_integer or data_type.is_float or data_type.is_string
 
 
 def dictionary_sizes(root: LogicalPlan) -> dict[int, int]:

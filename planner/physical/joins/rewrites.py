@@ -1,10 +1,10 @@
-"""Outer joins written as other joins before they are planned."""
+"""Joins written as other joins before they are planned."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from tqp.core.datatypes import BOOLEAN
+from tqp.core.datatypes import BLOB, BOOLEAN
 from tqp.planner.algebra.expressions import (
     TRUE,
     Call,
@@ -66,6 +66,25 @@ def key_left_condition(join: Join, new: NewIds) -> Join:
     right = Project(join.right, fields, (*map(reference, join.right.schema), TRUE))
     key = Call("equal", (conjunction(own), reference(always)), BOOLEAN)
     return replace(join, right=right, condition=conjunction((key, *others)))
+
+
+def by_order_keys(join: Join) -> Join:
+    """A join that asks whether a right row matches, its nested keys compared by the bytes that stand for them.
+
+    These can be looked up, or grouped by. Hashes of the values would have to be compared with those of all right rows that share them.
+    """
+    keys = join.keys
+    if keys.residual or not any(key.data_type.is_nested for key in keys.left):
+        return join
+    equalities = tuple(
+        Call(
+            "is_not_distinct_from" if null_equal else "equal",
+            tuple(Call("order_key", (key,), BLOB) if key.data_type.is_nested else key for key in pair),
+            BOOLEAN,
+        )
+        for *pair, null_equal in zip(keys.left, keys.right, keys.null_equal, strict=True)
+    )
+    return replace(join, condition=conjunction(equalities))
 
 
 def _own_parts(
