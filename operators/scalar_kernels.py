@@ -21,6 +21,7 @@ from tqp.operators.strings.distances import DISTANCE_KERNELS
 from tqp.operators.strings.functions import STRING_KERNELS
 from tqp.operators.strings.recoded import RECODED_KERNELS
 from tqp.operators.temporal.ages import AGE_KERNELS
+from tqp.operators.temporal.clocks import CLOCK_KERNELS
 from tqp.operators.temporal.date_parts import DATE_PART_KERNELS
 from tqp.operators.temporal.date_spans import SPAN_KERNELS
 from tqp.operators.temporal.epochs import EPOCH_KERNELS
@@ -55,6 +56,7 @@ _KERNELS: dict[str, Overload] = {
     **RECODED_KERNELS,
     **SIZE_KERNELS,
     **UUID_KERNELS,
+    **CLOCK_KERNELS,
     **PRINTED_KERNELS,
     **VECTOR_KERNELS,
     **LIST_KERNELS,

@@ -39,7 +39,7 @@ _TYPES = {
     r"\bBIT\b": "the type BIT",
     r"\bUUID\b": "the type UUID",
     r"\bUHUGEINT\b": "the type UHUGEINT",
-    r"TIME WITH TIME ZONE|TIMETZ\b|TIME_NS|TIMESTAMPTZ_NS": "the types TIMETZ, TIME_NS and TIMESTAMPTZ_NS",
+    r"TIME_NS|TIMESTAMPTZ_NS": "the types TIME_NS and TIMESTAMPTZ_NS",
     r"\bBIGNUM\b": "the type BIGNUM",
     r"\bVARIANT\b": "the type VARIANT",
     r"\bGEOMETRY\b": "the type GEOMETRY",

@@ -10,6 +10,7 @@ import duckdb
 import pyarrow as pa
 
 import tqp
+from tqp.data.arrow_types import ZONED_TIME_ARRAY
 
 
 def assert_same_rows(tables: Mapping[str, pa.Table], query: str, **options: Any) -> None:
@@ -22,7 +23,8 @@ def assert_same_rows(tables: Mapping[str, pa.Table], query: str, **options: Any)
 
 
 def arrow_of(relation: duckdb.DuckDBPyRelation) -> pa.Table:
-    """What DuckDB answers as Arrow; ENUMs as ordered dictionaries and UUIDs as such, which it does not say that they are."""
+    """What DuckDB answers as Arrow; ENUMs as ordered dictionaries, UUIDs and times with a zone as such, which it does not
+    say that they are."""
     table = relation.to_arrow_table()
     for place, (field, data_type) in enumerate(zip(table.schema, relation.types, strict=True)):
         if data_type.id == "enum":
@@ -36,4 +38,10 @@ def arrow_of(relation: duckdb.DuckDBPyRelation) -> pa.Table:
             content = pa.array([text and UUID(text).bytes for text in texts], pa.binary(16))
             uuids = pa.ExtensionArray.from_storage(pa.uuid(), content)
             table = table.set_column(place, field.name, uuids)
+        if str(data_type) == "TIME WITH TIME ZONE":
+            stored = (
+                relation.project(f'timetz_byte_comparable("{field.name}")::BIGINT').to_arrow_table().column(0)
+            )
+            times = pa.ExtensionArray.from_storage(ZONED_TIME_ARRAY, stored.combine_chunks())
+            table = table.set_column(place, field.name, times)
     return table

@@ -176,6 +176,7 @@ _EDGES: dict[str, list[str]] = {
     ]
     + ["294247-01-11", "290309-12-22 (BC)", "290309-12-21 (BC)", "1677-09-21", "1677-09-22", "2262-04-12"],
     "TIME": ["00:00:00", "23:59:59.999999", "24:00:00"],
+    "TIMETZ": ["00:00:00+15:59:59", "23:59:59.999999+00", "24:00:00-15:59:59", "12:00:00-00:30"],
     "TIMESTAMP": ["1969-12-31 23:59:59.999999", "infinity", "-infinity", "294247-01-10 04:00:54.775806"]
     + [
         "290309-12-22 (BC) 00:00:00",
@@ -202,7 +203,7 @@ _EDGES: dict[str, list[str]] = {
 }
 _TARGETS = [*_EDGES, "DECIMAL(1,0)", "DECIMAL(5,5)"]
 #: DuckDB gives Arrow these in another type; they come as text and are cast back.
-_AS_TEXT = ("HUGEINT", "INTERVAL", "UUID")
+_AS_TEXT = ("HUGEINT", "INTERVAL", "UUID", "TIMETZ")
 
 
 def _quoted(text: str) -> str:

@@ -15,12 +15,14 @@ from torch import Tensor
 from tqp.core.datatypes import DATE, TIMESTAMP
 from tqp.core.errors import ExecutionError
 from tqp.core.time_limits import MICROSECONDS_PER_DAY
+from tqp.core.zoned_times import universal_clock_of_stored
 from tqp.operators.groups.ordered import OrderedGroups, middle_rows, order_groups
 from tqp.operators.numbers import wide
 from tqp.operators.numbers.casts import resolve_cast, round_half_away
 from tqp.operators.numbers.logic import any_true
 from tqp.operators.rows.selection import take, take_padded
 from tqp.operators.sorting.sort import SortColumn
+from tqp.operators.temporal.clocks import in_universal_time
 
 
 def median_by_group(values: Tensor, ordered: OrderedGroups) -> Tensor:
@@ -114,6 +116,13 @@ def _microseconds(intervals: Tensor, validity: Tensor) -> Tensor:
     return days * MICROSECONDS_PER_DAY + rest
 
 
+def median_times_by_group(values: Tensor, ordered: OrderedGroups) -> Tensor:
+    """int64 [num_groups]: medians of each group's stored times with a zone [n]; between two, half-way in UTC."""
+    lower, upper = (take_padded(values, rows).to(torch.int64) for rows in middle_rows(ordered))
+    clocks = (universal_clock_of_stored(lower), universal_clock_of_stored(upper))
+    return torch.where(lower == upper, lower, in_universal_time(_half_way(*clocks, "up")))
+
+
 #: By kind of reduction: `kernel(values, ordered)`, [num_groups].
 MEDIANS: dict[str, Callable[..., Tensor]] = {
     "median": median_by_group,
@@ -122,6 +131,7 @@ MEDIANS: dict[str, Callable[..., Tensor]] = {
     "median_down": partial(median_integers_by_group, halves="down"),
     "median_to_zero": partial(median_integers_by_group, halves="to_zero"),
     "median_away": partial(median_integers_by_group, halves="away"),
+    "median_times": median_times_by_group,
 }
 
 
@@ -192,6 +202,14 @@ def quantile_of_days(values: Tensor, ordered: OrderedGroups, fraction: float) ->
     return _between_instants(a, b, part)
 
 
+def quantile_of_times(values: Tensor, ordered: OrderedGroups, fraction: float) -> Tensor:
+    """int64 [num_groups]: between the stored times with a zone [n] around the fraction, in UTC."""
+    a, b, part = _around(values, ordered, fraction, torch.int64)
+    clocks = (universal_clock_of_stored(a), universal_clock_of_stored(b))
+    between = in_universal_time(_between_instants(*clocks, part))
+    return torch.where((part == 0) | (a == b), a, between)
+
+
 def _between_instants(a: Tensor, b: Tensor, part: Tensor) -> Tensor:
     between = a.to(torch.float64) * (1.0 - part) + b.to(torch.float64) * part
     return torch.where(part == 0, a, round_half_away(between).to(torch.int64))
@@ -218,6 +236,7 @@ QUANTILES: dict[str, Callable[[Tensor, OrderedGroups, float], Tensor]] = {
     "quantile_to_zero": quantile_of_decimals,
     "quantile_away": quantile_of_instants,
     "quantile_days": quantile_of_days,
+    "quantile_times": quantile_of_times,
     "approximate_quantile": approximate_quantile,
     "approximate_integer_quantile": approximate_integer_quantile,
 }

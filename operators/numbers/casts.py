@@ -15,6 +15,7 @@ from torch import Tensor
 from tqp.core import time_limits
 from tqp.core.datatypes import TICKS_PER_SECOND, TIMESTAMP, DataType, TypeKind
 from tqp.core.errors import ExecutionError, UnsupportedError
+from tqp.core.zoned_times import stored_time
 from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel
 from tqp.operators.numbers import arithmetic, elementwise, wide, wide_divide
@@ -22,6 +23,7 @@ from tqp.operators.numbers.logic import any_true
 from tqp.operators.numbers.wide_forms import fix_form, narrow_if_possible
 from tqp.operators.operation import Operation
 from tqp.operators.temporal import dates
+from tqp.operators.temporal.clocks import clock_of
 
 #: Values [n] (or [n, 2]) and bool [n], the rows that failed; None if none did.
 Attempt = tuple[Tensor, Tensor | None]
@@ -101,7 +103,7 @@ def _message(values: Tensor, failed: Tensor, source: DataType, target: DataType)
         )  # as short as the width of the float allows
     if target.is_decimal:
         return f"Could not cast value {shown} to {target}; it is out of range"
-    if source.is_timestamp and target.kind is TypeKind.TIME:
+    if source.is_timestamp and target.is_time_of_day:
         return "Can't get TIME of infinite TIMESTAMP"
     source_name = str(source)
     target_name = str(target)
@@ -244,6 +246,10 @@ def _rescale(values: Tensor, from_scale: int, target: DataType) -> Attempt:
 def _temporal(source: DataType, target: DataType) -> AttemptFunction | None:
     if source.kind is TypeKind.DATE:
         return (lambda values: _date_to_timestamp(values, target)) if target.is_timestamp else None
+    if target.kind is TypeKind.TIME_TZ:
+        return lambda values: _in_universal_time(values, source)
+    if source.kind is TypeKind.TIME_TZ:
+        return (lambda values: (clock_of(values, source), None)) if target.kind is TypeKind.TIME else None
     if not source.is_timestamp:
         return None
     if target.is_timestamp:
@@ -285,6 +291,12 @@ def _timestamp_to_time(values: Tensor, source: DataType) -> Attempt:
     ticks = elementwise.floor_remainder(values.to(torch.int64), dates.ticks_per_day(source))
     ticks = ticks * (time_limits.MICROSECONDS_PER_SECOND // TICKS_PER_SECOND[source.kind])
     return ticks, None if finite is None else ~finite
+
+
+def _in_universal_time(values: Tensor, source: DataType) -> Attempt:
+    """The time of day of a TIME or an instant, with the offset of UTC."""
+    clock, failed = (values, None) if source.kind is TypeKind.TIME else _timestamp_to_time(values, source)
+    return stored_time(clock.to(torch.int64), 0), failed
 
 
 def _timestamp_to_timestamp(values: Tensor, source: DataType, target: DataType) -> Attempt:

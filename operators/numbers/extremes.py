@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.zoned_times import clock_of_stored, offset_of_stored
 from tqp.operators import gradients
 from tqp.operators.kernel import Kernel, NullRule, Overload
 from tqp.operators.numbers import logic, wide
@@ -52,6 +53,8 @@ def _less(data_type: DataType) -> Less | None:
         return float_less  # NaN is greater than every number
     if data_type.kind is TypeKind.INTERVAL:
         return _interval_fields_less
+    if data_type.kind is TypeKind.TIME_TZ:
+        return _clock_less
     if data_type.is_integer_like:
         return lambda a, b: wide.less(a, b) if wide.is_wide(a) else a < b
     return torch.lt if data_type.kind is TypeKind.BOOLEAN else None
@@ -63,6 +66,13 @@ def _interval_fields_less(a: Tensor, b: Tensor) -> Tensor:
     for field in (1, 0):
         result = (a[..., field] < b[..., field]) | ((a[..., field] == b[..., field]) & result)
     return result
+
+
+def _clock_less(a: Tensor, b: Tensor) -> Tensor:
+    """Here DuckDB compares what clocks show, then the zones from east to west."""
+    clocks, offsets = zip(*((clock_of_stored(each), offset_of_stored(each)) for each in (a, b)), strict=True)
+    less: Tensor = (clocks[0] < clocks[1]) | ((clocks[0] == clocks[1]) & (offsets[0] > offsets[1]))
+    return less
 
 
 def _better(result: Pair, other: Pair, less: Less, is_greatest: bool) -> Pair:

@@ -15,6 +15,7 @@ from tqp.data.division import divide_by
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers import arithmetic, elementwise
 from tqp.operators.temporal import dates
+from tqp.operators.temporal.clocks import clock_of, offset_of
 
 
 def normalize_part(part: str) -> str:
@@ -40,12 +41,15 @@ def resolve_date_part(argument_types: tuple[DataType, ...], result_type: DataTyp
             raise UnsupportedError(f'date_part: {data_type} has no part "{known}"')
         return known
 
-    if data_type.kind is TypeKind.TIME:
-        return Kernel(
-            lambda part, values: of_type(_clock_part(_known(named(part), _CLOCK_PARTS, data_type), values)),
-            constant_arguments=constant,
-            varying_arguments=constant,
-        )
+    if data_type.is_time_of_day:
+
+        def part_of_time(part: str, values: Tensor) -> Tensor:
+            known = _known(named(part), _CLOCK_PARTS, data_type)
+            if known in _ZONE_PARTS:
+                return of_type(_zone_part(known, offset_of(values, data_type)))
+            return of_type(_clock_part(known, clock_of(values, data_type)))
+
+        return Kernel(part_of_time, constant_arguments=constant, varying_arguments=constant)
     if data_type.kind is TypeKind.INTERVAL:
         return Kernel(
             lambda part, values: of_type(_interval_part(named(part), values)),
@@ -147,9 +151,15 @@ def _clock_part(part: str, microseconds: Tensor) -> Tensor:
         return elementwise.floor_divide(within, 1_000) if part == "millisecond" else within
     if part == "epoch":
         return _floats_divided(values, MICROSECONDS_PER_SECOND)
-    if part in _EPOCH_UNITS:
-        return _microseconds_in_unit(values, part)
-    return torch.zeros_like(values)  # the zone of a TIME
+    return _microseconds_in_unit(values, part)
+
+
+def _zone_part(part: str, offset: Tensor) -> Tensor:
+    """Of seconds east of UTC, int64 [n]: all of them, or the hours or the rest of them in minutes, of the same sign."""
+    if part == "timezone":
+        return offset
+    minutes = _divide(offset, 60)
+    return _divide(minutes, 60) if part == "timezone_hour" else elementwise.truncate_remainder(minutes, 60)
 
 
 #: Units per second of the parts that count from an epoch in whole units.

@@ -17,13 +17,14 @@ from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers import elementwise
 from tqp.operators.numbers.wide import raise_where
 from tqp.operators.temporal import dates
+from tqp.operators.temporal.clocks import clock_of
 
 _INT64_MAX = 2**63 - 1
 _MICROSECONDS_PER_MINUTE = 60 * MICROSECONDS_PER_SECOND
 
 
 def _epoch(per_second: int) -> Overload:
-    """Of a DATE, a timestamp, a TIME or an INTERVAL, in ticks of so many a second; NULL for infinite dates.
+    """Of a DATE, a timestamp, a time of day or an INTERVAL, in ticks of so many a second; NULL for infinite dates.
 
     The kernel raises ExecutionError beyond 64 bits, but for values whose ticks are as long.
     """
@@ -43,8 +44,10 @@ def _epoch(per_second: int) -> Overload:
             factor = per_second // TICKS_PER_SECOND.get(source.kind, MICROSECONDS_PER_SECOND)
 
         def of_instant(values: Tensor, *, validity: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
-            finite = None if source.kind is TypeKind.TIME else dates.finite_validity(values, source)
-            if finite is not None:
+            finite = None if source.is_time_of_day else dates.finite_validity(values, source)
+            if source.is_time_of_day:
+                values = clock_of(values, source)
+            elif finite is not None:
                 values = values * finite
             return _scaled(values, factor, source, validity), finite
 
@@ -98,7 +101,10 @@ def _nanosecond(argument_types: tuple[DataType, ...], result_type: DataType) -> 
         if source.kind is TypeKind.DATE:
             zeros = torch.zeros(values.shape, dtype=torch.int64, device=values.device)
             return zeros, dates.finite_validity(values, source)
-        finite = None if source.kind is TypeKind.TIME else dates.finite_validity(values, source)
+        if source.is_time_of_day:
+            values, finite = clock_of(values, source), None
+        else:
+            finite = dates.finite_validity(values, source)
         ticks = elementwise.floor_remainder(values.to(torch.int64), 60 * per_second)
         return ticks * (10**9 // per_second), finite
 

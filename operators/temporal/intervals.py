@@ -16,6 +16,7 @@ from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError, nearest
 from tqp.core.time_limits import MICROSECONDS_PER_DAY
 from tqp.core.units import UNITS
+from tqp.core.zoned_times import universal_clock_of_stored
 from tqp.data.division import divide_by
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.memory import allocation
@@ -23,6 +24,7 @@ from tqp.operators.numbers import arithmetic, elementwise, wide
 from tqp.operators.numbers.float_pairs import multiply_add
 from tqp.operators.numbers.logic import any_true, combine_validity
 from tqp.operators.temporal import dates
+from tqp.operators.temporal.clocks import clock_of, with_clock
 from tqp.operators.temporal.date_parts import normalize_part
 
 _FIELDS = 3  # of an interval
@@ -64,7 +66,8 @@ def subtract_dates(a: Tensor, b: Tensor) -> Tensor:
 
 
 def add_time(days: Tensor, time: Tensor, *, validity: Tensor | None = None) -> Tensor:
-    """DATE + TIME: TIMESTAMP ticks, int64 [n]; raises ExecutionError beyond TIMESTAMP's range."""
+    """DATE + TIME, microseconds that may lie on the day before or after: TIMESTAMP ticks, int64 [n]; raises ExecutionError beyond
+    TIMESTAMP's range."""
     base = dates.to_microseconds(days, DataType(TypeKind.DATE), validity)
     time = time.to(torch.int64)
     result = base + time
@@ -315,9 +318,14 @@ def _resolve_add_interval(is_subtraction: bool) -> Overload:
         data_type = argument_types[0]
         if argument_types[1].kind is not TypeKind.INTERVAL:
             return None
-        if data_type.kind is TypeKind.TIME:
+        if data_type.is_time_of_day:
             sign = -1 if is_subtraction else 1
-            return Kernel(lambda time, interval: add_interval_to_time(time, interval * sign))
+
+            def move(times: Tensor, interval: Tensor) -> Tensor:
+                clock = add_interval_to_time(clock_of(times, data_type), interval * sign)
+                return clock if data_type.kind is TypeKind.TIME else with_clock(times, clock)
+
+            return Kernel(move)
         if not (data_type.is_timestamp or data_type.kind is TypeKind.DATE):
             return None
 
@@ -329,6 +337,16 @@ def _resolve_add_interval(is_subtraction: bool) -> Overload:
         return Kernel(function, checks=True)
 
     return resolve
+
+
+def _resolve_add_time(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
+    if argument_types[1].kind is TypeKind.TIME:
+        return Kernel(add_time, checks=True)
+
+    def function(days: Tensor, times: Tensor, *, validity: Tensor | None = None) -> Tensor:
+        return add_time(days, universal_clock_of_stored(times.to(torch.int64)), validity=validity)
+
+    return Kernel(function, checks=True)
 
 
 def _resolve_subtract_timestamps(
@@ -359,7 +377,7 @@ INTERVAL_KERNELS: dict[str, Overload] = {
     "add_days": _checked(add_days),
     "subtract_days": _checked(subtract_days),
     "subtract_dates": lambda argument_types, result_type: Kernel(subtract_dates),
-    "add_time": _checked(add_time),
+    "add_time": _resolve_add_time,
     "add_interval": _resolve_add_interval(is_subtraction=False),
     "subtract_interval": _resolve_add_interval(is_subtraction=True),
     "subtract_timestamps": _resolve_subtract_timestamps,

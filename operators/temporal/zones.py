@@ -5,17 +5,15 @@ A zone is a table of offsets and of the instants at which they change, found onc
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from zoneinfo import ZoneInfo, available_timezones
 
 import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
-from tqp.core.errors import UnsupportedError, nearest
 from tqp.core.time_limits import FIRST_MICROSECOND, INFINITE_TICK, LAST_MICROSECOND
+from tqp.core.zone_names import zone_of
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers.wide import raise_where
 
@@ -32,21 +30,13 @@ def _second(year: int) -> int:
     return int((datetime(year, 1, 1, tzinfo=UTC) - _EPOCH).total_seconds())
 
 
-@lru_cache(maxsize=1)
-def _names() -> Mapping[str, str]:
-    return {name.lower(): name for name in available_timezones()}
-
-
 @lru_cache(maxsize=64)
 def _changes(name: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The microseconds since 1970 at which the offset changes, and the offsets before, between and behind them.
 
     Raises UnsupportedError for a zone that is not known.
     """
-    known = _names().get(name.lower())
-    if known is None:
-        raise UnsupportedError(f'the time zone "{name}" is not known{nearest(name, _names().values())}')
-    zone = ZoneInfo(known)
+    zone = zone_of(name)
 
     def offset(second: int) -> int:
         passed = (_EPOCH + timedelta(seconds=second)).astimezone(zone).utcoffset()

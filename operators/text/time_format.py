@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tqp.core import time_limits
+from tqp.core import time_limits, zoned_times
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
 from tqp.data.strings import Strings
 from tqp.operators.memory.arrays import Array, host_form
@@ -141,6 +141,26 @@ def format_times(values: Tensor) -> Strings:
     """'23:59:59', '00:00:00.25'."""
     ticks = values.reshape(-1).to(torch.int64)
     return _with_clock([], ticks, time_limits.MICROSECONDS_PER_SECOND)
+
+
+def format_times_with_zone(values: Tensor) -> Strings:
+    """'23:59:59.25+01', '00:00:00-00:30:15'."""
+    stored = values.reshape(-1).to(torch.int64)
+    offsets = zoned_times.offset_of_stored(stored)
+    return join([format_times(zoned_times.clock_of_stored(stored)), by_value(offsets, _format_offsets)])
+
+
+def _format_offsets(offsets: Tensor) -> Strings:
+    """'+01', '-00:30', '+05:45:15' of seconds east of UTC, int64 [n]: as much as is not zero behind the hours."""
+    seconds = host_form(offsets.abs())
+    colon = literal(":")
+    parts = [digits(part, 2) for part in (seconds // 3600, seconds // 60 % 60, seconds % 60)]
+    run = paste([literal("-"), parts[0], colon, parts[1], colon, parts[2]])
+    shorter = 3 * (seconds % 60 == 0) + 3 * (seconds % 3600 == 0)
+    text = strings_of(run, seconds, 0, run.width - shorter)
+    east = row_indices(offsets >= 0)
+    text.data[text.starts[east]] = ord("+")
+    return text
 
 
 def clock_run(seconds: Any) -> Run:

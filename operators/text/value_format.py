@@ -12,7 +12,13 @@ from tqp.data.strings import Strings
 from tqp.operators.strings.build import join
 from tqp.operators.strings.layout import from_list, take
 from tqp.operators.text.number_format import format_decimals, format_floats, format_integers
-from tqp.operators.text.time_format import format_dates, format_intervals, format_times, format_timestamps
+from tqp.operators.text.time_format import (
+    format_dates,
+    format_intervals,
+    format_times,
+    format_times_with_zone,
+    format_timestamps,
+)
 from tqp.operators.text.uuids import format_uuids
 
 Formatter = Callable[[Tensor], Strings]
@@ -32,6 +38,7 @@ def formatter(source: DataType) -> Formatter | None:
         TypeKind.BOOLEAN: format_booleans,
         TypeKind.DATE: format_dates,
         TypeKind.TIME: format_times,
+        TypeKind.TIME_TZ: format_times_with_zone,
         TypeKind.INTERVAL: format_intervals,
         TypeKind.UUID: format_uuids,
         TypeKind.ARRAY: _format_arrays,

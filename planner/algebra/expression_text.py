@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind, list_of
 from tqp.core.keywords import quoted, quoted_text
 from tqp.core.uuids import uuid_of_stored
+from tqp.core.zoned_times import clock_of_stored, offset_of_stored
 from tqp.planner.algebra.element_expressions import ElementRef, OverElements, ReduceElements
 from tqp.planner.algebra.expressions import (
     AggregateCall,
@@ -230,6 +231,10 @@ def _format_temporal(value: int, kind: TypeKind) -> str:
             return f"DATE '{date(1970, 1, 1) + timedelta(days=value)}'"
         if kind is TypeKind.TIME:
             return f"TIME '{(datetime(1970, 1, 1) + timedelta(microseconds=value)).time()}'"
+        if kind is TypeKind.TIME_TZ:
+            zone = timezone(timedelta(seconds=offset_of_stored(value)))
+            clock = datetime(1970, 1, 1, tzinfo=zone) + timedelta(microseconds=clock_of_stored(value))
+            return f"TIMETZ '{clock.timetz()}'"
         microseconds = value * 10**6 // TICKS_PER_SECOND[kind]
         return f"TIMESTAMP '{datetime(1970, 1, 1) + timedelta(microseconds=microseconds)}'"
     except OverflowError:

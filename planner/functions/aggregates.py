@@ -65,6 +65,8 @@ def _check_separator(arguments: Sequence[Expression]) -> None:
 
 _PICKS: dict[str, Any] = {"picks_value": True, "minds_order": True}
 _OF_PAIRS = "DOUBLE DOUBLE -> DOUBLE"
+#: Types that aggregates take in DuckDB and make no value of the type of: their stored bits are computed with, as DOUBLE.
+_NO_FLOATS = frozenset((TypeKind.TIME_TZ,))
 
 AGGREGATE_FUNCTIONS = (
     aggregate("count_star", "-> BIGINT", of_nothing=0, counts=True),
@@ -93,7 +95,7 @@ AGGREGATE_FUNCTIONS = (
     aggregate(
         "avg mean",
         *("INTEGERS -> DOUBLE", "DOUBLE -> DOUBLE", "DECIMAL -> DOUBLE"),
-        *("TIMESTAMP -> TIMESTAMP", "TIMESTAMP_TZ -> TIMESTAMP_TZ", "TIME -> TIME"),
+        *("TIMESTAMP -> TIMESTAMP", "TIMESTAMP_TZ -> TIMESTAMP_TZ", "TIME -> TIME", "TIME_TZ -> TIME_TZ"),
         "favg: DOUBLE -> DOUBLE",
         raises=_sum_overflows,
         unsupported=frozenset((TypeKind.INTERVAL,)),
@@ -153,7 +155,7 @@ AGGREGATE_FUNCTIONS = (
     aggregate(
         "quantile_cont",
         *(f"{each} DOUBLE -> middle" for each in ("INTEGERS", "FLOAT", "DOUBLE", "DECIMAL")),
-        *(f"{each} DOUBLE -> middle" for each in ("DATE", "TIMESTAMP", "TIMESTAMP_TZ", "TIME")),
+        *(f"{each} DOUBLE -> middle" for each in ("DATE", "TIMESTAMP", "TIMESTAMP_TZ", "TIME", "TIME_TZ")),
         unsupported=frozenset((TypeKind.INTERVAL,)),
         check=_check_fraction,
     ),
@@ -162,11 +164,13 @@ AGGREGATE_FUNCTIONS = (
         "approx_quantile",
         *(f"{each} FLOAT -> same" for each in ("INTEGERS", "FLOAT", "DOUBLE", "DECIMAL")),
         *(f"{each} FLOAT -> same" for each in ("DATE", "TIMESTAMP", "TIMESTAMP_TZ", "TIME")),
+        unsupported=_NO_FLOATS,
         check=partial(_check_fraction, least=0),
     ),
     aggregate(
         "mad",
         *("FLOAT -> FLOAT", "DOUBLE -> DOUBLE", "DECIMAL -> same"),
         *(f"{each} -> INTERVAL" for each in ("DATE", "TIMESTAMP", "TIMESTAMP_TZ", "TIME")),
+        unsupported=_NO_FLOATS,
     ),
 )

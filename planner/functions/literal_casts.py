@@ -26,6 +26,7 @@ from tqp.core.text_numbers import ParseFailure, round_half_away
 from tqp.core.text_values import parser_of
 from tqp.core.units import UNITS
 from tqp.core.uuids import uuid_of_stored
+from tqp.core.zoned_times import clock_of_stored, stored_time
 from tqp.planner.algebra.expressions import Value
 from tqp.planner.functions.ranges import EPOCH_ORDINAL, is_in_calendar
 
@@ -143,17 +144,23 @@ def _convert_temporal(value: int, source: DataType, target: DataType) -> Any:
         if abs(value) == time_limits.INFINITE_DAY:
             return time_limits.INFINITE_TICK if value > 0 else -time_limits.INFINITE_TICK
         return _tick(value * time_limits.SECONDS_PER_DAY, TypeKind.TIMESTAMP_S, source, target)
+    if source.kind is TypeKind.TIME_TZ:
+        return clock_of_stored(value)
+    if source.kind is TypeKind.TIME:
+        return stored_time(value, 0)
     if not source.is_timestamp:
         return NotImplemented
     infinite = abs(value) == time_limits.INFINITE_TICK
     if target.is_timestamp:
         return value if infinite else _tick(value, source.kind, source, target)
     if infinite:
-        if target.kind is TypeKind.TIME:
+        if target.is_time_of_day:
             raise ExecutionError("Can't get TIME of infinite TIMESTAMP")
         return time_limits.INFINITE_DAY if value > 0 else -time_limits.INFINITE_DAY
     micros = _tick(value, source.kind, source, TIMESTAMP)
     days, clock = divmod(micros, time_limits.MICROSECONDS_PER_DAY)
+    if target.kind is TypeKind.TIME_TZ:
+        return stored_time(clock, 0)
     return days if target.kind is TypeKind.DATE else clock
 
 

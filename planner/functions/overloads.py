@@ -351,7 +351,8 @@ for _data_type in _READ_BY_PATH:
     _RESULTS_WITHOUT_TYPES[f"{_data_type} by path"] = _data_type
 
 _TYPES: dict[str, DataType] = {kind.value: DataType(kind) for kind in TypeKind}
-_TYPES["TIMESTAMP_TZ"] = DataType(TypeKind.TIMESTAMP_TZ)
+for _kind in (TypeKind.TIMESTAMP_TZ, TypeKind.TIME_TZ):
+    _TYPES[_kind.name] = DataType(_kind)
 _TYPES["JSON"] = JSON
 for _name in "BIGINT VARCHAR BOOLEAN FLOAT DOUBLE UBIGINT JSON VARCHAR[]".split():
     _TYPES[f"{_name}[]"] = list_of(_TYPES[_name])

@@ -87,7 +87,7 @@ def days(known: Range | None, data_type: DataType) -> Range | None:
 
 def is_finite(known: Range | None, data_type: DataType) -> bool:
     """True if a date or timestamp provably is not +-infinity (on which most date functions return NULL)."""
-    if data_type.kind is TypeKind.TIME:
+    if data_type.is_time_of_day:
         return True
     if known is None or max(map(abs, known)) >= INFINITE_TICK:  # of nanoseconds, it is a day of the calendar
         return False

@@ -58,7 +58,7 @@ SPECIAL_FORMS = (
     "getvariable",
     "enum_last",
     *"now today current_date get_current_timestamp transaction_timestamp".split(),
-    *"current_localtime current_localtimestamp".split(),
+    *"current_localtime current_localtimestamp get_current_time".split(),
     "ml_predict",
     "ml_predict_proba",
     *" ".join(ELEMENT_FUNCTIONS.values()).split(),

@@ -38,6 +38,7 @@ from tqp.planner.functions.temporal_ranges import (
 )
 
 _INSTANTS = ("DATE", "TIMESTAMP", "TIMESTAMP_TZ")
+_TIMES = ("TIME", "TIME_TZ")
 _MICROS_PER_DAY = time_limits.MICROSECONDS_PER_DAY
 
 # ---- calls of literals ----
@@ -158,11 +159,11 @@ _PART_LINES = (
     *(line for part in _PARTS.split() for line in _part(part)),
     *(*_part("day dayofmonth"), *_part("week weekofyear")),
     *(*_part("dayofweek weekday", part="dow"), *_part("dayofyear", part="doy")),
-    *(line for part in "hour minute second millisecond microsecond".split() for line in _part(part, "TIME")),
-    *(*_part("epoch", "TIME", result="DOUBLE"), *_part("epoch_ms", "TIME")),
+    *(line for part in "hour minute second millisecond microsecond".split() for line in _part(part, *_TIMES)),
+    *(*_part("epoch", *_TIMES, result="DOUBLE"), *_part("epoch_ms", *_TIMES)),
     *(f"julian: [julian] {each} -> DOUBLE" for each in _INSTANTS),
-    # of these only an instant with a time zone has any; a call that leaves open what it is of is refused all the same
-    *(line for part in "timezone timezone_hour timezone_minute".split() for line in _part(part, "TIME")),
+    # of these only what has a time zone has any; a call that leaves open what it is of is refused all the same
+    *(line for part in "timezone timezone_hour timezone_minute".split() for line in _part(part, *_TIMES)),
 )
 STRICT, STRICT_IF_FINITE, PROPAGATES = NullRule.STRICT, NullRule.STRICT_IF_FINITE, NullRule.PROPAGATES
 
@@ -179,11 +180,11 @@ def _moves(
 
 
 _BY_INTERVAL = (
-    *("DATE INTERVAL -> TIMESTAMP", "TIME INTERVAL -> TIME"),
+    *("DATE INTERVAL -> TIMESTAMP", "TIME INTERVAL -> TIME", "TIME_TZ INTERVAL -> TIME_TZ"),
     *("TIMESTAMP INTERVAL -> TIMESTAMP", "TIMESTAMP_TZ INTERVAL -> TIMESTAMP_TZ"),
 )
 _INTERVAL_FIRST = (
-    *("~ INTERVAL DATE -> TIMESTAMP", "~ INTERVAL TIME -> TIME"),
+    *("~ INTERVAL DATE -> TIMESTAMP", "~ INTERVAL TIME -> TIME", "~ INTERVAL TIME_TZ -> TIME_TZ"),
     *("~ INTERVAL TIMESTAMP -> TIMESTAMP", "~ INTERVAL TIMESTAMP_TZ -> TIMESTAMP_TZ"),
 )
 _PATTERN_FIRST = ("{} VARCHAR -> VARCHAR", "~ VARCHAR {} -> VARCHAR")
@@ -193,18 +194,18 @@ TEMPORAL = (
     *(
         scalar(
             name,
-            *_of_each("{} -> BIGINT", (*_INSTANTS, "INTERVAL", "TIME", *more)),
+            *_of_each("{} -> BIGINT", (*_INSTANTS, "INTERVAL", *_TIMES, *more)),
             null=STRICT_IF_FINITE,
             raises=needs_more_ticks(frozenset(kinds)),
         )
         for name, more, kinds in (
-            ("epoch_us", (), (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_TZ, TypeKind.TIME)),
+            ("epoch_us", (), (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_TZ, TypeKind.TIME, TypeKind.TIME_TZ)),
             ("epoch_ns", ("TIMESTAMP_NS",), (TypeKind.TIMESTAMP_NS,)),
         )
     ),
     scalar(
         "nanosecond",
-        *_of_each("{} -> BIGINT", (*_INSTANTS, "INTERVAL", "TIME", "TIMESTAMP_NS")),
+        *_of_each("{} -> BIGINT", (*_INSTANTS, "INTERVAL", *_TIMES, "TIMESTAMP_NS")),
         null=STRICT_IF_FINITE,
         range=nanosecond_range,
     ),
@@ -234,6 +235,9 @@ TEMPORAL = (
         check_types=_check_zoned,
         work=Work.CALENDAR,
     ),
+    scalar("timezone_of_time", "timezone: INTERVAL TIME_TZ -> TIME_TZ", raises=True, work=Work.CALENDAR),
+    scalar("universal_clock"),  # of the average of times with zones; SQL has no name for it
+    scalar("timetz_byte_comparable", "TIME_TZ -> UBIGINT"),
     scalar(
         "try_strptime",
         "VARCHAR VARCHAR -> TIMESTAMP",
@@ -243,7 +247,7 @@ TEMPORAL = (
     ),
     scalar(
         "date_part datepart",
-        *_of_each("VARCHAR {} -> part", (*_INSTANTS, "TIME", "INTERVAL")),
+        *_of_each("VARCHAR {} -> part", (*_INSTANTS, *_TIMES, "INTERVAL")),
         *_PART_LINES,
         null=STRICT_IF_FINITE,
         raises=varies,
@@ -308,6 +312,7 @@ TEMPORAL = (
     scalar(
         "add_time",
         *("add: DATE TIME -> TIMESTAMP", "add: ~ TIME DATE -> TIMESTAMP"),
+        *("add: DATE TIME_TZ -> TIMESTAMP_TZ", "add: ~ TIME_TZ DATE -> TIMESTAMP_TZ"),
         null=PROPAGATES,
         raises=leaves_calendar,
     ),

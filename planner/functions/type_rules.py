@@ -322,7 +322,7 @@ _TEMPORAL_ORDER = (
 
 def _common_temporal(left: DataType, right: DataType) -> DataType | None:
     kinds = {left.kind, right.kind}
-    if TypeKind.TIME in kinds:
+    if left.is_time_of_day or right.is_time_of_day:
         return None
     if TypeKind.TIMESTAMP_NS in kinds:
         if TypeKind.TIMESTAMP_TZ in kinds:
@@ -378,6 +378,7 @@ _FORCED_ORDER = (
     *_SIGNED,
     *_FRACTIONAL,
     TypeKind.TIME,
+    TypeKind.TIME_TZ,
     *_TEMPORAL_ORDER,
     TypeKind.TIMESTAMP_NS,
     TypeKind.INTERVAL,
@@ -429,11 +430,14 @@ def can_cast(source: DataType, target: DataType) -> bool:
     if TypeKind.UUID in (source.kind, target.kind):
         return TypeKind.BLOB in (source.kind, target.kind)
     if source.is_temporal and target.is_temporal:
+        if target.kind is TypeKind.TIME_TZ:
+            return source.kind in (TypeKind.TIME, TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_TZ)
         if target.kind is TypeKind.TIME:
-            return source.is_timestamp and source.kind is not TypeKind.TIMESTAMP_TZ
-        if target.kind is TypeKind.TIMESTAMP_S:
-            return source.kind not in (TypeKind.TIME, TypeKind.TIMESTAMP_NS)
-        return source.kind is not TypeKind.TIME
+            is_instant = source.is_timestamp and source.kind is not TypeKind.TIMESTAMP_TZ
+            return is_instant or source.kind is TypeKind.TIME_TZ
+        if target.kind is TypeKind.TIMESTAMP_S and source.kind is TypeKind.TIMESTAMP_NS:
+            return False
+        return not source.is_time_of_day
     if {source.kind, target.kind} == {TypeKind.ARRAY, TypeKind.LIST}:
         return True
     if source.kind is TypeKind.STRUCT and target.kind is TypeKind.MAP:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import re
 from pathlib import Path
@@ -118,7 +119,8 @@ def test_every_way_out(connections: Any, name: str) -> None:
         )
     if "INTERVAL" not in types_of(ours):
         assert repr(ours.to_polars().rows()) == repr(pl.DataFrame(ours.to_arrow()).rows())
-    check_pandas(ours.to_pandas(), theirs.df())
+    if "TIME WITH TIME ZONE" not in types_of(ours):  # of which DuckDB makes no frames
+        check_pandas(ours.to_pandas(), theirs.df())
     casts = theirs.project(", ".join(f'"{column}"::VARCHAR' for column in theirs.columns)).fetchall()
     cells = zip(*(cell_texts(column) for column in ours._table.columns), strict=True)
     assert casts == list(cells)
@@ -146,7 +148,9 @@ def check_ways_out(result: Result, rows: list[tuple[Any, ...]]) -> None:
 
 def fits_tensors(values: list[Any]) -> bool:
     return not any(
-        isinstance(value, list | dict) or (isinstance(value, int) and not -(2**63) <= value < 2**63)
+        isinstance(value, list | dict)
+        or (isinstance(value, datetime.time) and value.tzinfo is not None)
+        or (isinstance(value, int) and not -(2**63) <= value < 2**63)
         for value in values
     )
 

@@ -35,6 +35,7 @@ _SAMPLES = {
     TypeKind.DOUBLE: "0.5::DOUBLE",
     TypeKind.DATE: "DATE '2020-01-02'",
     TypeKind.TIME: "TIME '12:34:56'",
+    TypeKind.TIME_TZ: "TIMETZ '12:34:56+01'",
     TypeKind.INTERVAL: "INTERVAL '1 month 2 days'",
     TypeKind.UUID: "'019482e4-1441-7aad-8127-eec99573b0a0'::UUID",
     TypeKind.ARRAY: "[1, 2]::FLOAT[2]",
@@ -104,7 +105,9 @@ def _sample(overload: Overload, place: int) -> str:
         TypeKind.INTERVAL,
     ):
         return constant
-    if data_type.kind is TypeKind.VARCHAR and DataType(TypeKind.TIME) in overload.parameters:
+    if data_type.kind is TypeKind.VARCHAR and any(
+        isinstance(each, DataType) and each.is_time_of_day for each in overload.parameters
+    ):
         return "'hour'"
     if data_type.is_timestamp:
         return f"CAST('2020-01-02 03:04:05' AS {data_type})"

@@ -8,6 +8,7 @@ import random
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import duckdb
 import numpy as np
@@ -152,7 +153,12 @@ _PARAMETERS: list[Any] = [
     ),
     *(Decimal("9" * 38), Decimal("9" * 39), Decimal("NaN"), Decimal("-Infinity"), datetime.date(2024, 1, 1)),
     *(datetime.datetime(2024, 1, 1, 1, 2, 3, 4), datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)),
-    *(datetime.time(1, 2, 3, 4), datetime.timedelta(days=1, seconds=5), datetime.timedelta(days=-1)),
+    *(
+        datetime.time(1, 2, 3, 4),
+        datetime.time(1, tzinfo=datetime.UTC),
+        datetime.timedelta(days=1, seconds=5),
+        datetime.timedelta(days=-1),
+    ),
     np.datetime64("2024-01-01"),
 ]
 
@@ -171,7 +177,7 @@ def test_type_of_a_parameter(value: Any) -> None:
     [
         (2**127, "does not fit a HUGEINT"),
         (Decimal("sNaN"), "signaling NaN"),
-        (datetime.time(1, tzinfo=datetime.UTC), "time zone"),
+        (datetime.time(1, tzinfo=ZoneInfo("Europe/Oslo")), "no known offset"),
         ({"a": 1}, "is a dict"),
     ],
 )

@@ -85,6 +85,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         *("TRY_CAST({str} AS {integer_type})", "TRY_CAST({num} AS {integer_type})", "CAST({int} AS HUGEINT)"),
         *("extract({part_name} FROM {date})", "extract({part_name} FROM {ts})", "bit_length({str})", "- -{small}", "(@ {int} - {int})", "(abs({count})!)"),
         "TRY_CAST(CAST([{int}, {int}] AS VARCHAR) AS INTEGER[])[{small}]",
+        *("timezone({timetz})", "timezone_minute({timetz})", "epoch_us({timetz})", "timetz_byte_comparable({timetz})"),
     ),
     "dec": (
         *("({dec} + {dec})", "({dec} - {int})", "({dec} * {dec})", "({dec} * {small})", "(- {dec})", "({dec} % {dec})"),
@@ -130,13 +131,17 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         *("({date} + {small})", "({date} - {small})", "TRY_CAST({str} AS DATE)", "CAST({ts} AS DATE)"),
         *("TRY_CAST({any} AS DATE)", "CAST({tz} AS DATE)"),
     ),
-    "time": ("TRY_CAST({str} AS TIME)", "CAST({ts} AS TIME)", "({time} + {interval})", "TRY_CAST({any} AS TIME)"),
+    "time": ("TRY_CAST({str} AS TIME)", "CAST({ts} AS TIME)", "({time} + {interval})", "TRY_CAST({any} AS TIME)", "CAST({timetz} AS TIME)"),
+    "timetz": (
+        *("TRY_CAST({str} AS TIMETZ)", "CAST({ts} AS TIMETZ)", "({timetz} + {interval})", "TRY_CAST({any} AS TIMETZ)"),
+        *("CAST({tz} AS TIMETZ)", "timezone(INTERVAL {small} HOUR, {timetz})", "CAST({time} AS TIMETZ)"),
+    ),
     "ts": (
         *("({ts} + {interval})", "({date} - {interval})", "CAST({date} AS {timestamp_type})", "({date} + {time})"),
         *("TRY_CAST({str} AS {timestamp_type})", "TRY_CAST({ts} AS {timestamp_type})", "TRY_CAST({any} AS {timestamp_type})"),
         *("date_add({date}, {interval})", "({tz} AT TIME ZONE {zone})"),
     ),
-    "tz": ("(CAST({ts} AS TIMESTAMP) AT TIME ZONE {zone})", "CAST({ts} AS TIMESTAMPTZ)", "TRY_CAST({str} AS TIMESTAMPTZ)", "CAST({date} AS TIMESTAMPTZ)"),
+    "tz": ("(CAST({ts} AS TIMESTAMP) AT TIME ZONE {zone})", "CAST({ts} AS TIMESTAMPTZ)", "TRY_CAST({str} AS TIMESTAMPTZ)", "CAST({date} AS TIMESTAMPTZ)", "({date} + {timetz})"),
     "interval": ("({interval} + {interval})", "({interval} * {small})", "({ts} - {ts})", "TRY_CAST({str} AS INTERVAL)", "(- {interval})"),
     "bool": (
         "CAST({int} AS BOOLEAN)",

@@ -43,6 +43,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "bool": ("BOOLEAN",),
     "date": ("DATE",),
     "time": ("TIME",),
+    "timetz": ("TIME WITH TIME ZONE",),
     "ts": TIMESTAMPS,
     "tz": ("TIMESTAMP WITH TIME ZONE",),
     "interval": ("INTERVAL",),
@@ -94,6 +95,8 @@ def random_value(random: Random, sql_type: str, profile: str) -> str:
             return random.choice(_DATE_ENDS) if at_an_end else _date(random)
         case "TIME":
             return random.choice(_TIME_ENDS) if at_an_end else _time(random)
+        case "TIME WITH TIME ZONE":
+            return f"{random.choice(_TIME_ENDS) if at_an_end else _time(random)}{random.choice(_OFFSETS)}"
         case "INTERVAL":
             return random.choice(_INTERVAL_ENDS if at_an_end else _INTERVALS)
         case "UUID":
@@ -133,6 +136,8 @@ def _time(random: Random) -> str:
     return f"{random.choice((0, 0, 7, 23)):02}:{random.choice((0, 30, 59)):02}:{random.choice((0, 1, 59)):02}{fraction}"
 
 
+#: The time 12:00:00 of one is that of another, or of another day.
+_OFFSETS = ("", "+00", "+01", "-01", "+05:30", "-00:30:15", "+15:59:59", "-15:59:59")
 _FLOAT_ENDS = ("nan", "inf", "-inf", "-0.0", "0.0", "3.4028235e+38", "-3.4028235e+38", "1e-45", "16777217")
 _DOUBLE_ENDS = ("nan", "inf", "-inf", "-0.0", "0.0", "1.7976931348623157e308", "5e-324", "9007199254740993")
 _DATE_ENDS = (

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
+from tqp.core import zoned_times
 from tqp.core.keywords import quoted, quoted_text
 
 
@@ -37,6 +38,7 @@ class TypeKind(Enum):
     BLOB = "BLOB"
     DATE = "DATE"
     TIME = "TIME"
+    TIME_TZ = "TIME WITH TIME ZONE"
     TIMESTAMP_S = "TIMESTAMP_S"
     TIMESTAMP_MS = "TIMESTAMP_MS"
     TIMESTAMP = "TIMESTAMP"
@@ -215,8 +217,13 @@ class DataType:
         return self.kind in TICKS_PER_SECOND
 
     @property
+    def is_time_of_day(self) -> bool:
+        """True for TIME and TIME WITH TIME ZONE, which have no day and are never infinite."""
+        return self.kind in (TypeKind.TIME, TypeKind.TIME_TZ)
+
+    @property
     def is_temporal(self) -> bool:
-        return self.is_timestamp or self.kind in (TypeKind.DATE, TypeKind.TIME)
+        return self.is_timestamp or self.is_time_of_day or self.kind is TypeKind.DATE
 
     @property
     def is_integer_like(self) -> bool:
@@ -234,6 +241,8 @@ class DataType:
             return _DECIMAL_BOUNDS[self.precision]
         if self.kind is TypeKind.UUID:
             return _INTEGER_BOUNDS[TypeKind.HUGEINT]
+        if self.kind is TypeKind.TIME_TZ:
+            return zoned_times.BOUNDS
         return (0, max(len(self.categories) - 1, 0)) if self.is_enum else _INTEGER_BOUNDS[TypeKind.BIGINT]
 
 
@@ -268,7 +277,7 @@ TICKS_PER_SECOND: dict[TypeKind, int] = {
 _INTEGER_LIKE = frozenset(
     (
         *(*_INTEGER_BOUNDS, *TICKS_PER_SECOND),
-        *(TypeKind.DECIMAL, TypeKind.DATE, TypeKind.TIME, TypeKind.ENUM, TypeKind.UUID),
+        *(TypeKind.DECIMAL, TypeKind.DATE, TypeKind.TIME, TypeKind.TIME_TZ, TypeKind.ENUM, TypeKind.UUID),
     )
 )
 
@@ -296,6 +305,7 @@ JSON = DataType(TypeKind.VARCHAR, alias="JSON")
 BLOB = DataType(TypeKind.BLOB)
 DATE = DataType(TypeKind.DATE)
 TIME = DataType(TypeKind.TIME)
+TIME_TZ = DataType(TypeKind.TIME_TZ)
 TIMESTAMP_S = DataType(TypeKind.TIMESTAMP_S)
 TIMESTAMP_MS = DataType(TypeKind.TIMESTAMP_MS)
 TIMESTAMP = DataType(TypeKind.TIMESTAMP)

@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from tqp.core import time_limits
-from tqp.core.datatypes import TICKS_PER_SECOND, TIMESTAMP, DataType, TypeKind
+from tqp.core.datatypes import TICKS_PER_SECOND, TIMESTAMP, TIMESTAMP_TZ, DataType, TypeKind
 from tqp.core.text_numbers import WHITE_SPACE, ParseFailure, not_convertible, round_half_away
 from tqp.core.units import DAYS_OF_UNITS, MICROSECONDS_OF_UNITS, MONTHS_OF_UNITS, UNIT_NAMES
+from tqp.core.zoned_times import LAST_OFFSET, stored_time
 
 _DATE = (
     r"(?P<year>-?[0-9]+)(?P<mark>[-/ \\])(?P<month>[0-9]{1,2})(?P=mark)(?P<day>[0-9]{1,2})(?P<bc> \(BC\))?"
@@ -19,8 +20,14 @@ _CLOCK = rf"(?P<hour>[0-9]+):(?:(?P<minute>[0-9]{{1,2}})(?::(?:{_SECONDS})?)?)?"
 _ZONE = r"(?P<utc>Z)|(?P<gap> ?)(?P<offset>[+-][0-9]{2}(?::[0-9]{2}(?::[0-9]{2})?|[0-9]{2})?)| (?P<zone>[A-Za-z][A-Za-z0-9_/+-]*)"
 _DATE_ONLY = re.compile(_DATE, re.IGNORECASE)
 _TIMESTAMP = re.compile(rf"{_DATE}(?:(?: +|(?-i:T)){_CLOCK}(?:{_ZONE})?)?", re.IGNORECASE)
-#: What follows the seconds is not read.
-_TIME = re.compile(rf"(?P<hour>[0-9]+):(?:(?P<minute>[0-9]{{1,2}})(?::(?:{_SECONDS}.*)?)?)?", re.DOTALL)
+#: What follows the seconds is read of a time with a zone only.
+_TIME = re.compile(
+    rf"(?P<hour>[0-9]+):(?:(?P<minute>[0-9]{{1,2}})(?::(?:{_SECONDS}(?P<after>.*))?)?)?", re.DOTALL
+)
+#: What may follow the seconds of a time with a zone: an offset, and anything.
+_OFFSET = re.compile(
+    r"[+-](?P<hours>[0-9]{2})(?::(?P<minutes>[0-9]{2})(?::(?P<seconds>[0-9]{2})|(?!:))|(?P<digits>[0-9]{2})|(?!:))"
+)
 _SPECIAL = {"infinity": 1, "inf": 1, "-infinity": -1, "-inf": -1}
 
 _DAYS_IN_MONTH = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -135,19 +142,44 @@ def _utc_offset(match: re.Match[str], local_nanoseconds: int) -> int:
 def parse_time(text: str, target: DataType) -> int:
     """Microseconds since midnight; a date before the time is dropped. Raises ParseFailure."""
     match = _TIME.fullmatch(text.lstrip(WHITE_SPACE))
-    try:
-        nanoseconds = _clock_nanoseconds(match) if match is not None else _clock_of_timestamp(text)
-    except ParseFailure:
-        nanoseconds = None
+    nanoseconds = _clock_nanoseconds(match) if match is not None else _clock_of_timestamp(text, TIMESTAMP)
     if nanoseconds is None:
-        expected = "([YYYY-MM-DD ]HH:MM:SS[.MS])"
-        raise ParseFailure(f'time field value out of range: "{text}", expected format is {expected}')
+        raise _no_time(text)
     return nanoseconds // 1000
 
 
-def _clock_of_timestamp(text: str) -> int | None:
-    """Nanoseconds since the midnight before; None if it is infinite. Raises ParseFailure."""
-    ticks = parse_timestamp(text, TIMESTAMP)
+def parse_time_with_zone(text: str, target: DataType) -> int:
+    """The stored integer (`zoned_times`): in UTC where there is no offset, as that of a date and time. Raises ParseFailure."""
+    match, offset = _TIME.fullmatch(text.lstrip(WHITE_SPACE)), 0
+    if match is None:
+        dated = _TIMESTAMP.fullmatch(text.strip(WHITE_SPACE))
+        is_elsewhere = dated is not None and (dated["zone"] or "UTC").upper() != "UTC"
+        nanoseconds = None if is_elsewhere else _clock_of_timestamp(text, TIMESTAMP_TZ)
+    else:
+        nanoseconds, after = _clock_nanoseconds(match), (match["after"] or "").lstrip(WHITE_SPACE)
+        written = _OFFSET.match(after)
+        if written is not None:
+            minutes = int(written["hours"]) * 60 + int(written["minutes"] or written["digits"] or 0)
+            offset = (-1 if after.startswith("-") else 1) * (minutes * 60 + int(written["seconds"] or 0))
+        elif after:
+            nanoseconds = None
+    if nanoseconds is None or abs(offset) > LAST_OFFSET:
+        raise _no_time(text)
+    stored: int = stored_time(nanoseconds // 1000, offset)
+    return stored
+
+
+def _no_time(text: str) -> ParseFailure:
+    expected = "([YYYY-MM-DD ]HH:MM:SS[.MS])"
+    return ParseFailure(f'time field value out of range: "{text}", expected format is {expected}')
+
+
+def _clock_of_timestamp(text: str, target: DataType) -> int | None:
+    """Nanoseconds since the midnight before; None if it is infinite, or no such timestamp."""
+    try:
+        ticks = parse_timestamp(text, target)
+    except ParseFailure:
+        return None
     if abs(ticks) == time_limits.INFINITE_TICK:
         return None
     return ticks % time_limits.MICROSECONDS_PER_DAY * 1000

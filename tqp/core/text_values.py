@@ -9,7 +9,13 @@ from typing import Any
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.json_values import parse_json
 from tqp.core.text_numbers import ParseFailure, parse_boolean, parse_bytes, parse_float, parse_number
-from tqp.core.text_times import parse_date, parse_interval, parse_time, parse_timestamp
+from tqp.core.text_times import (
+    parse_date,
+    parse_interval,
+    parse_time,
+    parse_time_with_zone,
+    parse_timestamp,
+)
 from tqp.core.uuids import stored_uuid
 
 _UUID_DIGITS = re.compile("[0-9a-fA-F]{32}")
@@ -66,6 +72,7 @@ _BY_KIND: dict[TypeKind, Parser] = {
     TypeKind.BOOLEAN: parse_boolean,
     TypeKind.DATE: parse_date,
     TypeKind.TIME: parse_time,
+    TypeKind.TIME_TZ: parse_time_with_zone,
     TypeKind.INTERVAL: parse_interval,
     TypeKind.ENUM: parse_category,
     TypeKind.UUID: parse_uuid,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum, auto
 
 import pyarrow as pa
 
@@ -26,8 +27,46 @@ class _HugeintArray(pa.ExtensionType):  # type: ignore[misc]
         return cls()
 
 
-#: The type of Arrow arrays made here that are read as HUGEINT.
+class _ZonedTimeArray(pa.ExtensionType):  # type: ignore[misc]
+    """Times of day with a zone, as they are stored; Arrow has none."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.int64(), "tqp.time_tz")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> _ZonedTimeArray:
+        return cls()
+
+
+class UniversalTimeArray(pa.ExtensionType):  # type: ignore[misc]
+    """Times of day in UTC, in an Arrow type of times, that are read as TIME WITH TIME ZONE."""
+
+    def __init__(self, storage_type: pa.DataType) -> None:
+        super().__init__(storage_type, "tqp.universal_time")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> UniversalTimeArray:
+        return cls(storage_type)
+
+
+#: The types of Arrow arrays made here that are read as HUGEINT and as TIME WITH TIME ZONE.
 HUGEINT_ARRAY = _HugeintArray()
+ZONED_TIME_ARRAY = _ZonedTimeArray()
+
+
+class Purpose(Enum):
+    """What an Arrow array is made for: to be given out, to be written into a file, or to be encoded again as it was stored."""
+
+    RESULT = auto()
+    FILE = auto()
+    STORAGE = auto()
+
 
 _TO_ARROW: dict[TypeKind, pa.DataType] = {
     TypeKind.NULL: pa.null(),
@@ -48,6 +87,7 @@ _TO_ARROW: dict[TypeKind, pa.DataType] = {
     TypeKind.BLOB: pa.binary(),
     TypeKind.DATE: pa.date32(),
     TypeKind.TIME: pa.time64("us"),
+    TypeKind.TIME_TZ: pa.time64("us"),  # what their clocks show
     TypeKind.TIMESTAMP_S: pa.timestamp("s"),
     TypeKind.TIMESTAMP_MS: pa.timestamp("ms"),
     TypeKind.TIMESTAMP: pa.timestamp("us"),
@@ -58,7 +98,7 @@ _TO_ARROW: dict[TypeKind, pa.DataType] = {
 }
 
 #: Those that leave in a type that is read as another.
-_AS_OTHERS = (TypeKind.HUGEINT, TypeKind.UUID)
+_AS_OTHERS = (TypeKind.HUGEINT, TypeKind.UUID, TypeKind.TIME_TZ)
 
 #: Those that are read as the type that leaves in them, and further ones.
 _FROM_ARROW: dict[pa.DataType, DataType] = {
@@ -149,27 +189,30 @@ def _shared_dictionary(dictionaries: Sequence[pa.Array]) -> Sequence[str] | None
     return texts if len(set(texts)) == len(texts) else None
 
 
-def arrow_type_of(data_type: DataType, exact: bool = False) -> pa.DataType:
+def arrow_type_of(data_type: DataType, purpose: Purpose = Purpose.RESULT) -> pa.DataType:
     """The Arrow type in which a result column of this type leaves; DuckDB's choice, but an ENUM's order is kept.
 
-    `exact`: that of UUIDs is Arrow's own, where it is text else.
+    `purpose`: UUIDs leave as text, into files as Arrow's own; times with a zone as what their clocks show, into files as
+    those of UTC.
     """
-    if exact and data_type.kind is TypeKind.UUID:
+    if purpose is not Purpose.RESULT and data_type.kind is TypeKind.UUID:
         return pa.uuid()
+    if purpose is Purpose.STORAGE and data_type.kind is TypeKind.TIME_TZ:
+        return pa.int64()
     if data_type.is_decimal:
         return pa.decimal128(data_type.precision, data_type.scale)
     if data_type.kind is TypeKind.ARRAY:
-        return pa.list_(arrow_type_of(data_type.element, exact), data_type.size)
+        return pa.list_(arrow_type_of(data_type.element, purpose), data_type.size)
     if data_type.kind is TypeKind.LIST:
-        return pa.list_(pa.field("l", arrow_type_of(data_type.element, exact)))
+        return pa.list_(pa.field("l", arrow_type_of(data_type.element, purpose)))
     if data_type.kind is TypeKind.MAP:
-        key, value = (arrow_type_of(each, exact) for each in data_type.element.children)
+        key, value = (arrow_type_of(each, purpose) for each in data_type.element.children)
         return pa.map_(pa.int32() if key == pa.null() else key, value)  # Arrow has no keys without a type
     if data_type.kind is TypeKind.STRUCT:
         names = field_names(data_type)
         return pa.struct(
             [
-                pa.field(name, arrow_type_of(each, exact))
+                pa.field(name, arrow_type_of(each, purpose))
                 for name, each in zip(names, data_type.children, strict=True)
             ]
         )
@@ -196,6 +239,8 @@ def _extension_type(arrow_type: pa.BaseExtensionType, column: str) -> DataType:
     match arrow_type.extension_name:
         case "tqp.hugeint":
             return datatypes.HUGEINT
+        case "tqp.time_tz" | "tqp.universal_time":
+            return datatypes.TIME_TZ
         case "arrow.uuid":
             return datatypes.UUID
         case "arrow.json":

@@ -223,8 +223,8 @@ def make_function(
 
 
 def _check_result(name: str, data_type: DataType, kind: str) -> None:
-    if data_type.is_enum or data_type.kind is TypeKind.UUID:
-        shown = "an ENUM" if data_type.is_enum else "a UUID"
+    if data_type.is_enum or data_type.kind in (TypeKind.UUID, TypeKind.TIME_TZ):
+        shown = "an ENUM" if data_type.is_enum else f"a {data_type}"
         raise UnsupportedError(f'"{name}" cannot return {shown}; return {VARCHAR} and cast it in the query')
     if kind != "torch":
         return

@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tqp.core.arguments import unique_names
-from tqp.core.datatypes import INTERVAL
+from tqp.core.datatypes import INTERVAL, TIME, TIME_TZ, DataType, TypeKind
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError
+from tqp.data.arrow_types import Purpose
 from tqp.data.column import Table
 from tqp.data.results.to_arrow import column_to_arrow
 from tqp.writing.replaced_files import written_beside
@@ -38,13 +39,35 @@ def write_parquet(
         with written_beside(path) as temporary:
             first = next(remaining)
             schema = _arrow_rows(first, 0, 0).schema
-            with pq.ParquetWriter(temporary, schema, compression=how) as writer:
+            in_universal_time = _holds_zoned_times(first)
+            with pq.ParquetWriter(
+                temporary, schema, compression=how, write_time_adjusted_to_utc=in_universal_time
+            ) as writer:
                 for rows in _row_groups(itertools.chain([first], remaining), row_group_size):
                     writer.write_table(rows, row_group_size=row_group_size)
                     num_rows += rows.num_rows
     except pa.ArrowException as error:
         raise ExecutionError(f"cannot write {path}: {error}") from error
     return num_rows
+
+
+def _holds_zoned_times(table: Table) -> bool:
+    """Whether there are times with a zone, which are written as adjusted to UTC; pyarrow writes all times of a file alike.
+
+    Raises UnsupportedError for a table that also has times without.
+    """
+    kinds = {kind for column in table.columns for kind in _kinds_of(column.data_type)}
+    if {TypeKind.TIME, TypeKind.TIME_TZ} <= kinds:
+        raise UnsupportedError(
+            f"{TIME} beside {TIME_TZ} in a Parquet file is not supported; cast to one of both"
+        )
+    return TypeKind.TIME_TZ in kinds
+
+
+def _kinds_of(data_type: DataType) -> Iterator[TypeKind]:
+    yield data_type.kind
+    for child in data_type.children:
+        yield from _kinds_of(child)
 
 
 def _row_groups(tables: Iterable[Table], size: int) -> Iterator[pa.Table]:
@@ -75,7 +98,7 @@ def _arrow_rows(table: Table, start: int, stop: int) -> pa.Table:
             raise UnsupportedError(
                 f'column "{name}": INTERVAL in a Parquet file is not supported; cast it to VARCHAR'
             )
-        array = column_to_arrow(name, column.cut(start, stop), exact=True)
+        array = column_to_arrow(name, column.cut(start, stop), Purpose.FILE)
         if pa.types.is_dictionary(array.type) or pa.types.is_large_string(array.type):
             array = array.cast(pa.string())
         elif pa.types.is_large_binary(array.type):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE
+from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE, TIME, TIME_TZ
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import (
@@ -182,17 +182,24 @@ def aggregate_call(
     if distinct and not all(_follows_from(given, key.expression) for key in order):
         order = _undetermined_order(name, function, is_window, head_span(node))
     distinct = distinct and not function.ignores_duplicates
-    return _of_nested(
-        AggregateCall(
-            function.name,
-            values,
-            resolution.result,
-            distinct,
-            filter_,
-            span,
-            order if function.minds_order else (),
-        )
+    if distinct and (function.name, resolution.result) == ("avg", TIME_TZ):
+        raise UnsupportedError(f"avg(DISTINCT ...) of {TIME_TZ} is not supported; cast to TIME", span)
+    call = AggregateCall(
+        function.name,
+        (averaged(function.name, values[0], span), *values[1:]) if values else values,
+        resolution.result,
+        distinct,
+        filter_,
+        span,
+        order if function.minds_order else (),
     )
+    return _of_nested(call)
+
+
+def averaged(function: str, argument: Expression, span: Span | None) -> Expression:
+    """What an aggregate takes for its argument: an average of times with a zone is one of what clocks in UTC show."""
+    is_average = function == "avg" and argument.data_type == TIME_TZ
+    return Call("universal_clock", (argument,), TIME, span) if is_average else argument
 
 
 def _of_nested(call: AggregateCall) -> AggregateCall:

@@ -85,6 +85,8 @@ def cast_to(expression: Expression, target: DataType, span: Span | None, is_try:
     if is_try and not can_cast(expression.data_type, target):
         return null_after(expression, target)
     check_fields(expression.data_type, target)
+    if expression.data_type.kind is TypeKind.TIMESTAMP_TZ and target.kind is TypeKind.TIME_TZ:
+        is_try = True  # an infinite instant has none, and raises nothing
     return folded(Cast(expression, target, is_try, span))
 
 

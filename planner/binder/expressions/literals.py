@@ -25,6 +25,7 @@ from tqp.core.datatypes import (
     MAX_DECIMAL_PRECISION,
     NULL,
     TIME,
+    TIME_TZ,
     TIMESTAMP,
     TIMESTAMP_TZ,
     UBIGINT,
@@ -32,8 +33,9 @@ from tqp.core.datatypes import (
     VARCHAR,
 )
 from tqp.core.datatypes import decimal as decimal_type
-from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.errors import BindError
 from tqp.core.uuids import stored_uuid
+from tqp.core.zoned_times import clock_of_time, stored_of_time
 from tqp.planner.algebra.expressions import Expression, Literal
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.arrays import array_literal
@@ -188,10 +190,14 @@ def _temporal_literal(value: Any, label: str, span: Span | None) -> Expression:
     if isinstance(value, datetime.date):
         return Literal((value - _EPOCH).days, DATE)
     if isinstance(value, datetime.time):
-        if value.tzinfo is not None:
-            raise UnsupportedError(f"{label}: a time with a time zone is not supported", span)
-        seconds = (value.hour * 60 + value.minute) * 60 + value.second
-        return Literal(seconds * 1_000_000 + value.microsecond, TIME)
+        if value.tzinfo is None:
+            return Literal(clock_of_time(value), TIME)
+        stored = stored_of_time(value)
+        if stored is None:
+            raise BindError(
+                f"{label}: the time {value} has no known offset from UTC of less than 16 hours", span
+            )
+        return Literal(stored, TIME_TZ)
     if isinstance(value, datetime.timedelta):
         return Literal((0, value.days, value.seconds * 1_000_000 + value.microseconds), INTERVAL)
     raise BindError(

@@ -36,7 +36,7 @@ from tqp.planner.binder.expressions import (
 from tqp.planner.binder.expressions.aggregates import AggregateCollector
 from tqp.planner.binder.expressions.arrays import array_of, bind_distance
 from tqp.planner.binder.expressions.cases import make_case
-from tqp.planner.binder.expressions.clock import clock_word
+from tqp.planner.binder.expressions.clock import bind_timezone, clock_word
 from tqp.planner.binder.expressions.coercion import cast_to, compare, condition_of
 from tqp.planner.binder.expressions.intervals import interval_from, to_interval_cast
 from tqp.planner.binder.expressions.literals import bind_number, bind_placeholder
@@ -379,8 +379,8 @@ _HANDLERS: dict[type, Handler] = {
     exp.BitwiseNot: lambda binder, node: operators.bind_operator(
         binder, "~", (node.this,), span_of(node), "~"
     ),
-    exp.AtTimeZone: lambda binder, node: operators.bind_operator(
-        binder, "timezone", (node.args["zone"], node.this), span_of(node), "AT TIME ZONE"
+    exp.AtTimeZone: lambda binder, node: bind_timezone(
+        binder, (node.args["zone"], node.this), span_of(node), "AT TIME ZONE"
     ),
     exp.JSONExtract: json_forms.bind_arrow,
     exp.JSONExtractScalar: json_forms.bind_text_arrow,

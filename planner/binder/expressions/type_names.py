@@ -39,6 +39,7 @@ _TYPE_KINDS: dict[exp.DType, TypeKind] = {
     **dict.fromkeys((exp.DType.VARBINARY, exp.DType.BINARY), TypeKind.BLOB),
     **dict.fromkeys((exp.DType.TIMESTAMPNTZ, exp.DType.DATETIME), TypeKind.TIMESTAMP),
     exp.DType.TIMESTAMPTZ: TypeKind.TIMESTAMP_TZ,
+    exp.DType.TIMETZ: TypeKind.TIME_TZ,
 }
 
 #: Elements of an array at most, as in DuckDB.

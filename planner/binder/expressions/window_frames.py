@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BIGINT, NULL, TypeKind
+from tqp.core.datatypes import BIGINT, NULL
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.expressions import Expression, SortKey
 from tqp.planner.algebra.window_calls import (
@@ -61,8 +61,10 @@ def bind_frame(
     if len(written) != 1:
         raise BindError("RANGE with an offset needs one key in ORDER BY", span_of(spec))
     key = order[0] if order else sort_key(binder, written[0])
-    if key.expression.data_type.kind is TypeKind.TIME:  # it would begin again at midnight
-        raise UnsupportedError("RANGE with an offset over TIME values is not supported", span_of(spec))
+    if key.expression.data_type.is_time_of_day:  # it would begin again at midnight
+        raise UnsupportedError(
+            f"RANGE with an offset over {key.expression.data_type} values is not supported", span_of(spec)
+        )
     return _range_frame(binder, (start, end), nodes, exclusion, key)
 
 

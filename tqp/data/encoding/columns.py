@@ -16,6 +16,7 @@ from torch import Tensor
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.core.schema import NO_ESTIMATES, ColumnEstimates
+from tqp.core.zoned_times import stored_time
 from tqp.data.arrow_buffers import INTERVAL_ITEM, AnyArray, borrow, tensor_of, unpack_bits, values_view
 from tqp.data.arrow_types import HUGEINT_ARRAY, type_of_values
 from tqp.data.column import Column
@@ -80,6 +81,8 @@ def plain(chunk: pa.Array, name: str, data_type: DataType) -> pa.Array:
         return chunk.cast(pa.decimal128(data_type.precision, 0))
     if pa.types.is_float16(chunk.type):
         return chunk.cast(pa.float32())
+    if pa.types.is_time(chunk.type) and data_type.kind is TypeKind.TIME_TZ:
+        return _stored_times(chunk)
     return chunk
 
 
@@ -92,6 +95,14 @@ def _storage(chunk: pa.ExtensionArray) -> pa.Array:
             return pc.not_equal(chunk.storage, 0)
         case _:
             return chunk.storage
+
+
+def _stored_times(chunk: pa.Array) -> pa.Array:
+    """The stored integers of times of day in UTC; nanoseconds are cut."""
+    clock = chunk.cast(pa.time64("us"), safe=False).view(pa.int64())
+    return pa.array(
+        stored_time(clock.fill_null(0).to_numpy(), 0), mask=chunk.is_null().to_numpy(zero_copy_only=False)
+    )
 
 
 def _uuid_integers(storage: pa.FixedSizeBinaryArray) -> pa.Array:

@@ -16,6 +16,7 @@ import torch
 
 from tqp.core.datatypes import DataType
 from tqp.data.arrow_buffers import pack_bits
+from tqp.data.arrow_types import Purpose
 from tqp.data.column import Column
 from tqp.data.encoding.columns import encode_chunks
 from tqp.data.encoding.string_views import as_binary
@@ -36,7 +37,7 @@ def storage_array(name: str, column: Column) -> pa.Array:
     if data_type.is_string:
         return _texts(column)
     if values is None or not data_type.is_integer_like or values.dim() == 2:
-        return column_to_arrow(name, column, exact=True)
+        return column_to_arrow(name, column, Purpose.STORAGE)
     host = values.detach().cpu()
     if host.untyped_storage().nbytes() > _MUCH_LARGER * host.nbytes:
         host = host.clone()
@@ -86,7 +87,7 @@ def nulls_stored(name: str, num_rows: int, data_type: DataType, device: torch.de
     if data_type.is_integer_like:
         return pa.nulls(num_rows, pa.int8())
     empty = encode_chunks(name, [], data_type, device)
-    return column_to_arrow(name, empty, exact=True).take(pa.nulls(num_rows, pa.int64()))
+    return column_to_arrow(name, empty, Purpose.STORAGE).take(pa.nulls(num_rows, pa.int64()))
 
 
 def _array_of(name: str, chunk: Chunk) -> pa.Array:

@@ -22,6 +22,7 @@ from tqp.data.results.value_text import (
     needs_quotes,
     quoted_text,
     time_text,
+    time_with_zone_text,
     timestamp_text,
 )
 
@@ -197,6 +198,7 @@ def _float_text(value: float) -> str:
 _TIMES: dict[TypeKind, Callable[[Any], str]] = {
     TypeKind.DATE: date_text,
     TypeKind.TIME: time_text,
+    TypeKind.TIME_TZ: time_with_zone_text,
     TypeKind.INTERVAL: lambda parts: interval_text(*parts),
     **{kind: partial(timestamp_text, kind=kind) for kind in TICKS_PER_SECOND},
 }

@@ -12,8 +12,9 @@ from torch import Tensor
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError
 from tqp.core.time_limits import DAYS_PER_MONTH, MICROSECONDS_PER_DAY
+from tqp.core.zoned_times import clock_of_stored, universal_clock_of_stored
 from tqp.data.arrow_buffers import INTERVAL_ITEM, AnyArray, BoolArray, pack_bits
-from tqp.data.arrow_types import arrow_type_of
+from tqp.data.arrow_types import Purpose, arrow_type_of
 from tqp.data.column import Column, Table, elements_in_order, fields_of
 from tqp.data.nested import Lists, Structs
 from tqp.data.string_buffers import string_array
@@ -32,10 +33,10 @@ def table_to_arrow(table: Table) -> pa.Table:
     return pa.Table.from_arrays(arrays, names=list(table.names))
 
 
-def column_to_arrow(name: str, column: Column, exact: bool = False) -> pa.Array:
+def column_to_arrow(name: str, column: Column, purpose: Purpose = Purpose.RESULT) -> pa.Array:
     """One column; `name` is for the message of the ExecutionError that an interval beyond Arrow's range raises.
 
-    `exact`: UUIDs are Arrow's own, as DuckDB writes them into files, instead of text.
+    `purpose`: how types leave of which Arrow has not all, see `arrow_type_of`.
     """
     data_type, num_rows = column.data_type, column.num_rows
     if data_type.kind is TypeKind.NULL:
@@ -44,15 +45,17 @@ def column_to_arrow(name: str, column: Column, exact: bool = False) -> pa.Array:
         return string_array(column)
     validity = column.host_validity
     if column.nested is not None:
-        return _nested(name, column, validity, exact)
+        return _nested(name, column, validity, purpose)
     assert column.values is not None
     values = column.values.detach().cpu()
     bitmap = pack_bits(validity)
-    arrow_type = arrow_type_of(data_type)
+    arrow_type = arrow_type_of(data_type, purpose)
     if data_type.is_enum:
         return _dictionary(column, validity)
     if data_type.kind is TypeKind.UUID:
-        return _uuids(values, bitmap, exact)
+        return _uuids(values, bitmap, purpose)
+    if data_type.kind is TypeKind.TIME_TZ:
+        values = _clocks(values, validity, purpose)
     if data_type.kind is TypeKind.ARRAY:
         elements = pa.Array.from_buffers(
             pa.float32(), values.numel(), [None, _buffer(values.contiguous().numpy())]
@@ -69,8 +72,8 @@ def column_to_arrow(name: str, column: Column, exact: bool = False) -> pa.Array:
     return pa.Array.from_buffers(arrow_type, num_rows, [bitmap, data])
 
 
-def _uuids(values: Tensor, bitmap: pa.Buffer | None, exact: bool) -> pa.Array:
-    if exact:
+def _uuids(values: Tensor, bitmap: pa.Buffer | None, purpose: Purpose) -> pa.Array:
+    if purpose is not Purpose.RESULT:
         content = _buffer(uuid_bytes(values).numpy())
         storage = pa.Array.from_buffers(pa.binary(UUID_BYTES), len(values), [bitmap, content])
         return pa.ExtensionArray.from_storage(pa.uuid(), storage)
@@ -79,19 +82,29 @@ def _uuids(values: Tensor, bitmap: pa.Buffer | None, exact: bool) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(values), [bitmap, _buffer(offsets), _buffer(texts.numpy())])
 
 
-def _nested(name: str, column: Column, validity: BoolArray | None, exact: bool) -> pa.Array:
+def _clocks(values: Tensor, validity: BoolArray | None, purpose: Purpose) -> Tensor:
+    """Times with a zone as their kind of Arrow type has them, int64 [n]; zeros under a NULL."""
+    values = values.to(torch.int64)
+    if purpose is Purpose.RESULT:
+        values = clock_of_stored(values)
+    elif purpose is Purpose.FILE:
+        values = universal_clock_of_stored(values).remainder(MICROSECONDS_PER_DAY)
+    return values if validity is None else values * torch.from_numpy(validity)
+
+
+def _nested(name: str, column: Column, validity: BoolArray | None, purpose: Purpose) -> pa.Array:
     """A LIST or MAP as a list array, whose elements are copied where they do not lie in row order; a STRUCT as a struct array."""
     data_type = column.data_type
-    arrow_type, bitmap = arrow_type_of(data_type, exact), pack_bits(validity)
+    arrow_type, bitmap = arrow_type_of(data_type, purpose), pack_bits(validity)
     if isinstance(column.nested, Structs):
-        return _structs(name, column, arrow_type, bitmap, exact)
+        return _structs(name, column, arrow_type, bitmap, purpose)
     if data_type.kind is TypeKind.ARRAY:
-        return _fixed_lists(name, column, bitmap, exact)
+        return _fixed_lists(name, column, bitmap, purpose)
     elements, lengths = elements_in_order(column)
     if data_type.kind is TypeKind.MAP:
-        child = _entries(name, elements, arrow_type, exact)
+        child = _entries(name, elements, arrow_type, purpose)
     else:
-        child = column_to_arrow(name, elements, exact)
+        child = column_to_arrow(name, elements, purpose)
     if elements.num_rows > _MAX_ELEMENTS:
         raise ExecutionError(
             f'column "{name}": its lists hold more than 2^31 elements together, too many for Arrow'
@@ -101,11 +114,11 @@ def _nested(name: str, column: Column, validity: BoolArray | None, exact: bool) 
     return pa.Array.from_buffers(arrow_type, column.num_rows, [bitmap, _buffer(offsets)], children=[child])
 
 
-def _fixed_lists(name: str, column: Column, bitmap: pa.Buffer | None, exact: bool) -> pa.Array:
+def _fixed_lists(name: str, column: Column, bitmap: pa.Buffer | None, purpose: Purpose) -> pa.Array:
     """An ARRAY: a row that is NULL has elements, too, those of any other; so has one within a struct that is NULL."""
     data_type, lists = column.data_type, column.nested
     assert isinstance(lists, Lists)
-    arrow_type = arrow_type_of(data_type, exact)
+    arrow_type = arrow_type_of(data_type, purpose)
     is_whole = lists.lengths == data_type.size
     if column.validity is not None:
         is_whole &= column.validity
@@ -115,23 +128,23 @@ def _fixed_lists(name: str, column: Column, bitmap: pa.Buffer | None, exact: boo
         starts = torch.where(is_whole, lists.starts, lists.starts[is_whole][0])
         lists = lists._replace(starts=starts, lengths=torch.full_like(lists.lengths, data_type.size))
     elements, _ = elements_in_order(replace(column, validity=None, nested=lists))
-    child = column_to_arrow(name, elements, exact)
+    child = column_to_arrow(name, elements, purpose)
     return pa.Array.from_buffers(arrow_type, column.num_rows, [bitmap], children=[child])
 
 
-def _entries(name: str, elements: Column, arrow_type: pa.MapType, exact: bool) -> pa.Array:
+def _entries(name: str, elements: Column, arrow_type: pa.MapType, purpose: Purpose) -> pa.Array:
     """Keys and values of maps. No key is NULL, on which writers of Parquet rely; pyarrow before 26 ends the process where keys
     have a bitmap all the same."""
     assert isinstance(elements.nested, Structs)
     keys, items = elements.nested.fields
     entries = replace(elements, nested=Structs((keys._replace(validity=None), items)))
-    return _structs(name, entries, pa.struct([arrow_type.key_field, arrow_type.item_field]), None, exact)
+    return _structs(name, entries, pa.struct([arrow_type.key_field, arrow_type.item_field]), None, purpose)
 
 
 def _structs(
-    name: str, column: Column, arrow_type: pa.DataType, bitmap: pa.Buffer | None, exact: bool
+    name: str, column: Column, arrow_type: pa.DataType, bitmap: pa.Buffer | None, purpose: Purpose
 ) -> pa.Array:
-    children = [column_to_arrow(name, field, exact) for field in fields_of(column)]
+    children = [column_to_arrow(name, field, purpose) for field in fields_of(column)]
     if pa.types.is_null(children[0].type):  # keys of an empty map have a type all the same
         children[0] = children[0].cast(arrow_type.field(0).type)
     return pa.StructArray.from_buffers(arrow_type, column.num_rows, [bitmap], children=children)

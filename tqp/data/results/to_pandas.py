@@ -16,6 +16,8 @@ from tqp.data.results.to_python import python_values
 from tqp.data.results.to_tensors import decimal_to_double
 from tqp.data.results.value_text import date_text
 
+#: Of Python's objects.
+_OBJECTS = (TypeKind.NULL, TypeKind.TIME, TypeKind.TIME_TZ, TypeKind.BLOB, TypeKind.MAP, TypeKind.UUID)
 #: NumPy's names of units by how many make a second.
 _UNITS = {1: "s", 10**3: "ms", 10**6: "us", 10**9: "ns"}
 
@@ -26,7 +28,7 @@ def column_to_pandas(name: str, column: Column) -> Any:
     validity = column.host_validity
     if validity is not None and validity.all():  # a column may have lost its NULLs on the way
         validity = None
-    if kind in (TypeKind.NULL, TypeKind.TIME, TypeKind.BLOB, TypeKind.MAP, TypeKind.UUID):
+    if kind in _OBJECTS:
         return pandas.Series(python_values(column), dtype=object)
     if column.data_type.is_vector:
         return _vectors(column, validity)

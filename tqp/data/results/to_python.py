@@ -13,9 +13,16 @@ from tqp.core import time_limits
 from tqp.core.datatypes import TICKS_PER_SECOND, TypeKind
 from tqp.core.errors import ExecutionError
 from tqp.core.uuids import uuid_of_stored
+from tqp.core.zoned_times import clock_of_stored, offset_of_stored
 from tqp.data.column import Column, elements_in_order, entries_in_order, fields_of
 from tqp.data.nested import Structs
-from tqp.data.results.value_text import date_text, interval_text, time_text, timestamp_text
+from tqp.data.results.value_text import (
+    date_text,
+    interval_text,
+    time_text,
+    time_with_zone_text,
+    timestamp_text,
+)
 from tqp.data.string_buffers import string_array
 
 _EPOCH = datetime.datetime(1970, 1, 1)
@@ -28,7 +35,7 @@ _EXACT = decimal.Context(prec=50)
 def python_values(column: Column) -> list[Any]:
     """One object per row; NULL is None. Exact: Decimal for DECIMAL, int of any size for integers.
 
-    DATE is date, TIME time, timestamps datetime (to the microsecond; aware, in UTC, with time zone), INTERVAL timedelta
+    DATE is date, TIME time (aware with time zone), timestamps datetime (to the microsecond; aware, in UTC, with time zone), INTERVAL timedelta
     with 30 days a month, BLOB bytes, UUID uuid.UUID, ARRAY a tuple, LIST a list, STRUCT a dict by name (a tuple if its fields have none), MAP a dict,
     of two lists `key` and `value` where its keys are nested. Infinite dates and timestamps are the first and last ones that
     Python has, others beyond Python's range their text. Raises ExecutionError for an interval that timedelta cannot hold.
@@ -58,6 +65,8 @@ def python_values(column: Column) -> list[Any]:
         items = [_date(item) for item in items]
     elif kind is TypeKind.TIME:
         items = [_time(item) for item in items]
+    elif kind is TypeKind.TIME_TZ:
+        items = [_time_with_zone(item) for item in items]
     elif kind in TICKS_PER_SECOND:
         items = [_timestamp(item, kind) for item in items]
     elif kind is TypeKind.INTERVAL:
@@ -124,6 +133,13 @@ def _time(microseconds: int) -> datetime.time | str:
     if not 0 <= microseconds < time_limits.MICROSECONDS_PER_DAY:
         return time_text(microseconds)  # 24:00:00, which Python does not have
     return (_EPOCH + datetime.timedelta(microseconds=microseconds)).time()
+
+
+def _time_with_zone(stored: int) -> datetime.time | str:
+    time, offset = _time(clock_of_stored(stored)), datetime.timedelta(seconds=offset_of_stored(stored))
+    if isinstance(time, str):
+        return time_with_zone_text(stored)
+    return time.replace(tzinfo=datetime.timezone(offset))
 
 
 def _timestamp(ticks: int, kind: TypeKind) -> datetime.datetime | str:

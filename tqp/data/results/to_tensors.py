@@ -41,7 +41,8 @@ def column_tensor(
 ) -> Tensor:
     """The values of one column on its device, without a copy where storage and answer agree; see `Result.to_torch`.
 
-    Raises ExecutionError for strings and UUIDs unless these are asked for as codes, and for integers beyond 64 bits.
+    Raises ExecutionError for strings and UUIDs unless these are asked for as codes, for times with a zone, and for integers
+    beyond 64 bits.
     """
     if decimals not in ("float", "scaled"):
         raise BindError(f'to_torch(decimals={decimals!r}): choose "float" or "scaled"')
@@ -62,6 +63,10 @@ def column_tensor(
         matrix = _matrix(column)
         if matrix is not None:
             return matrix
+    if data_type.kind is TypeKind.TIME_TZ:
+        raise ExecutionError(
+            f'column "{name}" is {data_type}, which has no tensor form; cast it to TIME in the query'
+        )
     if data_type.is_nested:
         raise ExecutionError(
             f'column "{name}" is {data_type}, which has no tensor form; unnest it or read its fields in the query'

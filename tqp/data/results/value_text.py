@@ -6,6 +6,7 @@ import numpy as np
 
 from tqp.core import time_limits
 from tqp.core.datatypes import TICKS_PER_SECOND, TypeKind
+from tqp.core.zoned_times import clock_of_stored, offset_of_stored
 
 
 def date_text(days: int) -> str:
@@ -33,6 +34,18 @@ def time_text(ticks: int, ticks_per_second: int = 1_000_000) -> str:
         digits = len(str(ticks_per_second)) - 1
         text += "." + f"{fraction:0{digits}}".rstrip("0")
     return text
+
+
+def time_with_zone_text(stored: int) -> str:
+    """Of the stored integer (`zoned_times`).
+
+    >>> from tqp.core.zoned_times import stored_time
+    >>> time_with_zone_text(stored_time(3_723_500_000, -5400)), time_with_zone_text(stored_time(0, 7205))
+    ('01:02:03.5-01:30', '00:00:00+02:00:05')
+    """
+    offset = offset_of_stored(stored)
+    text = time_text(abs(offset), 1).removesuffix(":00").removesuffix(":00")
+    return f"{time_text(clock_of_stored(stored))}{'-' if offset < 0 else '+'}{text}"
 
 
 def timestamp_text(ticks: int, kind: TypeKind) -> str:

@@ -42,6 +42,12 @@ def described(kind: FileKind, file: str) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
+def leaf_types(file: str) -> list[str]:
+    """What DuckDB reads each column of a file as, those inside of nested ones by themselves."""
+    footer, *_ = _footer(file)
+    return [each.duckdb_type.removesuffix("[]") for each in elements(footer[2]) if not each.children]
+
+
 def _footer(file: str) -> tuple[_Footer, int, int]:
     """A FileMetaData by its fields, the size of the file and that of the footer."""
     with opened(file) as place:

@@ -32,6 +32,7 @@ from tqp.data.sources.file_identity import FileSet, reading
 from tqp.data.sources.file_systems import Identity, identity_of, opened
 from tqp.data.sources.hive_partitions import partition_columns
 from tqp.data.sources.parquet_footer import with_stored_integers
+from tqp.data.sources.parquet_times import with_universal_times
 from tqp.data.sources.schemas import cast_like, conversions
 
 #: A string column whose pages take fewer bytes a row than this is certainly stored as dictionary codes: a plain string
@@ -85,7 +86,10 @@ class _ParquetFile:
             pq.ParquetFile(source, pre_buffer=False) as parquet,
         ):
             # The schema of the metadata alone knows no extension types.
-            metadata, schema = parquet.metadata, parquet.schema_arrow
+            metadata, schema = (
+                parquet.metadata,
+                with_universal_times(path, parquet.metadata, parquet.schema_arrow),
+            )
         first_leaves = list(itertools.accumulate((_num_leaves(field.type) for field in schema), initial=0))
         groups = range(metadata.num_row_groups)
         return _ParquetFile(path, identity, metadata, schema, first_leaves, groups)
@@ -134,7 +138,8 @@ class _ParquetFile:
             self.metadata,
             self.schema.field(position).type,
         )
-        if metadata.schema.column(leaf).physical_type not in _INTEGERS:
+        is_number = metadata.schema.column(leaf).physical_type in _INTEGERS
+        if not is_number or isinstance(arrow_type, pa.BaseExtensionType):
             return [None] * metadata.num_row_groups
         facts: list[ColumnFacts | None] = []
         for group in range(metadata.num_row_groups):

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tqp.core.errors import BindError, Error, UnsupportedError
+from tqp.core.errors import BindError, Error
+from tqp.core.zoned_times import stored_of_time
 from tqp.data.arrow_buffers import pack_bits
-from tqp.data.arrow_types import HUGEINT_ARRAY
+from tqp.data.arrow_types import HUGEINT_ARRAY, ZONED_TIME_ARRAY
 
 _INT64_LIMIT, _UINT64_LIMIT, _INT128_LIMIT = 2**63, 2**64, 2**127
 #: DATE has 32 bits.
@@ -54,7 +55,8 @@ def arrow_of_objects(values: Iterable[Any], where: str) -> pa.Array:
 
     Integers beyond 64 bits make HUGEINT, with fractions DOUBLE; decimals with floats DOUBLE; dates with timestamps
     TIMESTAMP; members of an enumeration and paths text. `where`: which column, for messages.
-    Raises BindError for values of no common type, UnsupportedError for times with a zone.
+    Times of which some have a zone are TIMETZ, those without in UTC.
+    Raises BindError for values of no common type.
     """
     values = list(values)
     quick = _array_of_one_type(values)
@@ -213,9 +215,17 @@ def _plain_moment(item: Any) -> Any:
 
 
 def _times(items: list[Any]) -> pa.Array:
-    if any(item is not None and item.tzinfo is not None for item in items):
-        raise UnsupportedError("a time of day with a time zone (TIMETZ) is not supported; remove the zone")
-    return pa.array(items, pa.time64("us"))
+    if not any(item is not None and item.tzinfo is not None for item in items):
+        return pa.array(items, pa.time64("us"))
+    stored = pa.array(_mapped(_stored_time, items), pa.int64())
+    return pa.ExtensionArray.from_storage(ZONED_TIME_ARRAY, stored)
+
+
+def _stored_time(time: datetime.time) -> int:
+    stored = stored_of_time(time)
+    if stored is None:
+        raise BindError(f"the time {time} has no known offset from UTC of less than 16 hours")
+    return stored
 
 
 def _durations(items: list[Any]) -> pa.Array:

@@ -14,6 +14,7 @@ from tqp.core.errors import UnsupportedError
 from tqp.operators.groups import averages
 from tqp.operators.groups.distinct_sets import ValueRange
 from tqp.operators.numbers import arithmetic
+from tqp.operators.temporal.clocks import in_universal_time
 from tqp.planner.algebra.expressions import AggregateCall, ColumnRef
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.outcomes import nullable
@@ -270,6 +271,8 @@ class AggregateCalls:
                 node = build.call(operator.truediv, nodes[0], nodes[1])
             elif data_type.is_temporal:
                 node = build.call(averages.average_instant, nodes[0], nodes[1], name="avg")
+                if call.data_type.kind is TypeKind.TIME_TZ:
+                    node = build.call(in_universal_time, node, name="avg")
             else:
                 node = build.call(kernel, nodes[0], nodes[1], scale_of(data_type), name="avg")
             if (argument is None or argument.validity is None) and self.node.keys:

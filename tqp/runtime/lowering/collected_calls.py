@@ -201,6 +201,8 @@ def _kind(prefix: str, source: DataType) -> str:
         return f"{prefix}_days"
     if source.kind is TypeKind.INTERVAL:
         return f"{prefix}_interval"
+    if source.kind is TypeKind.TIME_TZ:
+        return f"{prefix}_times"
     return f"{prefix}_away" if source.is_temporal else prefix
 
 
@@ -229,7 +231,7 @@ def _interpolated(
     layout = canonical_layout(target, False)
     if source.is_decimal:
         layout = replace(value.layout, dtype=torch.int64)
-    elif source == target and not is_number:
+    elif source == target and not is_number and source.kind is not TypeKind.TIME_TZ:
         layout = replace(value.layout, dtype=layout.dtype)
     # values that are distinct may be equal as DOUBLEs
     whole = (calls.column(calls.lowering.materialised(argument)),) if call.distinct and is_number else ()
