@@ -15,6 +15,7 @@ from tqp.operators.numbers.extremes import EXTREME_KERNELS
 from tqp.operators.numbers.integers import INTEGER_KERNELS
 from tqp.operators.numbers.math import MATH_KERNELS
 from tqp.operators.numbers.random_numbers import RANDOM_KERNELS
+from tqp.operators.numbers.unsigned_wide import UNSIGNED_WIDE_KERNELS
 from tqp.operators.numbers.wide_forms import fix_form
 from tqp.operators.strings.digits import DIGIT_KERNELS
 from tqp.operators.strings.distances import DISTANCE_KERNELS
@@ -39,6 +40,7 @@ from tqp.operators.vectors import VECTOR_KERNELS
 _KERNELS: dict[str, Overload] = {
     **MATH_KERNELS,
     **INTEGER_KERNELS,
+    **UNSIGNED_WIDE_KERNELS,
     **EXTREME_KERNELS,
     **AVERAGE_KERNELS,
     **RANDOM_KERNELS,

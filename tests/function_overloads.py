@@ -38,7 +38,6 @@ _CONSTANTS = {
 _TYPES = {
     r"\bBIT\b": "the type BIT",
     r"\bUUID\b": "the type UUID",
-    r"\bUHUGEINT\b": "the type UHUGEINT",
     r"TIME_NS|TIMESTAMPTZ_NS": "the types TIME_NS and TIMESTAMPTZ_NS",
     r"\bBIGNUM\b": "the type BIGNUM",
     r"\bVARIANT\b": "the type VARIANT",

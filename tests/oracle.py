@@ -7,10 +7,12 @@ from typing import Any
 from uuid import UUID
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 
 import tqp
-from tqp.data.arrow_types import ZONED_TIME_ARRAY
+from tqp.data.arrow_buffers import pack_bits
+from tqp.data.arrow_types import UHUGEINT_ARRAY, ZONED_TIME_ARRAY
 
 
 def assert_same_rows(tables: Mapping[str, pa.Table], query: str, **options: Any) -> None:
@@ -20,6 +22,17 @@ def assert_same_rows(tables: Mapping[str, pa.Table], query: str, **options: Any)
             connection.register(name, table)
             oracle.register(name, table)
         assert connection.sql(query).fetchall() == oracle.sql(query).fetchall()
+
+
+def unsigned_array(low: pa.Array, high: pa.Array) -> pa.ExtensionArray:
+    """A UHUGEINT column of tqp of the two words of its values, uint64 with the same NULLs."""
+    words = np.empty((len(low), 2), np.uint64)
+    words[:, 0] = low.fill_null(0).to_numpy()
+    words[:, 1] = high.fill_null(0).to_numpy() ^ np.uint64(2**63)
+    storage_type = UHUGEINT_ARRAY.storage_type
+    valid = low.is_valid().to_numpy(zero_copy_only=False)
+    storage = pa.Array.from_buffers(storage_type, len(low), [pack_bits(valid), pa.py_buffer(words)])
+    return pa.ExtensionArray.from_storage(UHUGEINT_ARRAY, storage)
 
 
 def arrow_of(relation: duckdb.DuckDBPyRelation) -> pa.Table:
@@ -38,6 +51,16 @@ def arrow_of(relation: duckdb.DuckDBPyRelation) -> pa.Table:
             content = pa.array([text and UUID(text).bytes for text in texts], pa.binary(16))
             uuids = pa.ExtensionArray.from_storage(pa.uuid(), content)
             table = table.set_column(place, field.name, uuids)
+        if str(data_type) == "UHUGEINT":  # the bits of which it gives Arrow as those of a signed integer
+            words = (
+                f'("{field.name}" {part})::UBIGINT'
+                for part in ("% 18446744073709551616", "// 18446744073709551616")
+            )
+            low, high = (
+                column.combine_chunks()
+                for column in relation.project(", ".join(words)).to_arrow_table().columns
+            )
+            table = table.set_column(place, field.name, unsigned_array(low, high))
         if str(data_type) == "TIME WITH TIME ZONE":
             stored = (
                 relation.project(f'timetz_byte_comparable("{field.name}")::BIGINT').to_arrow_table().column(0)

@@ -126,6 +126,13 @@ _EDGES: dict[str, list[str]] = {
         "-170141183460469231731687303715884105728",
         "300",
     ],
+    "UHUGEINT": [
+        "340282366920938463463374607431768211455",
+        "170141183460469231731687303715884105728",
+        "99999999999999999999999999999999999999",
+        "300",
+        "0",
+    ],
     "UTINYINT": ["255", "128"],
     "USMALLINT": ["65535", "256"],
     "UINTEGER": ["4294967295", "1"],
@@ -203,7 +210,7 @@ _EDGES: dict[str, list[str]] = {
 }
 _TARGETS = [*_EDGES, "DECIMAL(1,0)", "DECIMAL(5,5)"]
 #: DuckDB gives Arrow these in another type; they come as text and are cast back.
-_AS_TEXT = ("HUGEINT", "INTERVAL", "UUID", "TIMETZ")
+_AS_TEXT = ("HUGEINT", "UHUGEINT", "INTERVAL", "UUID", "TIMETZ")
 
 
 def _quoted(text: str) -> str:
@@ -212,7 +219,11 @@ def _quoted(text: str) -> str:
 
 def _casts(value: str, source: str) -> str:
     targets = enumerate(target for target in _TARGETS if target != source)
-    return ", ".join(f"TRY_CAST({value} AS {target}) AS c{number}" for number, target in targets)
+    casts = ((number, f"TRY_CAST({value} AS {target})", target) for number, target in targets)
+    return ", ".join(  # Arrow has no UHUGEINT beyond 127 bits
+        f"{f'CAST({cast} AS VARCHAR)' if target == 'UHUGEINT' else cast} AS c{number}"
+        for number, cast, target in casts
+    )
 
 
 def _columns(table: pa.Table) -> list[list[Any]]:

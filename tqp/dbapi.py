@@ -104,7 +104,7 @@ NUMBER = TypeObject(
     *(
         kind
         for kind in TypeKind
-        if DataType(kind).is_integer or DataType(kind).is_float or kind is TypeKind.DECIMAL
+        if DataType(kind).is_whole or DataType(kind).is_float or kind is TypeKind.DECIMAL
     )
 )
 #: What `cursor.lastrowid` would be equal to: there is none.

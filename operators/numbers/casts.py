@@ -13,13 +13,15 @@ import torch
 from torch import Tensor
 
 from tqp.core import time_limits
-from tqp.core.datatypes import TICKS_PER_SECOND, TIMESTAMP, DataType, TypeKind
+from tqp.core.datatypes import HUGEINT, TICKS_PER_SECOND, TIMESTAMP, DataType, TypeKind
 from tqp.core.errors import ExecutionError, UnsupportedError
+from tqp.core.unsigned_128 import unsigned_of_stored
 from tqp.core.zoned_times import stored_time
 from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel
 from tqp.operators.numbers import arithmetic, elementwise, wide, wide_divide
 from tqp.operators.numbers.logic import any_true
+from tqp.operators.numbers.unsigned_wide import cast_from_unsigned, cast_to_unsigned
 from tqp.operators.numbers.wide_forms import fix_form, narrow_if_possible
 from tqp.operators.operation import Operation
 from tqp.operators.temporal import dates
@@ -95,6 +97,7 @@ def _message(values: Tensor, failed: Tensor, source: DataType, target: DataType)
     if source.is_integer_like:
         wide_row = wide.widen(values)
         raw = wide.to_ints(wide_row[row : row + 1] if wide_row.shape[0] > 1 else wide_row)[0]
+        raw = unsigned_of_stored(raw) if source.kind is TypeKind.UHUGEINT else raw
         shown = _decimal_text(raw, source.scale) if source.is_decimal else str(raw)
     else:
         flat = values.reshape(-1)
@@ -122,6 +125,10 @@ def _decimal_text(value: int, scale: int) -> str:
 def _attempt(source: DataType, target: DataType) -> AttemptFunction | None:
     if source.kind is TypeKind.NULL:
         return lambda values: (values.to(storage_dtype(target)), torch.ones_like(values, dtype=torch.bool))
+    if source.kind is TypeKind.UHUGEINT:
+        return cast_from_unsigned(target, _attempt(HUGEINT, target))
+    if target.kind is TypeKind.UHUGEINT:
+        return cast_to_unsigned(source, _attempt(source, HUGEINT))
     if target.kind is TypeKind.BOOLEAN:
         if source.is_numeric:
             return _to_boolean

@@ -96,7 +96,7 @@ def _shift_counts(shift: Tensor) -> Tensor:
     return torch.where(wide.fits_narrow(shift), shift[:, 1], torch.where(shift[:, 0] < 0, -1, 128))
 
 
-def _shift_left_wide(values: Tensor, counts: Tensor) -> Tensor:
+def shift_left_wide(values: Tensor, counts: Tensor) -> Tensor:
     """int64 [n, 2] by 0 to 127 bits; what leaves at the top is lost."""
     high, low = values[:, 0], values[:, 1]
     within = counts & 63
@@ -106,7 +106,7 @@ def _shift_left_wide(values: Tensor, counts: Tensor) -> Tensor:
     return torch.stack(shifted, 1)
 
 
-def _shift_right_wide(values: Tensor, counts: Tensor) -> Tensor:
+def shift_right_wide(values: Tensor, counts: Tensor) -> Tensor:
     """int64 [n, 2] by 0 to 127 bits, the sign kept."""
     high, low = values[:, 0], values[:, 1]
     within = counts & 63
@@ -135,9 +135,9 @@ def _resolve_shift_left(argument_types: tuple[DataType, ...], result_type: DataT
         capped = shift.clamp(0, value_bits)
         if value_bits > 63:
             values = wide.widen(values)
-            lost = _shift_right_wide(values, value_bits - capped).ne(0).any(1)
+            lost = shift_right_wide(values, value_bits - capped).ne(0).any(1)
             wide.raise_where(lost, message, validity)
-            return narrow_if_possible(_shift_left_wide(values, torch.where(lost, 0, capped)))
+            return narrow_if_possible(shift_left_wide(values, torch.where(lost, 0, capped)))
         values = values.to(torch.int64)
         lost = (values >> (value_bits - capped)) != 0
         wide.raise_where(lost, message, validity)
@@ -157,7 +157,7 @@ def _resolve_shift_right(argument_types: tuple[DataType, ...], result_type: Data
         shift = _shift_counts(shift)
         possible = (shift >= 0) & (shift < bits)  # any other shift gives 0, also of a negative value
         if wide.is_wide(values) or bits > 64:
-            shifted = _shift_right_wide(wide.widen(values), shift * possible)
+            shifted = shift_right_wide(wide.widen(values), shift * possible)
             return narrow_if_possible(shifted * possible.reshape(-1, 1))
         values = values.to(torch.int64)
         return (values >> (shift * possible)) * possible

@@ -148,8 +148,7 @@ def multiply(
     if not is_wide(a) and not is_wide(b):
         return multiply_narrow(a, b)
     a, b = widen(a), widen(b)
-    high = _multiply_high_unsigned(a[:, 1], b[:, 1]) + a[:, 0] * b[:, 1] + a[:, 1] * b[:, 0]
-    product = torch.stack((high, a[:, 1] * b[:, 1]), dim=1)
+    product = multiply_wrapping(a, b)
     # The product is right modulo 2**128. A wrapped one is off by at least 2**128 from the floating-point estimate,
     # whose error stays below 2**78 while the true product fits.
     estimate = to_float64(a) * to_float64(b)
@@ -157,6 +156,12 @@ def multiply(
     bad = bad | (_is_minimum(product) & ~_is_minimum(a) & ~_is_minimum(b))
     raise_where(bad, message, validity)
     return product
+
+
+def multiply_wrapping(a: Tensor, b: Tensor) -> Tensor:
+    """a * b modulo 2**128, int64 [n, 2], of signed or unsigned operands."""
+    high = _multiply_high_unsigned(a[:, 1], b[:, 1]) + a[:, 0] * b[:, 1] + a[:, 1] * b[:, 0]
+    return torch.stack((high, a[:, 1] * b[:, 1]), dim=1)
 
 
 def _is_minimum(a: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from tqp.core.memory_budget import reserve
 from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers import wide
+from tqp.operators.numbers.unsigned_wide import words_of
 from tqp.operators.numbers.wide import raise_where
 from tqp.operators.strings.layout import compact, total_length
 
@@ -141,6 +142,8 @@ def _check_length(strings: Strings, factor: int) -> None:
 def _digits(bits: int) -> Overload:
     def resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:
         (source,) = argument_types
+        if source.kind is TypeKind.UHUGEINT:
+            return Kernel(lambda values: digits_of_integers(words_of(values), bits, True), accepts_wide=True)
         if source.is_integer:
             is_wide = source.kind is TypeKind.HUGEINT
             return Kernel(lambda values: digits_of_integers(values, bits, is_wide), accepts_wide=True)

@@ -185,7 +185,7 @@ def _scalar_reader(data_type: DataType, manner: _Manner) -> Reader:
 
 def _writer(data_type: DataType) -> Callable[[Any], str]:
     """The text of which a cast from VARCHAR makes what DuckDB makes of JSON."""
-    if data_type.is_integer:
+    if data_type.is_whole:
         return _for_integer
     if data_type.is_decimal:
         return _for_decimal

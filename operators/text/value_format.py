@@ -9,6 +9,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.data.strings import Strings
+from tqp.operators.numbers.unsigned_wide import format_unsigned
 from tqp.operators.strings.build import join
 from tqp.operators.strings.layout import from_list, take
 from tqp.operators.text.number_format import format_decimals, format_floats, format_integers
@@ -28,6 +29,8 @@ def formatter(source: DataType) -> Formatter | None:
     """The function that writes a tensor of values of a type as Strings [n]; None if the type has no text."""
     if source.is_integer:
         return format_integers
+    if source.kind is TypeKind.UHUGEINT:
+        return format_unsigned
     if source.is_decimal:
         return lambda values: format_decimals(values, source)
     if source.is_float:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind, list_of
 from tqp.core.keywords import quoted, quoted_text
+from tqp.core.unsigned_128 import unsigned_of_stored
 from tqp.core.uuids import uuid_of_stored
 from tqp.core.zoned_times import clock_of_stored, offset_of_stored
 from tqp.planner.algebra.element_expressions import ElementRef, OverElements, ReduceElements
@@ -204,6 +205,8 @@ def format_literal(literal: Literal) -> str:
         return f"{sign}{digits[: -data_type.scale]}.{digits[-data_type.scale :]}"
     if isinstance(value, int) and data_type.is_enum:
         return quoted_text(data_type.categories[value])
+    if isinstance(value, int) and data_type.kind is TypeKind.UHUGEINT:
+        return str(unsigned_of_stored(value))
     if isinstance(value, int) and data_type.kind is TypeKind.UUID:
         return f"'{uuid_of_stored(value)}'"
     if isinstance(value, int) and data_type.is_temporal:

@@ -39,7 +39,7 @@ def _sum_of_sums(call: AggregateCall, known: Range | None, rows: int) -> Range |
 
 def _bits(call: AggregateCall, known: Range | None, rows: int) -> Range | None:
     """What has no more bits than the values, and no sign where these have none."""
-    if known is None:
+    if known is None or not call.data_type.is_integer:
         return None
     bits = max(each.bit_length() for each in known)
     return (0 if known[0] >= 0 else -(1 << bits), (1 << bits) - 1)
@@ -115,9 +115,9 @@ AGGREGATE_FUNCTIONS = (
     aggregate("mode", "ANY -> same", **_PICKS),
     aggregate("bool_and", "BOOLEAN -> BOOLEAN", ignores_duplicates=True),
     aggregate("bool_or", "BOOLEAN -> BOOLEAN", ignores_duplicates=True),
-    aggregate("bit_and", "INTEGERS -> same", ignores_duplicates=True, range=_bits),
-    aggregate("bit_or", "INTEGERS -> same", ignores_duplicates=True, range=_bits),
-    aggregate("bit_xor", "INTEGERS -> same", range=_bits),
+    aggregate("bit_and", "INTEGERS -> same", "UHUGEINT -> same", ignores_duplicates=True, range=_bits),
+    aggregate("bit_or", "INTEGERS -> same", "UHUGEINT -> same", ignores_duplicates=True, range=_bits),
+    aggregate("bit_xor", "INTEGERS -> same", "UHUGEINT -> same", range=_bits),
     aggregate("product", "DOUBLE -> DOUBLE"),
     aggregate("list array_agg", "ANY -> list", fewest_values=0, minds_order=True),
     aggregate(

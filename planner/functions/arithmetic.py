@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator as operators
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tqp.core.datatypes import VARCHAR, TypeKind
@@ -215,6 +215,27 @@ def _leaves_64_bits(call: Call, *_: object) -> bool:
     return call.data_type.kind is not TypeKind.HUGEINT
 
 
+def _of_unsigned() -> Iterator[ScalarFunction]:
+    """The same of UHUGEINT, which is stored in another way."""
+    pair = "UHUGEINT UHUGEINT -> UHUGEINT"
+    for name, spellings, infix in (
+        ("add_unsigned", "add", Infix("+", 6, is_associative=True)),
+        ("subtract_unsigned", "subtract", Infix("-", 6)),
+        ("multiply_unsigned", "multiply", Infix("*", 7, is_associative=True)),
+        ("divide_unsigned", "// divide", Infix("//", 7)),
+        ("modulo_unsigned", "% mod", Infix("%", 7)),
+    ):
+        yield scalar(name, f"{spellings}: {pair}", raises=True, infix=infix, work=Work.CALCULATION)
+    yield scalar("negate_unsigned", "-: UHUGEINT -> UHUGEINT", raises=True)
+    yield scalar("magnitude_of_unsigned", "abs: UHUGEINT -> UHUGEINT", "trunc: UHUGEINT -> UHUGEINT")
+    yield scalar("sign_of_unsigned", "sign: UHUGEINT -> TINYINT", range=lambda *_: (0, 1))
+    yield scalar("trunc_unsigned", "trunc: UHUGEINT INTEGER -> UHUGEINT", work=Work.CALCULATION)
+    for name, spelling in (("and", "&"), ("or", "|"), ("xor", "xor"), ("shift_right", ">>")):
+        yield scalar(f"{name}_unsigned", f"{spelling}: {pair}")
+    yield scalar("shift_left_unsigned", f"<<: {pair}", raises=True)
+    yield scalar("not_unsigned", "~: UHUGEINT -> UHUGEINT")
+
+
 _OF_LARGE = ("BIGINT BIGINT -> BIGINT", "HUGEINT HUGEINT -> HUGEINT")
 
 ARITHMETIC = (
@@ -293,6 +314,7 @@ ARITHMETIC = (
     scalar("bit_count", *(f"{each} -> TINYINT" for each in _SIGNED)),
     scalar("shift_left", "<<: INTEGERS INTEGERS -> same", raises=True),
     scalar("shift_right", ">>: INTEGERS INTEGERS -> same"),
+    *_of_unsigned(),
     scalar("gcd greatest_common_divisor", *_OF_LARGE, raises=_leaves_64_bits),
     scalar("lcm least_common_multiple", *_OF_LARGE, raises=_leaves_64_bits),
 )

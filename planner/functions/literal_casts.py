@@ -25,6 +25,7 @@ from tqp.core.errors import ExecutionError
 from tqp.core.text_numbers import ParseFailure, round_half_away
 from tqp.core.text_values import parser_of
 from tqp.core.units import UNITS
+from tqp.core.unsigned_128 import stored_unsigned, unsigned_of_stored
 from tqp.core.uuids import uuid_of_stored
 from tqp.core.zoned_times import clock_of_stored, stored_time
 from tqp.planner.algebra.expressions import Value
@@ -53,15 +54,21 @@ def cast_value(value: Value, source: DataType, target: DataType) -> Any:
     """
     if value is None or source == target:
         return value
+    if TypeKind.UUID in (source.kind, target.kind) and TypeKind.UHUGEINT in (source.kind, target.kind):
+        return value  # of both the first bit is turned
+    if source.kind is TypeKind.UHUGEINT and isinstance(value, int):
+        value = unsigned_of_stored(value)
     if source.is_json:
         return value if target == VARCHAR else NotImplemented
     if source.kind is TypeKind.VARCHAR and isinstance(value, str):
         return _parse(value, target)
-    if target.is_integer or target.is_decimal:
-        return _to_whole(value, source, target)
+    if target.is_whole or target.is_decimal:
+        whole = _to_whole(value, source, target)
+        is_stored = target.kind is not TypeKind.UHUGEINT or whole is NotImplemented
+        return whole if is_stored else stored_unsigned(whole)
     if target.is_float:
         return _to_float(value, source, target)
-    if target.kind is TypeKind.BOOLEAN and (source.is_integer or source.is_float):
+    if target.kind is TypeKind.BOOLEAN and (source.is_whole or source.is_float):
         return bool(value)
     if target.is_temporal and source.is_temporal and isinstance(value, int):
         return _convert_temporal(value, source, target)
@@ -83,13 +90,13 @@ def _to_whole(value: Value, source: DataType, target: DataType) -> Any:
     if isinstance(value, bool):
         # with no whole digits TRUE does not fit; DuckDB makes it the smallest fraction
         whole = int(value) * (1 if target.precision == target.scale else 10**target.scale)
-    elif isinstance(value, int) and (source.is_integer or source.is_decimal):
+    elif isinstance(value, int) and (source.is_whole or source.is_decimal):
         whole = value * 10**shift if shift >= 0 else round_half_away(value, 10**-shift)
     elif isinstance(value, float):
         whole = _round_float(value, source, target)
     else:
         return NotImplemented
-    low, high = target.bounds
+    low, high = target.value_bounds
     if not low <= whole <= high:
         shown = value if not source.scale else f"{int(value) / 10**source.scale}"
         raise bounds_error(shown, source, target)
@@ -101,7 +108,7 @@ def _round_float(value: float, source: DataType, target: DataType) -> int:
     # DuckDB takes the least HUGEINT for out of range
     if not math.isfinite(scaled) or scaled <= HUGEINT.bounds[0]:
         raise bounds_error(value, source, target)
-    if target.is_integer:
+    if target.is_whole:
         return round(scaled)
     whole = math.trunc(scaled)
     rest = scaled - whole
@@ -183,7 +190,7 @@ def _to_text(value: Value, source: DataType) -> Any:
         return source.categories[value]
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int) and source.is_integer:
+    if isinstance(value, int) and source.is_whole:
         return str(value)
     if isinstance(value, int) and source.is_decimal:
         whole_digits = source.precision > source.scale  # no zero before the point if there is none

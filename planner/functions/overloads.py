@@ -297,7 +297,7 @@ def _middle(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
     kind = types[0].kind
     if kind is TypeKind.NULL:
         return (DOUBLE, *types[1:]), DOUBLE
-    if types[0].is_integer:
+    if types[0].is_whole:
         return types, DOUBLE
     return types, DataType(TypeKind.TIMESTAMP) if kind is TypeKind.DATE else types[0]
 

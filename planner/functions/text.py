@@ -102,7 +102,7 @@ def _is_like(call: Call, text: str, pattern: str, escape: str = "") -> Any:
     return re.fullmatch(like_expression(pattern, escape), text, re.DOTALL) is not None
 
 
-_WITH_DIGITS = ("VARCHAR", "BIGINT", "UBIGINT", "HUGEINT")
+_WITH_DIGITS = ("VARCHAR", "BIGINT", "UBIGINT", "HUGEINT", "UHUGEINT")
 
 TEXT = (
     _pattern("like", "~~", _is_like),

@@ -18,6 +18,7 @@ from tqp.core.datatypes import (
     JSON,
     MAX_DECIMAL_PRECISION,
     SMALLINT,
+    UHUGEINT,
     VARCHAR,
     DataType,
     TypeKind,
@@ -26,6 +27,7 @@ from tqp.core.datatypes import (
     struct,
 )
 from tqp.core.errors import BindError
+from tqp.core.unsigned_128 import unsigned_of_stored
 from tqp.planner.algebra.expressions import Expression, Literal, Varying
 
 #: Decimals up to this many digits fit 64 bits; products of such stay there rather than widen (and are checked).
@@ -59,7 +61,7 @@ ANY_LIST = DataType(TypeKind.LIST)
 ANY_ARRAY = DataType(TypeKind.ARRAY)
 
 _SIGNED = (TypeKind.TINYINT, TypeKind.SMALLINT, TypeKind.INTEGER, TypeKind.BIGINT, TypeKind.HUGEINT)
-_UNSIGNED = (TypeKind.UTINYINT, TypeKind.USMALLINT, TypeKind.UINTEGER, TypeKind.UBIGINT)
+_UNSIGNED = (TypeKind.UTINYINT, TypeKind.USMALLINT, TypeKind.UINTEGER, TypeKind.UBIGINT, TypeKind.UHUGEINT)
 _FRACTIONAL = (TypeKind.FLOAT, TypeKind.DOUBLE, TypeKind.DECIMAL)
 
 #: What each type may become without being asked.
@@ -147,8 +149,10 @@ def _fits(constant: SourceLiteral | Varying, target: DataType) -> bool:
     value = constant.example if isinstance(constant, Varying) else constant.value
     if not isinstance(value, int):
         return False
-    if target.is_integer:
-        low, high = target.bounds
+    if constant.data_type == UHUGEINT:
+        value = unsigned_of_stored(value)
+    if target.is_whole:
+        low, high = target.value_bounds
         return low <= value <= high
     return True
 
@@ -157,7 +161,7 @@ def decimal_for(data_type: DataType) -> DataType:
     """The decimal that holds every value of an integer type; decimals as they are."""
     if data_type.is_decimal:
         return data_type
-    digits = len(str(data_type.bounds[1])) if data_type.is_integer else 1
+    digits = len(str(data_type.bounds[1])) if data_type.is_whole else 1
     return decimal(min(digits, MAX_DECIMAL_PRECISION), 0)
 
 
@@ -227,7 +231,7 @@ def _bend(literal: Expression, other: DataType) -> DataType | None:
         return literal.data_type
     if literal.data_type.kind is TypeKind.VARCHAR:
         return _as_text(other)
-    if other.is_integer and bends(literal) and _fits(literal, other):
+    if other.is_whole and bends(literal) and _fits(literal, other):
         return other
     return None
 
@@ -242,9 +246,9 @@ def common_settled_type(left: DataType, right: DataType) -> DataType | None:
         return JSON
     if left.is_enum or right.is_enum:
         return common_settled_type(_as_text(left), _as_text(right))
-    if left.kind is TypeKind.BOOLEAN and right.is_integer:
+    if left.kind is TypeKind.BOOLEAN and right.is_whole:
         return right
-    if right.kind is TypeKind.BOOLEAN and left.is_integer:
+    if right.kind is TypeKind.BOOLEAN and left.is_whole:
         return left
     if left.is_numeric and right.is_numeric:
         return _common_number(left, right)
@@ -307,9 +311,14 @@ def _common_number(left: DataType, right: DataType) -> DataType:
     if left.kind in _SIGNED and right.kind in _SIGNED:
         return max(left, right, key=lambda each: _SIGNED.index(each.kind))
     unsigned, signed = (left, right) if left.kind in _UNSIGNED else (right, left)
+    if unsigned.kind is TypeKind.UHUGEINT:
+        return _BESIDE_UHUGEINT[_SIGNED.index(signed.kind)]
     holds_unsigned = (SMALLINT, INTEGER, BIGINT, HUGEINT)[_UNSIGNED.index(unsigned.kind)]
     return max(signed, holds_unsigned, key=lambda each: _SIGNED.index(each.kind))
 
+
+#: What each signed integer makes of a UHUGEINT, as in DuckDB: the next wider type, whether or not that holds it.
+_BESIDE_UHUGEINT = (SMALLINT, INTEGER, BIGINT, HUGEINT, DOUBLE)
 
 _TEMPORAL_ORDER = (
     TypeKind.DATE,
@@ -408,9 +417,9 @@ def forced_type(left: DataType, right: DataType) -> DataType | None:
 
 
 def integer_literal_type(value: int) -> DataType:
-    """The type of a whole number written in SQL: the smallest of INTEGER, BIGINT, HUGEINT that holds it, else DOUBLE."""
-    for candidate in (INTEGER, BIGINT, HUGEINT):
-        low, high = candidate.bounds
+    """The type of a whole number written in SQL: the smallest of INTEGER, BIGINT, HUGEINT, UHUGEINT that holds it, else DOUBLE."""
+    for candidate in (INTEGER, BIGINT, HUGEINT, UHUGEINT):
+        low, high = candidate.value_bounds
         if low <= value <= high:
             return candidate
     return DOUBLE
@@ -425,6 +434,8 @@ def can_cast(source: DataType, target: DataType) -> bool:
     if source.kind is TypeKind.BOOLEAN or target.kind is TypeKind.BOOLEAN:
         other = target if source.kind is TypeKind.BOOLEAN else source
         return other.is_numeric
+    if {source.kind, target.kind} == {TypeKind.UHUGEINT, TypeKind.UUID}:
+        return True
     if source.is_numeric or target.is_numeric:
         return source.is_numeric and target.is_numeric
     if TypeKind.UUID in (source.kind, target.kind):

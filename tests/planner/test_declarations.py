@@ -43,6 +43,7 @@ _SAMPLES = {
 }
 #: Constants that functions ask for, by name and place.
 _CONSTANTS = {
+    ("negate_unsigned", 0): "0::UHUGEINT",
     ("strftime", 0): "'%Y'",
     ("strftime", 1): "'%Y'",
     ("strptime", 0): "'2020'",
@@ -103,6 +104,7 @@ def _sample(overload: Overload, place: int) -> str:
         TypeKind.INTEGER,
         TypeKind.DOUBLE,
         TypeKind.INTERVAL,
+        TypeKind.UHUGEINT,
     ):
         return constant
     if data_type.kind is TypeKind.VARCHAR and any(
@@ -181,8 +183,10 @@ def test_kernels_put_out_64_bits_or_say_that_they_may_not() -> None:
         if kernel.any_width or kernel.constant_arguments or not resolution.result.is_integer_like:
             continue
         of_version_7 = torch.tensor([[0x7000, 1], [0x7000, 2]])
+        zeros_or_ones = torch.tensor([[-(2**63), int(name != "-")]] * 2)
         small = torch.tensor([1, 2], dtype=torch.int8)
-        result = kernel.function(*(of_version_7 if each.kind is TypeKind.UUID else small for each in types))
+        given = {TypeKind.UUID: of_version_7, TypeKind.UHUGEINT: zeros_or_ones}
+        result = kernel.function(*(given.get(each.kind, small) for each in types))
         values = result[0] if kernel.returns_validity else result
         assert values.dtype == torch.int64, name
         num_kernels += 1

@@ -175,7 +175,7 @@ def test_type_of_a_parameter(value: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "pattern"),
     [
-        (2**127, "does not fit a HUGEINT"),
+        (2**128, "does not fit a HUGEINT or UHUGEINT"),
         (Decimal("sNaN"), "signaling NaN"),
         (datetime.time(1, tzinfo=ZoneInfo("Europe/Oslo")), "no known offset"),
         ({"a": 1}, "is a dict"),

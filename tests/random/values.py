@@ -10,7 +10,7 @@ INTEGERS: dict[str, tuple[int, int]] = {
     **{name: (0, 2**bits - 1) for name, bits in (("UTINYINT", 8), ("USMALLINT", 16))},
     **{name: (0, 2**bits - 1) for name, bits in (("UINTEGER", 32), ("UBIGINT", 64))},
 }
-#: Wider than any column of an Arrow table can be; queries make them by casts.
+#: Queries make them by casts.
 WIDE_INTEGERS = ("HUGEINT", "UHUGEINT")
 
 DECIMALS = tuple(

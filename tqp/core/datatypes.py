@@ -13,6 +13,7 @@ from functools import cached_property
 
 from tqp.core import zoned_times
 from tqp.core.keywords import quoted, quoted_text
+from tqp.core.unsigned_128 import LAST_UNSIGNED
 
 
 class TypeKind(Enum):
@@ -31,6 +32,7 @@ class TypeKind(Enum):
     USMALLINT = "USMALLINT"
     UINTEGER = "UINTEGER"
     UBIGINT = "UBIGINT"
+    UHUGEINT = "UHUGEINT"
     DECIMAL = "DECIMAL"
     FLOAT = "FLOAT"
     DOUBLE = "DOUBLE"
@@ -152,7 +154,13 @@ class DataType:
 
     @property
     def is_integer(self) -> bool:
+        """True for the integers that are stored as they are: all but UHUGEINT."""
         return self.kind in _INTEGER_BOUNDS
+
+    @property
+    def is_whole(self) -> bool:
+        """True for all integers, however they are stored."""
+        return self.is_integer or self.kind is TypeKind.UHUGEINT
 
     @property
     def is_decimal(self) -> bool:
@@ -164,7 +172,7 @@ class DataType:
 
     @property
     def is_numeric(self) -> bool:
-        return self.is_integer or self.is_decimal or self.is_float
+        return self.is_whole or self.is_decimal or self.is_float
 
     @property
     def is_string(self) -> bool:
@@ -228,7 +236,7 @@ class DataType:
     @property
     def is_integer_like(self) -> bool:
         """True where one value is one (possibly scaled) integer: integers, decimals, dates, times, timestamps,
-        positions in an ENUM, the 128 bits of a UUID."""
+        positions in an ENUM, the 128 bits of a UUID or a UHUGEINT."""
         return self.kind in _INTEGER_LIKE
 
     @property
@@ -239,11 +247,16 @@ class DataType:
             return known
         if self.is_decimal:
             return _DECIMAL_BOUNDS[self.precision]
-        if self.kind is TypeKind.UUID:
+        if self.kind in (TypeKind.UUID, TypeKind.UHUGEINT):
             return _INTEGER_BOUNDS[TypeKind.HUGEINT]
         if self.kind is TypeKind.TIME_TZ:
             return zoned_times.BOUNDS
         return (0, max(len(self.categories) - 1, 0)) if self.is_enum else _INTEGER_BOUNDS[TypeKind.BIGINT]
+
+    @property
+    def value_bounds(self) -> tuple[int, int]:
+        """Smallest and largest value of an integer-like type, which is what is stored but for UHUGEINT."""
+        return (0, LAST_UNSIGNED) if self.kind is TypeKind.UHUGEINT else self.bounds
 
 
 def _inner_name(data_type: DataType) -> str:
@@ -278,6 +291,7 @@ _INTEGER_LIKE = frozenset(
     (
         *(*_INTEGER_BOUNDS, *TICKS_PER_SECOND),
         *(TypeKind.DECIMAL, TypeKind.DATE, TypeKind.TIME, TypeKind.TIME_TZ, TypeKind.ENUM, TypeKind.UUID),
+        TypeKind.UHUGEINT,
     )
 )
 
@@ -298,6 +312,7 @@ UTINYINT = DataType(TypeKind.UTINYINT)
 USMALLINT = DataType(TypeKind.USMALLINT)
 UINTEGER = DataType(TypeKind.UINTEGER)
 UBIGINT = DataType(TypeKind.UBIGINT)
+UHUGEINT = DataType(TypeKind.UHUGEINT)
 FLOAT = DataType(TypeKind.FLOAT)
 DOUBLE = DataType(TypeKind.DOUBLE)
 VARCHAR = DataType(TypeKind.VARCHAR)

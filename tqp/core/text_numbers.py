@@ -9,6 +9,7 @@ import ctypes
 import re
 
 from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.unsigned_128 import stored_unsigned
 
 #: DuckDB's white space in numbers and dates.
 WHITE_SPACE = " \t\n\v\f\r"
@@ -38,15 +39,15 @@ def parse_number(text: str, target: DataType) -> int:
     """An integer or scaled decimal, extra digits rounded half away from zero. Raises ParseFailure."""
     stripped = text.strip(WHITE_SPACE)
     value = _scaled(stripped, target)
-    if value is None and target.is_integer:
+    if value is None and target.is_whole:
         radix = _RADIX.fullmatch(text.lstrip(WHITE_SPACE))  # with nothing behind it
         if radix is not None:
             value = int(radix[1].replace("_", ""), 16) if radix[1] else int(radix[2].replace("_", ""), 2)
-    low, high = target.bounds
+    low, high = target.value_bounds
     unsigned_minus = low == 0 and stripped.startswith("-") and stripped.strip("-0") != ""
     if value is None or not low <= value <= high or unsigned_minus:
         raise ParseFailure(not_convertible(text, target))
-    return value
+    return stored_unsigned(value) if target.kind is TypeKind.UHUGEINT else value
 
 
 def _scaled(text: str, target: DataType) -> int | None:

@@ -81,7 +81,7 @@ _BY_KIND: dict[TypeKind, Parser] = {
 
 def parser_of(target: DataType) -> Parser | None:
     """The parser of a type; None where there is no cast from VARCHAR or it makes no single value."""
-    if target.is_integer or target.is_decimal:
+    if target.is_whole or target.is_decimal:
         return parse_number
     if target.is_float:
         return parse_float

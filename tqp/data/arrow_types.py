@@ -13,18 +13,19 @@ from tqp.core.datatypes import MAX_DECIMAL_PRECISION, DataType, TypeKind
 from tqp.core.errors import UnsupportedError
 
 
-class _HugeintArray(pa.ExtensionType):  # type: ignore[misc]
-    """Integers of up to 128 bits, of which no Arrow type tells that they are no decimals."""
+class _WideArray(pa.ExtensionType):  # type: ignore[misc]
+    """Integers of up to 128 bits as they are stored, of which no Arrow type tells that they are no decimals."""
 
-    def __init__(self) -> None:
-        super().__init__(pa.decimal128(MAX_DECIMAL_PRECISION, 0), "tqp.hugeint")
+    def __init__(self, name: str) -> None:
+        super().__init__(pa.decimal128(MAX_DECIMAL_PRECISION, 0), name)
 
     def __arrow_ext_serialize__(self) -> bytes:
-        return b""
+        name: str = self.extension_name
+        return name.encode()
 
     @classmethod
-    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> _HugeintArray:
-        return cls()
+    def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> _WideArray:
+        return cls(serialized.decode())
 
 
 class _ZonedTimeArray(pa.ExtensionType):  # type: ignore[misc]
@@ -55,8 +56,9 @@ class UniversalTimeArray(pa.ExtensionType):  # type: ignore[misc]
         return cls(storage_type)
 
 
-#: The types of Arrow arrays made here that are read as HUGEINT and as TIME WITH TIME ZONE.
-HUGEINT_ARRAY = _HugeintArray()
+#: The types of Arrow arrays made here that are read as HUGEINT, UHUGEINT and TIME WITH TIME ZONE.
+HUGEINT_ARRAY = _WideArray("tqp.hugeint")
+UHUGEINT_ARRAY = _WideArray("tqp.uhugeint")
 ZONED_TIME_ARRAY = _ZonedTimeArray()
 
 
@@ -81,6 +83,7 @@ _TO_ARROW: dict[TypeKind, pa.DataType] = {
     TypeKind.USMALLINT: pa.uint16(),
     TypeKind.UINTEGER: pa.uint32(),
     TypeKind.UBIGINT: pa.uint64(),
+    TypeKind.UHUGEINT: pa.decimal128(38, 0),
     TypeKind.FLOAT: pa.float32(),
     TypeKind.DOUBLE: pa.float64(),
     TypeKind.VARCHAR: pa.string(),
@@ -98,7 +101,7 @@ _TO_ARROW: dict[TypeKind, pa.DataType] = {
 }
 
 #: Those that leave in a type that is read as another.
-_AS_OTHERS = (TypeKind.HUGEINT, TypeKind.UUID, TypeKind.TIME_TZ)
+_AS_OTHERS = (TypeKind.HUGEINT, TypeKind.UHUGEINT, TypeKind.UUID, TypeKind.TIME_TZ)
 
 #: Those that are read as the type that leaves in them, and further ones.
 _FROM_ARROW: dict[pa.DataType, DataType] = {
@@ -239,6 +242,8 @@ def _extension_type(arrow_type: pa.BaseExtensionType, column: str) -> DataType:
     match arrow_type.extension_name:
         case "tqp.hugeint":
             return datatypes.HUGEINT
+        case "tqp.uhugeint":
+            return datatypes.UHUGEINT
         case "tqp.time_tz" | "tqp.universal_time":
             return datatypes.TIME_TZ
         case "arrow.uuid":

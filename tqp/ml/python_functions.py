@@ -223,7 +223,7 @@ def make_function(
 
 
 def _check_result(name: str, data_type: DataType, kind: str) -> None:
-    if data_type.is_enum or data_type.kind in (TypeKind.UUID, TypeKind.TIME_TZ):
+    if data_type.is_enum or data_type.kind in (TypeKind.UUID, TypeKind.TIME_TZ, TypeKind.UHUGEINT):
         shown = "an ENUM" if data_type.is_enum else f"a {data_type}"
         raise UnsupportedError(f'"{name}" cannot return {shown}; return {VARCHAR} and cast it in the query')
     if kind != "torch":

@@ -21,11 +21,13 @@ from tqp.core.datatypes import (
     INTEGER,
     NULL,
     UBIGINT,
+    UHUGEINT,
     VARCHAR,
     DataType,
     TypeKind,
 )
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.unsigned_128 import LAST_UNSIGNED, stored_unsigned
 from tqp.planner.algebra.expressions import FALSE, Call, Expression, InList, Literal, Varying
 from tqp.planner.algebra.logical_plan import Values
 from tqp.planner.binder.context import BindContext
@@ -185,6 +187,8 @@ def _list_value(elements: Sequence[Any], label: str, span: Span | None) -> ListV
         for data_type in (INTEGER, BIGINT, UBIGINT, HUGEINT):
             if data_type.bounds[0] <= low and high <= data_type.bounds[1]:
                 return _of_one_type(values, data_type, has_null)
+        if low >= 0 and high <= LAST_UNSIGNED:
+            return _of_one_type(map(stored_unsigned, values), UHUGEINT, has_null)
     elif kinds == {float}:
         return _of_one_type(values, DOUBLE, has_null)
     elif kinds == {str}:

@@ -29,11 +29,13 @@ from tqp.core.datatypes import (
     TIMESTAMP,
     TIMESTAMP_TZ,
     UBIGINT,
+    UHUGEINT,
     UUID,
     VARCHAR,
 )
 from tqp.core.datatypes import decimal as decimal_type
 from tqp.core.errors import BindError
+from tqp.core.unsigned_128 import LAST_UNSIGNED, stored_unsigned
 from tqp.core.uuids import stored_uuid
 from tqp.core.zoned_times import clock_of_time, stored_of_time
 from tqp.planner.algebra.expressions import Expression, Literal
@@ -46,7 +48,7 @@ _NUMBER = re.compile(r"(?P<whole>[\d_]*)(?:(?P<point>\.)(?P<fraction>[\d_]*))?(?
 
 
 def bind_number(text: str, span: Span | None, negative: bool = False) -> Literal:
-    """Whole numbers are INTEGER, BIGINT or HUGEINT; with a point DECIMAL; with an exponent DOUBLE."""
+    """Whole numbers are INTEGER, BIGINT, HUGEINT or UHUGEINT; with a point DECIMAL; with an exponent DOUBLE."""
     sign = -1 if negative else 1
     if span is None and text.startswith("0."):
         text = text[1:]  # .5, which sqlglot makes 0.5, has one digit
@@ -56,19 +58,24 @@ def bind_number(text: str, span: Span | None, negative: bool = False) -> Literal
             value = int(text, 0)
         except ValueError:
             raise BindError(f'"{text}" is not a number', span) from None
-        return SourceLiteral(sign * value, integer_literal_type(value))
+        return _whole_number(sign * value)
     digits = text.replace("_", "")
     if match["exponent"]:
         return Literal(sign * float(digits), DOUBLE)
     whole, fraction = match["whole"].replace("_", ""), (match["fraction"] or "").replace("_", "")
     if match["point"] is None:
-        value = sign * int(whole)
-        data_type = integer_literal_type(value)
-        return Literal(float(value), DOUBLE) if data_type == DOUBLE else SourceLiteral(value, data_type)
+        return _whole_number(sign * int(whole))
     precision = len(whole) + len(fraction)
     if not 1 <= precision <= 38:
         return Literal(sign * float(digits), DOUBLE)
     return Literal(sign * int(whole + fraction), decimal_type(precision, len(fraction)))
+
+
+def _whole_number(value: int) -> Literal:
+    data_type = integer_literal_type(value)
+    if data_type == DOUBLE:
+        return Literal(float(value), DOUBLE)
+    return SourceLiteral(stored_unsigned(value) if data_type == UHUGEINT else value, data_type)
 
 
 def signed_number(node: exp.Expr) -> tuple[exp.Literal | None, bool]:
@@ -145,7 +152,9 @@ def literal_of(value: Any, label: str, span: Span | None) -> Expression:
             low, high = data_type.bounds
             if low <= value <= high:
                 return Literal(value, data_type)
-        raise BindError(f"the value of {label} does not fit a HUGEINT; pass it as a float", span)
+        if 0 <= value <= LAST_UNSIGNED:
+            return Literal(stored_unsigned(value), UHUGEINT)
+        raise BindError(f"the value of {label} does not fit a HUGEINT or UHUGEINT; pass it as a float", span)
     if isinstance(value, float):
         return Literal(value, DOUBLE)
     if isinstance(value, str):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: Of a model named by a string: the kinds of output that the function gives, the first that the model has.
 _GENERIC = {"ml_predict": ("label", "value"), "ml_predict_proba": ("proba",)}
 #: Types whose values do not enter a model as they are stored; those of DECIMAL do not, either.
-_CAST = (TypeKind.NULL, TypeKind.HUGEINT, TypeKind.UBIGINT)
+_CAST = (TypeKind.NULL, TypeKind.HUGEINT, TypeKind.UBIGINT, TypeKind.UHUGEINT)
 
 
 def bind_registered(

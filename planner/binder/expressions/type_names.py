@@ -34,6 +34,7 @@ _TYPE_KINDS: dict[exp.DType, TypeKind] = {
     },
     exp.DType.INT: TypeKind.INTEGER,
     exp.DType.INT128: TypeKind.HUGEINT,
+    exp.DType.UINT128: TypeKind.UHUGEINT,
     exp.DType.UINT: TypeKind.UINTEGER,
     **dict.fromkeys(_TEXTS, TypeKind.VARCHAR),
     **dict.fromkeys((exp.DType.VARBINARY, exp.DType.BINARY), TypeKind.BLOB),
@@ -96,8 +97,7 @@ def bind_type(node: exp.Expr, span: Span | None, user_types: UserTypes = lambda 
         if made is not None:
             return made
     if found is None:
-        name = node.sql("duckdb").replace("UINT128", "UHUGEINT")
-        raise UnsupportedError(f"the type {name} is not supported", span)
+        raise UnsupportedError(f"the type {node.sql('duckdb')} is not supported", span)
     if kind in _TEXTS:  # their length says nothing
         _parameters(node, 1, span)
     elif found is TypeKind.TIMESTAMP:

@@ -22,7 +22,7 @@ from tqp.data.uuids import UUID_BYTES, uuid_bytes, uuid_texts
 
 _MAX_DAYS = np.iinfo(np.int64).max // MICROSECONDS_PER_DAY - 1
 _MAX_ELEMENTS = np.iinfo(np.int32).max
-_WIDE_KINDS = (TypeKind.DECIMAL, TypeKind.HUGEINT)
+_WIDE_KINDS = (TypeKind.DECIMAL, TypeKind.HUGEINT, TypeKind.UHUGEINT)
 
 
 def table_to_arrow(table: Table) -> pa.Table:
@@ -66,6 +66,8 @@ def column_to_arrow(name: str, column: Column, purpose: Purpose = Purpose.RESULT
     elif data_type.kind is TypeKind.INTERVAL:
         data = _buffer(_intervals(name, values, validity))
     elif data_type.kind in _WIDE_KINDS:
+        if data_type.kind is TypeKind.UHUGEINT and purpose is not Purpose.STORAGE:
+            values = _signed(name, values, validity)
         data = _buffer(_low_word_first(values))
     else:
         data = _buffer(_fixed_width(values, data_type, arrow_type))
@@ -172,6 +174,21 @@ def _fixed_width(values: Tensor, data_type: DataType, arrow_type: pa.DataType) -
     if data_type.is_float:
         return items
     return items.astype(f"{'u' if data_type.bounds[0] == 0 else 'i'}{arrow_type.bit_width // 8}", copy=False)
+
+
+def _signed(name: str, values: Tensor, validity: BoolArray | None) -> Tensor:
+    """Stored UHUGEINT as integers of 128 bits with a sign, zeros under a NULL. Raises ExecutionError for one that is none."""
+    if values.dim() == 1:
+        values = values.to(torch.int64)
+        values = torch.stack([values >> 63, values], 1)
+    words = torch.stack([values[:, 0] ^ -(2**63), values[:, 1]], 1)
+    if validity is not None:
+        words = words * torch.from_numpy(validity).unsqueeze(1)
+    if bool((words[:, 0] < 0).any()):
+        raise ExecutionError(
+            f'column "{name}" holds a UHUGEINT beyond 127 bits, which Arrow does not have; cast it to VARCHAR'
+        )
+    return words
 
 
 def _low_word_first(values: Tensor) -> AnyArray:

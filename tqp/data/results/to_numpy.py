@@ -16,9 +16,16 @@ from tqp.data.results.to_python import python_values
 
 
 def column_to_numpy(name: str, column: Column) -> NDArray[Any]:
-    """[n]: numbers in their own width (HUGEINT and DECIMAL as float64), dates and timestamps as datetime64, INTERVAL as
+    """[n]: numbers in their own width (HUGEINT, UHUGEINT and DECIMAL as float64), dates and timestamps as datetime64, INTERVAL as
     timedelta64 with 30 days a month, everything else as Python objects. Where there is a NULL, a masked array."""
     data_type = column.data_type
+    if data_type.kind is TypeKind.UHUGEINT:
+        numbers = np.array([float(each or 0) for each in python_values(column)])
+        return (
+            numbers
+            if column.validity is None
+            else np.ma.masked_array(numbers, ~column.validity.cpu().numpy())
+        )
     if data_type.is_decimal or data_type.kind is TypeKind.HUGEINT:
         array = column_to_arrow(name, column).cast(pa.float64())
     elif data_type == INTERVAL:

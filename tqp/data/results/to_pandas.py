@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,10 @@ def column_to_pandas(name: str, column: Column) -> Any:
         code = "m" if kind is TypeKind.INTERVAL else "M"
         series = pandas.Series(ticks.view(f"{code}8[{unit}]"))
         return series.dt.tz_localize("UTC") if kind is TypeKind.TIMESTAMP_TZ else series
+    if kind is TypeKind.UHUGEINT:
+        return pandas.Series(
+            [math.nan if each is None else float(each) for each in python_values(column)], dtype="float64"
+        )
     if column.data_type.is_decimal or kind is TypeKind.HUGEINT:
         return _floats(decimal_to_double(column.values, column.data_type.scale).cpu().numpy(), validity)
     values = column_to_arrow(name, column)

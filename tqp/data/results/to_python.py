@@ -12,6 +12,7 @@ from torch import Tensor
 from tqp.core import time_limits
 from tqp.core.datatypes import TICKS_PER_SECOND, TypeKind
 from tqp.core.errors import ExecutionError
+from tqp.core.unsigned_128 import unsigned_of_stored
 from tqp.core.uuids import uuid_of_stored
 from tqp.core.zoned_times import clock_of_stored, offset_of_stored
 from tqp.data.column import Column, elements_in_order, entries_in_order, fields_of
@@ -71,6 +72,8 @@ def python_values(column: Column) -> list[Any]:
         items = [_timestamp(item, kind) for item in items]
     elif kind is TypeKind.INTERVAL:
         items = [_interval(*item) for item in items]
+    elif kind is TypeKind.UHUGEINT:
+        items = [unsigned_of_stored(item) for item in items]
     elif kind is TypeKind.UUID:
         items = [uuid_of_stored(item) for item in items]
     elif kind is TypeKind.ARRAY:

@@ -74,6 +74,8 @@ def column_tensor(
     assert column.values is not None
     if data_type.is_decimal and decimals == "float":
         return decimal_to_double(column.values, data_type.scale)
+    if data_type.kind is TypeKind.UHUGEINT:
+        return _narrow(name, column, _words_of_unsigned(column.values))
     if data_type.is_integer_like and column.values.dim() == 2:
         return _narrow(name, column, column.values)
     return column.values.to(_DTYPES.get(data_type.kind, torch.int64))
@@ -123,6 +125,13 @@ def _matrix(column: Column) -> Tensor | None:
     rows = slice(None) if column.validity is None else column.validity
     made[rows] = elements.values.to(dtype).reshape(-1, size)
     return made
+
+
+def _words_of_unsigned(values: Tensor) -> Tensor:
+    """Of stored UHUGEINT, int64 [n, 2] with a sign."""
+    if values.dim() == 1:
+        values = torch.stack([values.to(torch.int64) >> 63, values.to(torch.int64)], 1)
+    return torch.stack([values[:, 0] ^ -(2**63), values[:, 1]], 1)
 
 
 def _narrow(name: str, column: Column, values: Tensor) -> Tensor:

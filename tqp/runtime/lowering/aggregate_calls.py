@@ -14,6 +14,7 @@ from tqp.core.errors import UnsupportedError
 from tqp.operators.groups import averages
 from tqp.operators.groups.distinct_sets import ValueRange
 from tqp.operators.numbers import arithmetic
+from tqp.operators.numbers.unsigned_wide import turned, words_of
 from tqp.operators.temporal.clocks import in_universal_time
 from tqp.planner.algebra.expressions import AggregateCall, ColumnRef
 from tqp.planner.algebra.may_raise import may_raise
@@ -340,11 +341,27 @@ class AggregateCalls:
 
     def _bits(self, call: AggregateCall, argument: Value) -> Pending:
         """bit_and, bit_or, bit_xor: what has no more bits than the values."""
+        if call.data_type.kind is TypeKind.UHUGEINT:
+            return self._bits_of_unsigned(call, argument)
         low, high = range_of(argument)
         bits = max(low.bit_length(), high.bit_length())
         known = (0 if low >= 0 else -(1 << bits), (1 << bits) - 1)
         layout = replace(argument.layout, value_range=known)
         return self.plain(argument, call.function, layout, call.distinct)
+
+    def _bits_of_unsigned(self, call: AggregateCall, argument: Value) -> Pending:
+        """Of what is stored with its first bit turned."""
+        words = self.lowering.stream.builder.call(words_of, argument.node, name="words")
+        layout = canonical_layout(call.data_type, argument.layout.nullable)
+        argument = replace(argument, node=words, layout=layout)
+        reduction = self.reduce(call.function, argument, call.distinct)
+
+        def finish(lowering: ExpressionLowering, nodes: list[Node]) -> tuple[Layout, Node]:
+            return layout.with_nullable(False), lowering.stream.builder.call(
+                turned, nodes[0], name=call.function
+            )
+
+        return self.optional(argument, reduction, finish)
 
 
 #: Aggregates with a form of their own; the others are in `collected_calls`, or one reduction of the same name.

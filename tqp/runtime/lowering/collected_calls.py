@@ -224,8 +224,8 @@ def _interpolated(
     """A number between two values, of the type that the call has; of integers one of DOUBLEs."""
     (argument, *_), target = call.arguments, call.data_type
     source = argument.data_type
-    is_number = source.is_float or source.is_integer
-    as_double = source.is_integer or (is_number and parameter is None)
+    is_number = source.is_float or source.is_whole
+    as_double = source.is_whole or (is_number and parameter is None)
     value = calls.lowering.materialised(Cast(argument, DOUBLE) if as_double else argument)
     value = _counted(calls, value, kept)
     layout = canonical_layout(target, False)
