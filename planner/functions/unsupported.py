@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tqp.core.datatypes import DOUBLE, FLOAT, NULL, VARCHAR, DataType, TypeKind
+from tqp.core.datatypes import DOUBLE, FLOAT, DataType, TypeKind
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.functions.json import ROW_FUNCTIONS
 
@@ -70,8 +70,6 @@ def refuse_missing_type(name: str, types: Sequence[DataType], span: tuple[int, i
         )
     if name == "regexp_extract_all" and len(types) > 2 and types[2].kind is TypeKind.LIST:
         raise UnsupportedError("regexp_extract_all() of names of groups is not supported", span)
-    if name == "timezone" and types == [NULL, VARCHAR]:
-        raise UnsupportedError("a time zone NULL of a text is not supported; cast to TIMESTAMP", span)
 
 
 def refuse_missing(name: str, span: tuple[int, int] | None) -> None:
