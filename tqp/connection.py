@@ -124,7 +124,8 @@ class Connection:
         """
         check_name("a table", name)
         self._catalog.check_open()
-        source = make_source(name, data, self._device)
+        with self._executor.memory.query():
+            source = make_source(name, data, self._device)
         source.threads = self._threads
         self._catalog.change(lambda state: state.with_table(source))
         return self

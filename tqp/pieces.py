@@ -5,7 +5,7 @@ Such a query is planned anew each time, for each piece by what is known of its v
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -16,9 +16,10 @@ from tqp.core.datatypes import DataType
 from tqp.core.deep_recursion import call_deep
 from tqp.core.definitions import ColumnDefinition, TableDefinition
 from tqp.core.garbage import collected_later
+from tqp.core.memory_budget import most_of_a_file
 from tqp.core.schema import TableSource
 from tqp.data.column import Table
-from tqp.data.sources.base import Source
+from tqp.data.sources.base import Pieces, Source
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.algebra.logical_plan import LogicalPlan, Scan
 from tqp.planner.algebra.node import walk_plan
@@ -28,9 +29,8 @@ from tqp.planner.scan_conditions import scan_conditions
 from tqp.planner.unread_table import UnreadTable
 from tqp.wanted_rows import WantedRows
 
-#: A table is read in pieces where its columns take more than this share of the memory that queries may take; a piece takes so
-#: much of that.
-_SHARE, _PIECE = 0.25, 0.125
+#: A piece takes so much of what is read of a table at once.
+_PIECE = 0.125
 #: Where the answer goes to a file as it comes, memory is worth saving from so many bytes on.
 _LARGE = 256 << 20
 #: So many rows of pieces are put together before they are merged, and more where merging leaves many.
@@ -38,14 +38,14 @@ _MERGED_ROWS, _MORE = 1 << 20, 2
 
 
 class QueryInPieces:
-    """A query that is ready to run, as a program is, but once: pieces go when they have been read."""
+    """A query that is ready to run, as a program is."""
 
     def __init__(
-        self, compiler: Compiler, statement: BoundStatement, steps: Piecewise, pieces: Sequence[Source]
+        self, compiler: Compiler, statement: BoundStatement, steps: Piecewise, pieces: Pieces
     ) -> None:
         self.names = statement.names
         self.types = tuple(field.data_type for field in statement.plan.schema)
-        self._compiler, self._steps, self._pieces = compiler, steps, deque(pieces)
+        self._compiler, self._steps, self._pieces = compiler, steps, pieces
 
     #: A program may serve other constants.
     has_parameters = False
@@ -70,8 +70,8 @@ class QueryInPieces:
             yield self._run(self._steps.of_rows(self._steps.rest, rows), self.names)
 
     def _rows_of_pieces(self, names: tuple[str, ...]) -> Iterator[Table]:
-        while self._pieces:
-            yield self._rows_of(self._pieces.popleft(), names)
+        # One at a time: what was read of a piece goes before the next is read.
+        return map(partial(self._rows_of, names=names), self._pieces())
 
     def _rows_of(self, piece: Source, names: tuple[str, ...]) -> Table:
         statement = BoundStatement(self._steps.of_piece(piece), names)
@@ -121,17 +121,14 @@ def in_pieces(compiler: Compiler, statement: BoundStatement, is_stored: bool = F
 
     `is_stored`: the answer goes to a file as it comes.
     """
-    limit = compiler.executor.memory.limit
-    if "in_pieces" in compiler.disabled_rules or limit is None:
+    most = most_of_a_file()
+    if "in_pieces" in compiler.disabled_rules or most is None:
         return None
-    most = int(_SHARE * limit)
     if is_stored:
         most = min(most, _LARGE)
     table, columns = _largest(statement.plan, most)
-    if table is None:
-        return None
-    pieces = table.pieces(columns, int(_PIECE * most))
-    if len(pieces) == 1:
+    pieces = None if table is None else table.pieces(columns, int(_PIECE * most))
+    if table is None or pieces is None:
         return None
     unread = UnreadTable(table)
     whole = statement.over({table: unread})

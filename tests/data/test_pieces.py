@@ -19,6 +19,7 @@ import torch
 
 import tqp
 from tqp import pieces
+from tqp.core import memory_budget
 from tqp.data.sources.parquet_files import ParquetSource
 from tqp.runtime.memory_limit import held_bytes
 
@@ -96,7 +97,7 @@ QUERIES = [
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[ParquetSource]]:
     """Every row group is a piece; those that were read."""
-    monkeypatch.setattr(pieces, "_SHARE", 1e-12)
+    monkeypatch.setattr(memory_budget, "_SHARE_OF_FILES", 1e-12)
     found: list[ParquetSource] = []
     rows_of = pieces.QueryInPieces._rows_of
 

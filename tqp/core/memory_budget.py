@@ -12,9 +12,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Protocol
 
+#: What is read of files may take no more than this share of the memory that queries may take, or it is read in pieces.
+_SHARE_OF_FILES = 0.25
+
 
 class Budget(Protocol):
     """How much memory queries may take; see `tqp.runtime.memory_limit.MemoryBudget`."""
+
+    #: None where nothing is known of one.
+    limit: int | None
 
     def reserve(self, size: int) -> None:
         """Raise ResourceError if `size` more bytes would be too much."""
@@ -54,6 +60,12 @@ def bytes_left() -> int | None:
     """How many more bytes this thread's query may take; None where that is not known, or in a thread that works for none."""
     budget = current_budget()
     return None if budget is None else budget.left()
+
+
+def most_of_a_file() -> int | None:
+    """Bytes of a table from which on this thread's query reads it in pieces, None where it never does."""
+    budget = current_budget()
+    return None if budget is None or budget.limit is None else int(_SHARE_OF_FILES * budget.limit)
 
 
 def current_budget() -> Budget | None:

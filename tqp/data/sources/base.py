@@ -6,7 +6,7 @@ import itertools
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -86,6 +86,10 @@ def _bytes_of(found: Mapping[tuple[int, Any], Any]) -> int:
 
 def _note_freed(found: Mapping[tuple[int, Any], Any]) -> None:
     note_freed(_bytes_of(found))
+
+
+#: Gives the parts of a table, one after the other: each is made when it is asked for, and kept by nobody.
+Pieces = Callable[[], Iterator["Source"]]
 
 
 class Source(ABC):
@@ -191,10 +195,10 @@ class Source(ABC):
         """What it takes to hold those of the columns that are read from files and have not been yet."""
         return 0
 
-    def pieces(self, names: Iterable[str], num_bytes: int) -> Sequence[Source]:
-        """The rows in consecutive parts, each of which takes about so many bytes to hold these columns of; one part of the whole
-        table where it cannot be read in parts."""
-        return [self]
+    def pieces(self, names: Iterable[str], num_bytes: int) -> Pieces | None:
+        """The rows in consecutive parts, each of which takes about so many bytes to hold these columns of; None where the table
+        cannot be read in parts."""
+        return None
 
     def is_encoded(self, name: str) -> bool:
         """Whether the column is encoded already."""

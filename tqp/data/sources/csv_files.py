@@ -6,8 +6,9 @@ import csv
 import io
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -25,13 +26,26 @@ from tqp.data.sources.csv_types import text_column_type
 from tqp.data.sources.file_systems import content_of
 
 _DELIMITERS = ",|;\t"
-_SAMPLE_BYTES = 65_536
+#: The first bytes of a file, whose lines tell how it is written.
+SAMPLE_BYTES = 65_536
 
 
 @dataclass(frozen=True, slots=True)
 class _Dialect:
     delimiter: str
     quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a file is written, as its first lines tell. `has_comments`: at its start; others are to be left out, too.
+    `has_escaped_quotes`: by backslashes."""
+
+    dialect: _Dialect
+    names: Sequence[str]
+    has_header: bool
+    has_comments: bool
+    has_escaped_quotes: bool
 
 
 def read_csv_text(file: str, options: ReadOptions = NO_OPTIONS) -> pa.Table:
@@ -48,6 +62,12 @@ def read_csv_text(file: str, options: ReadOptions = NO_OPTIONS) -> pa.Table:
         raise ValueError("the file is empty, so it has no columns")
     if content[-1:] not in b"\r\n":
         content += b"\n"  # without which Arrow finds no end of names alone
+    content, layout = find_layout(content, options)
+    return _read(content, layout, options).rename_columns(layout.names)
+
+
+def find_layout(content: bytes, options: ReadOptions = NO_OPTIONS) -> tuple[bytes, Layout]:
+    """How content is written, and what is to be read of it: without comments at its start and backslashes before quotes."""
     lines = _first_lines(content)
     dialect = _find_dialect(lines, options)
     has_comments = options.comment is None and _begins_with_comments(lines, options)
@@ -55,7 +75,10 @@ def read_csv_text(file: str, options: ReadOptions = NO_OPTIONS) -> pa.Table:
         content = without_first_comments(content)
         lines = _first_lines(content)
         dialect = _find_dialect(lines, options)
-    if options.escape == "\\" or (options.escape is None and _has_escaped_quotes(lines, dialect)):
+    has_escaped_quotes = options.escape == "\\" or (
+        options.escape is None and _has_escaped_quotes(lines, dialect)
+    )
+    if has_escaped_quotes:
         content = with_doubled_quotes(content, dialect.quote)
         lines = _first_lines(content)
     rows = _split(lines, dialect)
@@ -68,44 +91,57 @@ def read_csv_text(file: str, options: ReadOptions = NO_OPTIONS) -> pa.Table:
     if len(options.names) > len(names):
         raise ValueError(f"{len(options.names)} names are given, and the file has {len(names)} columns")
     names[: len(options.names)] = options.names
-    table = _read(content, dialect, len(names), has_header, has_comments, options)
-    return table.rename_columns(names)
+    return content, Layout(dialect, names, has_header, has_comments, has_escaped_quotes)
 
 
-def _read(
-    content: bytes, dialect: _Dialect, width: int, has_header: bool, has_comments: bool, options: ReadOptions
-) -> pa.Table:
+def arrow_options(
+    layout: Layout,
+    options: ReadOptions,
+    has_quotes: bool,
+    fault: Callable[[pa_csv.InvalidRow], str],
+) -> dict[str, Any]:
+    """What Arrow's readers take to read columns of text, whose names are their numbers. `fault`: what is done with rows that
+    are too short or too long, "skip" or "error"."""
+    columns = [str(number) for number in range(len(layout.names))]
+    return {
+        "read_options": pa_csv.ReadOptions(
+            column_names=columns, skip_rows_after_names=int(layout.has_header)
+        ),
+        "parse_options": pa_csv.ParseOptions(
+            delimiter=layout.dialect.delimiter,
+            quote_char=layout.dialect.quote,
+            newlines_in_values=has_quotes,  # slower to read
+            # In a file of one column an empty line is a row whose value is NULL.
+            ignore_empty_lines=len(columns) > 1,
+            invalid_row_handler=fault,
+        ),
+        "convert_options": pa_csv.ConvertOptions(
+            column_types=dict.fromkeys(columns, pa.string()),
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=options.quoted_nulls,
+            null_values=list(options.nulls),
+        ),
+    }
+
+
+def _read(content: bytes, layout: Layout, options: ReadOptions) -> pa.Table:
     """Columns of text, whose names are their numbers."""
-    has_short_rows = False
+    has_short_rows, width = False, len(layout.names)
 
     def without_fault(row: pa_csv.InvalidRow) -> str:
         nonlocal has_short_rows
-        if has_comments and row.text.startswith("#"):
+        if layout.has_comments and row.text.startswith("#"):
             return "skip"
         if options.null_padding and row.actual_columns < width:
             has_short_rows = True
             return "skip"
         return "skip" if options.ignore_errors else "error"
 
-    columns = [str(number) for number in range(width)]
+    dialect = layout.dialect
     try:
         table = pa_csv.read_csv(
             pa.BufferReader(content),
-            read_options=pa_csv.ReadOptions(column_names=columns, skip_rows_after_names=int(has_header)),
-            parse_options=pa_csv.ParseOptions(
-                delimiter=dialect.delimiter,
-                quote_char=dialect.quote,
-                newlines_in_values=dialect.quote.encode() in content,  # slower to read
-                # In a file of one column an empty line is a row whose value is NULL.
-                ignore_empty_lines=width > 1,
-                invalid_row_handler=without_fault,
-            ),
-            convert_options=pa_csv.ConvertOptions(
-                column_types=dict.fromkeys(columns, pa.string()),
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=options.quoted_nulls,
-                null_values=list(options.nulls),
-            ),
+            **arrow_options(layout, options, dialect.quote.encode() in content, without_fault),
         )
     except pa.ArrowInvalid as error:
         raise ValueError(
@@ -123,9 +159,11 @@ def _read(
         for row in csv.reader(
             io.StringIO(content.decode(), newline=""), delimiter=dialect.delimiter, quotechar=dialect.quote
         )
-        if row and len(row) <= width and not (has_comments and len(row) < width and row[0].startswith("#"))
+        if row
+        and len(row) <= width
+        and not (layout.has_comments and len(row) < width and row[0].startswith("#"))
     ]
-    return _padded(rows[int(has_header) :], columns, options)
+    return _padded(rows[int(layout.has_header) :], table.column_names, options)
 
 
 def _padded(rows: Sequence[Sequence[str]], columns: Sequence[str], options: ReadOptions) -> pa.Table:
@@ -165,7 +203,7 @@ def _normalized(names: Sequence[str]) -> list[str]:
 
 
 def _first_lines(content: bytes) -> list[str]:
-    sample = content[:_SAMPLE_BYTES]
+    sample = content[:SAMPLE_BYTES]
     # Not `str.splitlines`, which also splits at control characters inside values.
     lines = re.split("\r\n|\n|\r", sample.decode(errors="replace"))
     if len(content) > len(sample) and len(lines) > 1 or not lines[-1]:

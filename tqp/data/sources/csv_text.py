@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 #: What may stand before a field in quotes: a separator, or nothing.
 _BEFORE_QUOTES = rb"(?<![^\r\n,|;\t%b])"
@@ -14,7 +14,7 @@ def in_utf8(content: bytes, encoding: str | None) -> bytes:
     """The content as UTF-8 without a byte order mark; raises ValueError if it is not of this encoding (None: UTF-8)."""
     if encoding is not None and encoding != "utf-8":
         try:
-            return content.decode(encoding).encode().removeprefix(_BYTE_ORDER_MARK)
+            return content.decode(encoding).encode().removeprefix(BYTE_ORDER_MARK)
         except UnicodeError as error:
             raise ValueError(f"the file is not of the encoding {encoding!r}: {error}") from None
     if content.isascii():
@@ -29,7 +29,7 @@ def in_utf8(content: bytes, encoding: str | None) -> bytes:
             f"line {line} is not UTF-8 (byte 0x{content[error.start]:02x}); say encoding = 'latin-1', or what it is, "
             "in read_csv(), or save the file as UTF-8"
         ) from None
-    return content.removeprefix(_BYTE_ORDER_MARK)
+    return content.removeprefix(BYTE_ORDER_MARK)
 
 
 def without_lines(content: bytes, count: int) -> bytes:

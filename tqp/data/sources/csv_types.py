@@ -8,6 +8,7 @@ from __future__ import annotations
 import decimal
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -41,24 +42,35 @@ def typed(table: pa.Table, options: ReadOptions = NO_OPTIONS) -> pa.Table:
     """The table with each column of text in the type that `typed_column` finds, but for those that are to stay text."""
 
     def convert(place: int) -> pa.ChunkedArray:
-        column, kept = table.column(place), options.text_columns
-        if kept is None or table.column_names[place].lower() in kept:
-            return column
-        for form, unit, target in (
-            (options.timestamp_format, "us", None),
-            (options.date_format, "s", pa.date32()),
-        ):
-            if form is not None and column.null_count < len(column):
-                values = _in_format(column, form, unit)
-                if values is not None:
-                    return values if target is None else values.cast(target)
-        if options.decimal_separator == "." and not options.thousands:
-            return typed_column(column)
-        plain = _plain_numbers(column, options)
-        return typed_column(column, _WITHOUT_DOUBLES) if plain is None else typed_column(plain)
+        return typed_column(table.column(place), conversions(table.column_names[place], options))
 
     columns = share(convert, range(table.num_columns))
     return pa.Table.from_arrays(columns, names=table.column_names)
+
+
+def conversions(name: str, options: ReadOptions = NO_OPTIONS) -> Sequence[Convert]:
+    """What a column of this name may be made of its text, in the order in which that is tried.
+
+    Each value is converted by itself, so that what holds of all blocks of a column holds of the column.
+    """
+    if options.text_columns is None or name.lower() in options.text_columns:
+        return ()
+    formats: list[Convert] = []
+    if options.timestamp_format is not None:
+        formats.append(partial(_in_format, options.timestamp_format, "us", None))
+    if options.date_format is not None:
+        formats.append(partial(_in_format, options.date_format, "s", pa.date32()))
+    if options.decimal_separator == "." and not options.thousands:
+        return (*formats, *_CONVERSIONS)
+    numbers = [partial(_of_plain_numbers, each, options) for each in _CONVERSIONS]
+    return (*formats, *numbers, *_WITHOUT_DOUBLES)
+
+
+def _of_plain_numbers(
+    convert: Convert, options: ReadOptions, column: pa.ChunkedArray
+) -> pa.ChunkedArray | None:
+    plain = _plain_numbers(column, options)
+    return None if plain is None else convert(plain)
 
 
 def _plain_numbers(column: pa.ChunkedArray, options: ReadOptions) -> pa.ChunkedArray | None:
@@ -73,27 +85,41 @@ def _plain_numbers(column: pa.ChunkedArray, options: ReadOptions) -> pa.ChunkedA
     return pc.replace_substring(column, options.decimal_separator, ".")
 
 
-def _in_format(column: pa.ChunkedArray, form: str, unit: str) -> pa.ChunkedArray | None:
-    """Timestamps written in this format; None if one value is not."""
-    try:
-        return pc.strptime(column, format=form, unit=unit)
-    except pa.ArrowInvalid:
-        return None
+def _in_format(form: str, unit: str, target: pa.DataType | None, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Timestamps, or what is to be made of them, written in this format; raises ArrowInvalid if one value is not."""
+    values = pc.strptime(column, format=form, unit=unit)
+    return values if target is None else values.cast(target)
 
 
-def typed_column(column: pa.ChunkedArray, conversions: Sequence[Convert] | None = None) -> pa.ChunkedArray:
+def typed_column(column: pa.ChunkedArray, tried: Sequence[Convert] | None = None) -> pa.ChunkedArray:
     """BOOLEAN, BIGINT, HUGEINT, DOUBLE, DATE, TIME, TIMESTAMP or the like if all values are; else the text itself."""
-    if column.null_count == len(column):
-        return column
+    return (
+        column
+        if column.null_count == len(column)
+        else converted(column, _CONVERSIONS if tried is None else tried)[1]
+    )
+
+
+def converted(
+    column: pa.ChunkedArray, tried: Sequence[Convert], start: int = 0
+) -> tuple[int, pa.ChunkedArray]:
+    """The place, from `start` on, of the first conversion that every value has, and the values; their number and the text
+    itself if there is none."""
     found = column.drop_null()
     sample = pa.chunked_array([*found[:_SAMPLE_ROWS].chunks, *found[-_SAMPLE_ROWS:].chunks], pa.string())
-    for convert in _CONVERSIONS if conversions is None else conversions:
-        if _converted(convert, sample) is None:
-            continue
-        values = _converted(convert, column)
-        if values is not None:
-            return values
-    return column
+    for place in range(start, len(tried)):
+        if _values(tried[place], sample) is not None:
+            values = _values(tried[place], column)
+            if values is not None:
+                return place, values
+    return len(tried), column
+
+
+def _values(convert: Convert, column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    try:
+        return convert(column)
+    except pa.ArrowInvalid:
+        return None
 
 
 def text_column_type(values: Sequence[str]) -> pa.DataType:
@@ -104,18 +130,6 @@ def text_column_type(values: Sequence[str]) -> pa.DataType:
     """
     column = pa.chunked_array([[value or None for value in values]], pa.string())
     return typed_column(column).type
-
-
-def _converted(convert: Convert, column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """The column converted, if need be without blanks around values; None if a value is not of the type."""
-    for prepare in (None, _canonical):
-        try:
-            values = convert(column if prepare is None else prepare(column))
-        except pa.ArrowInvalid:
-            continue
-        if values is not None:
-            return values
-    return None
 
 
 def _canonical(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -185,8 +199,13 @@ def _timestamps(unit: str, zone: str | None) -> Convert:
     return convert
 
 
+def _in_plain_form(convert: Convert) -> Convert:
+    """The conversion of values without blanks around them, and of dates and times with all their digits."""
+    return lambda column: convert(_canonical(column))
+
+
 #: In the order in which they are tried.
-_CONVERSIONS: tuple[Convert, ...] = (
+_KINDS: tuple[Convert, ...] = (
     _booleans,
     _integers,
     _huge_integers,
@@ -197,5 +216,8 @@ _CONVERSIONS: tuple[Convert, ...] = (
     _timestamps("us", "UTC"),
     _timestamps("ns", None),
 )
+_CONVERSIONS = tuple(form for each in _KINDS for form in (each, _in_plain_form(each)))
 #: Where a decimal point is something else.
-_WITHOUT_DOUBLES = tuple(each for each in _CONVERSIONS if each is not _doubles)
+_WITHOUT_DOUBLES = tuple(
+    form for each in _KINDS if each is not _doubles for form in (each, _in_plain_form(each))
+)

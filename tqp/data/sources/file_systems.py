@@ -96,6 +96,13 @@ def content_of(path: str) -> bytes:
         return bytes(stream.read())
 
 
+@contextlib.contextmanager
+def content_stream(path: str) -> Iterator[pa.NativeFile]:
+    """`content_of` as a stream, which is closed afterwards."""
+    with opened(path) as place, pa.input_stream(place, compression=compression_of(path)) as stream:
+        yield stream
+
+
 def compression_of(path: str) -> str | None:
     """What Arrow calls the compression that the name of a file ends in; None without one."""
     return {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}.get(

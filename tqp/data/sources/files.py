@@ -29,6 +29,7 @@ from tqp.data.sources.json_files import read_json
 from tqp.data.sources.parquet_descriptions import DESCRIPTIONS, described
 from tqp.data.sources.parquet_files import ParquetSource
 from tqp.data.sources.schemas import concatenated, with_all_columns
+from tqp.data.sources.text_files import text_files_source
 from tqp.data.sources.whole_files import WholeFilesSource
 
 
@@ -82,6 +83,10 @@ def _read(name: str, paths: Any, device: torch.device, kind: FileKind | None, op
     kind = kinds.pop()
     if kind == "parquet" and not (options.filename or options.by_name):
         return ParquetSource(name, files, device)
+    if kind in ("csv", "json"):
+        large = text_files_source(name, files, kind, device)
+        if large is not None:
+            return large
     readers: dict[FileKind, Callable[[str], pa.Table]] = {
         "csv": lambda file: read_csv_text(file, options),
         "json": read_json,

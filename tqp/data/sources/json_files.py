@@ -40,13 +40,18 @@ def read_json(file: str) -> pa.Table:
 
 def _read(file: str, content: bytes, schema: pa.Schema | None) -> pa.Table:
     """The table; `schema` has the types of some of its columns."""
-    blocks = pa_json.ReadOptions(block_size=max(1 << 20, min(len(content) + 1, 1 << 30)))
     parsing = pa_json.ParseOptions(explicit_schema=schema, newlines_in_values=True)
     try:
-        return pa_json.read_json(pa.BufferReader(content), read_options=blocks, parse_options=parsing)
+        return parsed(content, parsing)
     except pa.ArrowInvalid as error:
         if "changed from" in str(error):
             raise UnsupportedError(
                 f"{file}: values of several types under one key (the type JSON) are not supported: {error}"
             ) from None
         raise
+
+
+def parsed(content: bytes, parsing: pa_json.ParseOptions) -> pa.Table:
+    """Objects as rows, of which all tell the types. Raises ArrowInvalid for what are no objects with values of one type each."""
+    blocks = pa_json.ReadOptions(block_size=max(1 << 20, min(len(content) + 1, 1 << 30)))
+    return pa_json.read_json(pa.BufferReader(content), read_options=blocks, parse_options=parsing)

@@ -27,7 +27,7 @@ from tqp.data.encoding.integers import IntegerPieces, all_bounds, expected_bound
 from tqp.data.encoding.string_views import take_rows
 from tqp.data.encoding.strings import narrow_codes
 from tqp.data.sharing import processors, share
-from tqp.data.sources.base import Source
+from tqp.data.sources.base import Pieces, Source
 from tqp.data.sources.file_identity import FileSet, reading
 from tqp.data.sources.file_systems import Identity, identity_of, opened
 from tqp.data.sources.hive_partitions import partition_columns
@@ -267,7 +267,7 @@ class ParquetSource(Source):
         positions = [self._position(name) for name in names if not self.is_encoded(name)]
         return sum(size for _, _, size in self._sizes(positions))
 
-    def pieces(self, names: Iterable[str], num_bytes: int) -> Sequence[Source]:
+    def pieces(self, names: Iterable[str], num_bytes: int) -> Pieces | None:
         pieces: list[dict[int, list[int]]] = [{}]
         taken = 0
         for number, group, size in self._sizes(list(map(self._position, names))):
@@ -277,13 +277,13 @@ class ParquetSource(Source):
             pieces[-1].setdefault(number, []).append(group)
             taken += size
         if len(pieces) == 1:
-            return [self]
-        return [
+            return None
+        return lambda: (
             self._part(
                 [replace(file, groups=piece.get(number, ())) for number, file in enumerate(self._files)]
             )
             for piece in pieces
-        ]
+        )
 
     def _sizes(self, positions: Sequence[int]) -> Iterator[tuple[int, int, int]]:
         """The bytes of some columns, before compression, in each row group, by the number of the file."""
