@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -100,22 +101,33 @@ class Compiler:
         statement.encode_columns()
         shape = explain_shape(shape_of(self.without_subqueries(statement.plan)))
         logical, physical = self.plans(statement.plan)
-        text = f"Logical plan\n{explain_logical(logical)}\n\nPhysical plan"
         if not analyze:
-            return f"{text}\n{explain_physical(physical)}{shape}"
+            return f"{_plans_text(logical, physical)}{shape}"
         _, measured = profile(self.lower(statement, physical), self.executor)
         annotations = {node: str(operator) for node, operator in measured.operators.items()}
-        threads = self.executor.threads
-        return (
-            f"{text}\n{explain_physical(physical, annotations)}{shape}\n\n"
-            f"Total {measured.seconds * 1e3:.2f} ms on {threads} thread{'s' if threads > 1 else ''}, {self.device}"
-        )
+        return f"{_plans_text(logical, physical, annotations)}{shape}\n\n{self.total_text(measured.seconds)}"
 
-    def explained(self, statement: BoundStatement) -> Result:
-        """What an EXPLAIN statement answers."""
-        analyze = statement.explain == "analyze"
-        columns = tuple(
-            Column(VARCHAR, 1, None, None, string_layout.from_list([value]))
-            for value in ("analyzed_plan" if analyze else "physical_plan", self.explain(statement, analyze))
-        )
-        return Result(EXPLAINED.names, (VARCHAR, VARCHAR), Table(EXPLAINED.names, columns, 1))
+    def plans_text(self, statement: BoundStatement) -> str:
+        """The statement's plans."""
+        statement.encode_columns()
+        return _plans_text(*self.plans(statement.plan))
+
+    def total_text(self, seconds: float) -> str:
+        """What a run took, and where."""
+        threads = self.executor.threads
+        return f"Total {seconds * 1e3:.2f} ms on {threads} thread{'s' if threads > 1 else ''}, {self.device}"
+
+
+def _plans_text(
+    logical: LogicalPlan, physical: PhysicalPlan, annotations: Mapping[int, str] | None = None
+) -> str:
+    return f"Logical plan\n{explain_logical(logical)}\n\nPhysical plan\n{explain_physical(physical, annotations)}"
+
+
+def explained(text: str, analyze: bool) -> Result:
+    """What an EXPLAIN statement answers."""
+    columns = tuple(
+        Column(VARCHAR, 1, None, None, string_layout.from_list([value]))
+        for value in ("analyzed_plan" if analyze else "physical_plan", text)
+    )
+    return Result(EXPLAINED.names, (VARCHAR, VARCHAR), Table(EXPLAINED.names, columns, 1))

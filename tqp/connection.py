@@ -34,6 +34,8 @@ from tqp.memory_ledger import ledger
 from tqp.ml.model import Model
 from tqp.ml.python_functions import PythonFunction, make_function
 from tqp.ml.register import Output, make_model
+from tqp.pieces import QueryInPieces
+from tqp.planner.bind import BoundStatement
 from tqp.planner.catalog_protocol import View
 from tqp.planner.functions.registry import function_names
 from tqp.planner.optimizer import RULES
@@ -342,8 +344,11 @@ class Connection:
 
     def compile(
         self, query: str, params: Parameters | None = None, *, differentiable: bool = False
-    ) -> TensorProgram:
+    ) -> TensorProgram | QueryInPieces:
         """The query as a torch.nn.Module: `print(program.code)` shows it, `program()` runs it and returns a Table.
+
+        Of a table that is to be read in pieces, as memory may not hold it, the programs of the first piece are shown; what
+        `program()` runs is no module then, and other pieces may have other programs.
 
         With `differentiable`, `program()` gives a tensor by the name of each output, as `Result.to_torch` does, and those
         of floats carry gradients to the parameters of registered torch modules, which are parameters of the program, and to
@@ -351,7 +356,7 @@ class Connection:
         """
         make = self._queries.differentiable if differentiable else self._queries.compile
         program = make(query, params, self._variables(sys._getframe(1)))
-        if not isinstance(program, TensorProgram):
+        if isinstance(program, BoundStatement):
             raise BindError("EXPLAIN cannot be compiled; compile the query itself")
         return program
 

@@ -5,6 +5,7 @@ Such a query is planned anew each time, for each piece by what is known of its v
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -69,6 +70,36 @@ class QueryInPieces:
             rows = self._gathered()
             yield self._run(self._steps.of_rows(self._steps.rest, rows), self.names)
 
+    @property
+    def code(self) -> str:
+        """The programs as Python: that of the first piece, and of what comes of it; those of others may differ."""
+        return "\n\n".join(
+            f"# {title}\n\n{self._compiler.program(each).code}" for title, each in self._statements()
+        )
+
+    def explain(self, analyze: bool) -> str:
+        """The plans of the first piece, and of what comes of it; with `analyze` also what a run on all pieces took."""
+        parts = [f"{title}\n\n{self._compiler.plans_text(each)}" for title, each in self._statements()]
+        if analyze:
+            begin = time.perf_counter()
+            for _ in self.tables():
+                pass
+            parts.append(self._compiler.total_text(time.perf_counter() - begin))
+        return "\n\n".join(parts)
+
+    def _statements(self) -> Iterator[tuple[str, BoundStatement]]:
+        """What is run, with a title: of pieces the first."""
+        names = tuple(field.name for field in self._steps.schema)
+        piece = BoundStatement(self._steps.of_piece(next(self._pieces())), names)
+        piece.encode_columns()
+        yield f"Each piece of {self._steps.table.name}", piece
+        if self._steps.rest is not None:
+            rows = self._empty([field.data_type for field in self._steps.schema])
+            rest = self._steps.of_rows(self._steps.rest, rows.with_rows(self._run(piece.plan, names)))
+            whole = BoundStatement(rest, self.names)
+            whole.encode_columns()
+            yield "The rows of all pieces", whole
+
     def _rows_of_pieces(self, names: tuple[str, ...]) -> Iterator[Table]:
         # One at a time: what was read of a piece goes before the next is read.
         return map(partial(self._rows_of, names=names), self._pieces())
@@ -97,7 +128,7 @@ class QueryInPieces:
 
     def _empty(self, types: Sequence[DataType]) -> StoredTable:
         columns = tuple(ColumnDefinition(f"column{place}", each) for place, each in enumerate(types))
-        return StoredTable.empty(TableDefinition("rows", columns), self._device, self._threads)
+        return StoredTable.empty(TableDefinition("rows of pieces", columns), self._device, self._threads)
 
     @property
     def _device(self) -> torch.device:

@@ -13,7 +13,7 @@ from tqp.catalog.snapshot import Snapshot
 from tqp.catalog.state import CatalogState
 from tqp.catalog.variables import Variables
 from tqp.compiled import CompiledQueries, KnownShape, KnownWords, Parameters, given_values, text_key
-from tqp.compiler import Compiler
+from tqp.compiler import Compiler, explained
 from tqp.core.arguments import check_parameters, check_query
 from tqp.core.datatypes import DataType
 from tqp.core.deep_recursion import call_deep
@@ -64,7 +64,8 @@ class Queries:
         def run() -> Result:
             program = self._compiled_program(query, params, variables, by_shape=True)
             if isinstance(program, BoundStatement):
-                return call_deep(partial(self.compiler.explained, program))
+                analyze = program.explain == "analyze"
+                return explained(self._explained(program, analyze), analyze)
             try:
                 table = program()
             except (ExecutionError, UnsupportedError):
@@ -72,7 +73,7 @@ class Queries:
                     raise
                 # says in the query's own words what fails
                 program = self._compiled_program(query, params, variables, by_shape=False)
-                assert isinstance(program, TensorProgram)
+                assert not isinstance(program, BoundStatement)
                 table = program()
             return Result(program.names, program.types, table)
 
@@ -149,7 +150,8 @@ class Queries:
         params: Parameters | None = None,
     ) -> BoundDescription:
         """The query's columns on a state of the catalog."""
-        statement = bind(query, Snapshot(state, self.catalog.files, variables), params)
+        with self.executor.memory.query():
+            statement = bind(query, Snapshot(state, self.catalog.files, variables), params)
         return BoundDescription(statement.names, tuple(each.data_type for each in statement.plan.schema))
 
     def types(self, query: Query, state: CatalogState) -> tuple[DataType, ...]:
@@ -192,17 +194,13 @@ class Queries:
 
     def compile(
         self, query: str, params: Parameters | None, variables: Variables | None
-    ) -> TensorProgram | BoundStatement:
+    ) -> TensorProgram | QueryInPieces | BoundStatement:
         """The query's program; EXPLAIN stays bound."""
-
-        def program(query: Query) -> TensorProgram | BoundStatement:
-            found = self._compiled_program(query, params, variables, by_shape=False)
-            assert not isinstance(found, QueryInPieces)
-            return found
-
-        with named_place(query, params):
+        with named_place(query, params), self.executor.memory.query():
             known = self.with_values_of_rows(query, params, variables)
-            return read_again_if_changed(lambda: program(known))
+            return read_again_if_changed(
+                lambda: self._compiled_program(known, params, variables, by_shape=False)
+            )
 
     def differentiable(
         self, query: str, params: Parameters | None, variables: Variables | None
@@ -216,18 +214,25 @@ class Queries:
             statement.encode_columns()
             return self.compiler.differentiable(statement)
 
-        with named_place(query, params):
+        with named_place(query, params), self.executor.memory.query():
             return call_deep(program)
 
     def explain(
         self, query: Query, analyze: bool, params: Parameters | None, variables: Variables | None
     ) -> str:
         """The query's plans as text."""
-        with named_place(query, params):
+        with named_place(query, params), self.executor.memory.query():
             query = self.with_values_of_rows(query, params, variables)
-            return call_deep(
-                lambda: self.compiler.explain(bind(query, self.catalog.snapshot(variables), params), analyze)
+            return read_again_if_changed(
+                lambda: self._explained(bind(query, self.catalog.snapshot(variables), params), analyze)
             )
+
+    def _explained(self, statement: BoundStatement, analyze: bool) -> str:
+        wanted = WantedRows.of(scan_conditions(statement.plan))
+        pieces = in_pieces(self.compiler, wanted.in_place(statement))
+        if pieces is not None:
+            return call_deep(partial(pieces.explain, analyze))
+        return call_deep(partial(self.compiler.explain, statement, analyze))
 
     def _compiled_program(
         self, query: Query, params: Parameters | None, variables: Variables | None, by_shape: bool
@@ -260,10 +265,10 @@ class Queries:
             return statement
         conditions = scan_conditions(statement.plan)
         wanted = WantedRows.of(conditions)
+        pieces = in_pieces(self.compiler, wanted.in_place(statement))
+        if pieces is not None:
+            return pieces
         if by_shape:
-            pieces = in_pieces(self.compiler, wanted.in_place(statement))
-            if pieces is not None:
-                return pieces
             wanted.choose(self.compiler, conditions)
         if wanted.smaller:  # by its own constants
             statement, text = wanted.in_place(statement), None

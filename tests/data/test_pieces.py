@@ -6,7 +6,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -267,17 +267,22 @@ def test_memory_is_that_of_a_piece(tmp_path: Path) -> None:
     }
     with tqp.connect(threads=2, memory_limit="24MB") as connection:
         for query, expected in queries.items():
-            before, peak = _held(), [0]
-            stop = threading.Event()
-            sampler = threading.Thread(target=_sample, args=(peak, stop))
-            sampler.start()
-            try:
-                rows = connection.execute(query).fetchall()
-            finally:
-                stop.set()
-                sampler.join()
+            rows, held = _held_by(lambda query=query: connection.execute(query).fetchall())
             assert expected is None or rows == expected
-            assert peak[0] - before < 40 << 20, query
+            assert held < 40 << 20, query
+
+
+def _held_by(run: Callable[[], Any]) -> tuple[Any, int]:
+    """What `run` gives, and the most bytes by which the process grew meanwhile."""
+    before, peak = _held(), [0]
+    stop = threading.Event()
+    sampler = threading.Thread(target=_sample, args=(peak, stop))
+    sampler.start()
+    try:
+        return run(), peak[0] - before
+    finally:
+        stop.set()
+        sampler.join()
 
 
 def _held() -> int:

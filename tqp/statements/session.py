@@ -73,14 +73,15 @@ class Session:
 
     def run_view(self, view: View) -> Result:
         """The rows of a view that need not be in the catalog."""
-        with self.catalog.failing():
+        with self.catalog.failing(), self.queries.executor.memory.query():
             state = self.catalog.snapshot().state.with_view(replace(view, name=_NAME, is_relation=True))
             return self.queries.run_on(state, parse(f"FROM {quoted(_NAME)}"))
 
     def describe_view(self, view: View) -> BoundDescription:
         """The columns of such a view."""
-        state = self.catalog.snapshot().state.with_view(replace(view, name=_NAME, is_relation=True))
-        return self.queries.describe(parse(f"FROM {quoted(_NAME)}"), state)
+        with self.queries.executor.memory.query():
+            state = self.catalog.snapshot().state.with_view(replace(view, name=_NAME, is_relation=True))
+            return self.queries.describe(parse(f"FROM {quoted(_NAME)}"), state)
 
     def define(self, view: View, replace: bool) -> None:
         """Put a view into the catalog. Raises BindError where a table has its name, or another view unless it is replaced."""

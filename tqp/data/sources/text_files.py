@@ -48,11 +48,12 @@ def text_files_source(name: str, files: FileSet, kind: FileKind, device: torch.d
             else JsonInBlocks(file, files.identities[file], block_bytes)
             for file in files.files
         ]
-        return _TextFilesSource(name, files, device, parts)
+        source = _TextFilesSource(name, files, device, parts)
     except (FileChangedError, ResourceError):
         raise
     except Error:
         return None
+    return source if source.num_rows else None
 
 
 def _sizes(files: FileSet) -> Iterator[int]:
