@@ -321,6 +321,22 @@ class CopyFrom:
     options: tuple[CopyOption, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class ExportDatabase:
+    """EXPORT DATABASE database TO folder, or EXPORT DATABASE folder; with the options of COPY."""
+
+    database: Name | None
+    path: Part
+    options: tuple[CopyOption, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ImportDatabase:
+    """IMPORT DATABASE folder."""
+
+    path: Part
+
+
 Clauses = (
     CreateTable
     | CreateView
@@ -340,4 +356,6 @@ Clauses = (
     | Transaction
     | CopyTo
     | CopyFrom
+    | ExportDatabase
+    | ImportDatabase
 )

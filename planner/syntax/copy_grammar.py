@@ -1,14 +1,14 @@
-"""The grammar of COPY."""
+"""The grammar of COPY, EXPORT and IMPORT."""
 
 from __future__ import annotations
 
-from tqp.planner.syntax.clauses import CopyFrom, CopyOption, CopyTo, Part
+from tqp.planner.syntax.clauses import CopyFrom, CopyOption, CopyTo, ExportDatabase, ImportDatabase, Part
 from tqp.planner.syntax.definition_grammar import DefinitionGrammar
-from tqp.planner.syntax.words import LABELS, TEXT
+from tqp.planner.syntax.words import COLUMN_NAMES, LABELS, TEXT
 
 
 class CopyGrammar(DefinitionGrammar):
-    """COPY of tables and queries to files, and of files to tables."""
+    """COPY of tables and queries to files, and of files to tables; EXPORT and IMPORT of all tables."""
 
     def copy(self) -> CopyTo | CopyFrom:
         """COPY table TO file, COPY (query) TO file, COPY table FROM file."""
@@ -26,6 +26,25 @@ class CopyGrammar(DefinitionGrammar):
             return CopyTo(None, table, columns, self._path(), self._options())
         self.expect("FROM")
         return CopyFrom(table, columns, self._path(), self._options())
+
+    def export(self) -> ExportDatabase:
+        """EXPORT DATABASE."""
+        self.expect("EXPORT", "DATABASE")
+        database = None
+        if self.kind in COLUMN_NAMES:
+            database = self.name("the name of a database")
+            self.expect("TO")
+        return ExportDatabase(database, self._folder(), self._options())
+
+    def import_(self) -> ImportDatabase:
+        """IMPORT DATABASE."""
+        self.expect("IMPORT", "DATABASE")
+        return ImportDatabase(self._folder())
+
+    def _folder(self) -> Part:
+        if self.kind != TEXT:
+            self.refuse("the path of a folder as text")
+        return self.part(self.primary)
 
     def _path(self) -> Part:
         if self.kind not in (TEXT, "(", "?", "$"):

@@ -246,6 +246,8 @@ _READERS: dict[str, Callable[[StatementGrammar], Clauses]] = {
     "DELETE": StatementGrammar._delete,
     "TRUNCATE": StatementGrammar._truncate,
     "COPY": StatementGrammar.copy,
+    "EXPORT": StatementGrammar.export,
+    "IMPORT": StatementGrammar.import_,
     "SET": StatementGrammar._set,
     "RESET": StatementGrammar._reset,
     "PRAGMA": StatementGrammar._pragma,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-#: What holds a table; the names, texts or bytes of any files; what the footers of Parquet files say.
+#: What holds a table; the names, texts or bytes of any files; what the footers of Parquet files say; the values of JSON files as
+#: they stand there, of "JSON lines" on lines of their own; how a CSV file is written.
 FileKind = Literal[
     "parquet",
     "csv",
@@ -17,6 +18,9 @@ FileKind = Literal[
     "Parquet column chunks",
     "Parquet footers",
     "Parquet key values",
+    "JSON values",
+    "JSON lines",
+    "CSV layout",
 ]
 
 #: A row for each file; where no file matches, there are none.

@@ -16,7 +16,8 @@ class ReadOptions:
     not of the type that is given, are left out. `normalize_names`: names of columns become plain identifiers.
 
     `text_columns`: in lower case, columns of CSV files that stay text; None: all do. `filename`: a column of that name tells
-    the file of each row. `by_name`: a file may lack columns that others have.
+    the file of each row. `by_name`: a file may lack columns that others have. `json_form`: see `read_json_values`. `written`: the
+    options with their values as SQL, for who tells of them.
     """
 
     delimiter: str | None = None
@@ -39,6 +40,8 @@ class ReadOptions:
     text_columns: frozenset[str] | None = frozenset()
     filename: bool = False
     by_name: bool = False
+    json_form: str | None = None
+    written: tuple[tuple[str, str], ...] = ()
 
 
 NO_OPTIONS = ReadOptions()

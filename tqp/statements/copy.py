@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tqp.core.definitions import quoted, quoted_list
+from tqp.core.definitions import ColumnDefinition, quoted, quoted_list
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.file_kinds import kind_of_name
 from tqp.core.keywords import KEYWORDS, quoted_text
@@ -50,9 +50,9 @@ def copy_to(execution: Execution) -> Result:
     """COPY ... TO: how many rows were written."""
     clauses = execution.command.clauses
     assert isinstance(clauses, CopyTo)
-    path = local_path(_path(execution, clauses.path))
-    options = _options(execution, clauses.options)
-    form = _format(path, options)
+    path = local_path(path_of(execution, clauses.path))
+    options = options_of(execution, clauses.options)
+    form = format_of(path, options)
     partition_by = _names(options.pop("partition_by", []))
     overwrite = bool(options.pop("overwrite_or_ignore", False))
     keeps_columns = bool(options.pop("write_partition_columns", False))
@@ -106,7 +106,7 @@ def _writer(form: str, options: dict[str, Any], names: tuple[str, ...]) -> Write
     return lambda rows, path: write_csv(rows, path, csv, how)
 
 
-def _format(path: str, options: dict[str, Any]) -> str:
+def format_of(path: str, options: dict[str, Any]) -> str:
     """The format that is said, or that the name of the file tells; takes it out of the options, which are checked."""
     name = path.lower().removesuffix(".gz").removesuffix(".zst")
     by_name = "json" if name.endswith((".json", ".ndjson", ".jsonl")) else kind_of_name(path)
@@ -125,42 +125,73 @@ def _format(path: str, options: dict[str, Any]) -> str:
     return form
 
 
+#: Of JSON it is one of the texts of objects: types are those of the table.
+_FUNCTIONS = {"csv": "read_csv", "json": "read_json_objects", "parquet": "read_parquet"}
+
+
 def copy_from(execution: Execution) -> Result:
-    """COPY ... FROM: how many rows were inserted, the columns of the file in order."""
+    """COPY ... FROM: how many rows were inserted."""
     clauses = execution.command.clauses
     assert isinstance(clauses, CopyFrom)
-    path = local_path(_path(execution, clauses.path))
-    options = _options(execution, clauses.options)
+    path = local_path(path_of(execution, clauses.path))
+    options = options_of(execution, clauses.options)
     form = str(options.pop("format", kind_of_name(path) or "csv")).lower()
-    functions = {"csv": "read_csv", "json": "read_json", "parquet": "read_parquet"}
-    if form not in functions:
+    if form not in _FUNCTIONS:
         raise UnsupportedError(f"COPY FROM a file of the format {form!r} is not supported")
+    definition = execution.state.stored_table(clauses.table.text, clauses.table.span).definition
+    columns = definition.columns
+    if clauses.columns is not None:
+        columns = tuple(columns[definition.place_of(each.text, each.span)] for each in clauses.columns)
+    read = _reading_of(form, path, options, columns)
+    return insert_rows(execution, clauses.table, clauses.columns, read)
+
+
+def _reading_of(form: str, path: str, options: dict[str, Any], columns: Sequence[ColumnDefinition]) -> str:
+    """A query of the file's rows, as these columns. Of JSON a column is the value of its name, of other files that of its place."""
+    for option in _OF_FORMAT["parquet"] if form == "parquet" else ():
+        options.pop(option, None)  # the file says so itself
+    selected = "*"
     if form == "csv":
         options["all_varchar"] = True  # the table's types say what the text is
-    said = "".join(f", {quoted(name)} = {_sql(value)}" for name, value in options.items())
-    return insert_rows(
-        execution, clauses.table, clauses.columns, f"FROM {functions[form]}({_sql(path)}{said})"
-    )
+        options["names"] = [column.name for column in columns]
+        never_null = options.pop("force_not_null", [])
+        if never_null:
+            null = constant_text(options.get("nullstr", options.get("null", "")))
+            kept = [name for name in _names(never_null) if name in options["names"]]
+            replaced = ", ".join(f"coalesce({quoted(name)}, {null}) AS {quoted(name)}" for name in kept)
+            selected = f"* REPLACE ({replaced})" if kept else "*"
+    elif form == "json":
+        options.pop("auto_detect", None)
+        selected = ", ".join(map(_value_of_key, columns))
+    said = "".join(f", {quoted(name)} = {constant_text(value)}" for name, value in options.items())
+    return f"SELECT {selected} FROM {_FUNCTIONS[form]}({constant_text(path)}{said})"
 
 
-def _sql(value: Any) -> str:
-    """A constant of an option as SQL."""
+def _value_of_key(column: ColumnDefinition) -> str:
+    arrow = "->>" if column.data_type.is_string and not column.data_type.is_json else "->"
+    key = quoted_text("$." + quoted(column.name))
+    return f"CAST(json {arrow} {key} AS {column.data_type})"
+
+
+def constant_text(value: Any) -> str:
+    """The constant of an option as SQL."""
     if isinstance(value, list):
-        return f"[{', '.join(map(_sql, value))}]"
+        return f"[{', '.join(map(constant_text, value))}]"
     return str(value).lower() if isinstance(value, bool | int) else quoted_text(str(value))
 
 
 # options
 
 
-def _path(execution: Execution, part: Part) -> str:
+def path_of(execution: Execution, part: Part) -> str:
+    """The text that a statement names a file, or a folder, with."""
     found = execution.value_of(part)
     if not isinstance(found, str):
         raise BindError("the path of a file is a text", execution.command.span(part))
     return found
 
 
-def _options(execution: Execution, options: tuple[CopyOption, ...]) -> dict[str, Any]:
+def options_of(execution: Execution, options: tuple[CopyOption, ...]) -> dict[str, Any]:
     """The values by their names in lower case."""
     found: dict[str, Any] = {}
     for option in options:

@@ -12,6 +12,7 @@ from tqp.statements.changes import delete, insert, update
 from tqp.statements.copy import copy_from, copy_to
 from tqp.statements.create import create_table, create_view, drop
 from tqp.statements.execution import Execution
+from tqp.statements.export import export_database, import_database
 from tqp.statements.macros import create_macro
 from tqp.statements.pragmas import pragma
 from tqp.statements.prepared import deallocate, execute_prepared, prepare
@@ -31,6 +32,8 @@ EXECUTORS: Mapping[type[Any], Callable[[Execution], Result]] = {
     clauses.Delete: delete,
     clauses.CopyTo: copy_to,
     clauses.CopyFrom: copy_from,
+    clauses.ExportDatabase: export_database,
+    clauses.ImportDatabase: import_database,
     clauses.Set: set_setting,
     clauses.Reset: reset_setting,
     clauses.Pragma: pragma,

@@ -84,6 +84,24 @@ def bind_table_description(context: BindContext, call: exp.Anonymous, span: Span
     return _table(context, _TABLE_INFO, rows)
 
 
+def bind_summary_function(
+    context: BindContext, call: exp.Anonymous, siblings: Scope, span: Span | None
+) -> BoundQuery:
+    """summary((query)): the rows of a query, each behind the text of all its values."""
+    if len(call.expressions) != 1 or not isinstance(call.expressions[0], exp.Subquery):
+        raise BindError("summary() takes a query in parentheses", span)
+    query = call.expressions[0]
+    texts = [
+        f"coalesce(CAST({quoted(column.name)} AS VARCHAR), 'NULL')"
+        for column in _columns(context, query.this.copy(), siblings)
+    ]
+    text = " || ', ' || ".join(texts)
+    summary = parse(f"SELECT '[' || {text} || ']' AS summary, * FROM t").tree
+    assert isinstance(summary, exp.Select)
+    summary.args["from_"].set("this", exp.Subquery(this=query.this))
+    return context.bind_query.bind_exact(summary, siblings)
+
+
 def _described(context: BindContext, query: exp.Expr, siblings: Scope) -> BoundQuery:
     """A row for each column of a query, as DESCRIBE has it."""
     columns, definition = _defined_columns(context, query, siblings)

@@ -12,6 +12,7 @@ from sqlglot import exp
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.file_kinds import FileKind
+from tqp.core.keywords import quoted_text
 from tqp.core.read_options import ReadOptions
 from tqp.planner.binder.expressions.type_names import type_of_text
 from tqp.planner.parse import Span, span_of
@@ -30,6 +31,7 @@ def read_options(kind: FileKind, function: str, nodes: Sequence[exp.Expr]) -> Gi
     """What the options of a call say. Raises UnsupportedError for those that DuckDB has and tqp has not."""
     said: dict[str, Any] = {}
     types: dict[str | int, DataType] = {}
+    written: dict[str, str] = {}
     for node in nodes:
         name = node.this.name.lower()
         known = _KNOWN.get(kind, {})
@@ -38,6 +40,8 @@ def read_options(kind: FileKind, function: str, nodes: Sequence[exp.Expr]) -> Gi
                 f"the option {name} of {function}() is not supported{nearest(name, known)}", span_of(node)
             )
         value = _value(node.expression, name)
+        if kind == "CSV layout" and not isinstance(value, (list, Mapping)) and name not in _ALL:
+            written[name] = _as_sql(value)
         for key, each in known[name](value, span_of(node)).items():
             if key == "types":
                 types.update(each)
@@ -50,7 +54,11 @@ def read_options(kind: FileKind, function: str, nodes: Sequence[exp.Expr]) -> Gi
     if said.get("text_columns", ()) is not None:
         said["text_columns"] = frozenset(text)
     columns = said.pop("columns", None)
-    return GivenOptions(ReadOptions(**said), types, columns)
+    return GivenOptions(ReadOptions(**said, written=tuple(written.items())), types, columns)
+
+
+def _as_sql(value: Any) -> str:
+    return quoted_text(value) if isinstance(value, str) else str(value).lower()
 
 
 #: Types that a format says how to read.
@@ -120,9 +128,9 @@ def _one_of(key: str, *allowed: str) -> Meaning:
     return meaning
 
 
-def _comment(value: Any, span: Span | None) -> Mapping[str, Any]:
-    """What begins a comment, if anything does."""
-    return {"comment": ""} if value == "" else _character("comment")(value, span)
+def _nothing_or_character(key: str) -> Meaning:
+    """A character, or an empty text where there is none of the kind."""
+    return lambda value, span: {key: ""} if value == "" else _character(key)(value, span)
 
 
 def _encoding(value: Any, span: Span | None) -> Mapping[str, Any]:
@@ -186,9 +194,9 @@ _ALL = {
 _CSV: Mapping[str, Meaning] = {
     **_ALL,
     **dict.fromkeys(("delim", "delimiter", "sep"), _character("delimiter")),
-    "quote": _character("quote"),
+    "quote": _nothing_or_character("quote"),
     "escape": _one_of("escape", "", '"', "\\"),
-    "comment": _comment,
+    "comment": _nothing_or_character("comment"),
     "header": _one("header", bool),
     "skip": _one("skip", int),
     **dict.fromkeys(("nullstr", "null"), _nulls),
@@ -198,7 +206,7 @@ _CSV: Mapping[str, Meaning] = {
     "all_varchar": lambda value, span: {"text_columns": None} if value in (True, 1, "true") else {},
     **dict.fromkeys(("dateformat", "date_format"), _one("date_format", str)),
     **dict.fromkeys(("timestampformat", "timestamp_format"), _one("timestamp_format", str)),
-    "auto_detect": _only(True, 1),
+    "auto_detect": _ignored,
     "ignore_errors": _one("ignore_errors", bool),
     "null_padding": _one("null_padding", bool),
     "normalize_names": _one("normalize_names", bool),
@@ -213,6 +221,14 @@ _CSV: Mapping[str, Meaning] = {
     ),
     **dict.fromkeys(("new_line", "files_to_sniff"), _ignored),
 }
+_OF_COLUMNS = ("columns", "types", "dtypes", "column_types", "filename", "union_by_name")
+_JSON: Mapping[str, Meaning] = {
+    **_ALL,
+    "format": _one_of("json_form", "auto", "array", "newline_delimited", "unstructured"),
+    "ignore_errors": _only(False, 0),
+    "compression": _only("auto", "auto_detect", "gzip", "none"),
+    "maximum_object_size": _ignored,
+}
 #: By what is read; nothing else has options.
 _KNOWN: Mapping[FileKind, Mapping[str, Meaning]] = {
     "csv": _CSV,
@@ -225,5 +241,11 @@ _KNOWN: Mapping[FileKind, Mapping[str, Meaning]] = {
         "ignore_errors": _only(False, 0),
         "compression": _only("auto", "auto_detect", "gzip", "none"),
         **dict.fromkeys(("sample_size", "maximum_object_size", "maximum_depth"), _ignored),
+    },
+    "JSON values": _JSON,
+    "JSON lines": {name: meaning for name, meaning in _JSON.items() if name != "format"},
+    "CSV layout": {
+        **{name: meaning for name, meaning in _CSV.items() if name not in _OF_COLUMNS},
+        "auto_detect": _only(True, 1),
     },
 }

@@ -43,6 +43,10 @@ FILE_FUNCTIONS: dict[str, FileKind] = {
     "parquet_metadata": "Parquet column chunks",
     "parquet_file_metadata": "Parquet footers",
     "parquet_kv_metadata": "Parquet key values",
+    "read_json_objects": "JSON values",
+    "read_json_objects_auto": "JSON values",
+    "read_ndjson_objects": "JSON lines",
+    "sniff_csv": "CSV layout",
 }
 
 #: A column's place, and the type that it is cast to, if one is said.
@@ -80,6 +84,8 @@ def bind_file_function(
         raise BindError(f"{name}() takes a path, or a list of paths", span)
     [path] = paths
     found = _paths(context, path, name)
+    if FILE_FUNCTIONS[name] == "CSV layout" and isinstance(path, exp.Array):
+        raise BindError(f"{name}() takes one path", span)
     if not found and FILE_FUNCTIONS[name] not in WHOLE_FILES:
         raise BindError(f"{name}() needs at least one file to read", span)
     table = _files(context, found, FILE_FUNCTIONS[name], span, given.options)

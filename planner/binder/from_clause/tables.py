@@ -37,6 +37,7 @@ from tqp.planner.binder.from_clause.ctes import bind_reference
 from tqp.planner.binder.from_clause.descriptions import (
     TABLE_DESCRIPTIONS,
     bind_description,
+    bind_summary_function,
     bind_table_description,
 )
 from tqp.planner.binder.from_clause.files import (
@@ -331,6 +332,8 @@ def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope, sibli
         return _under_alias(node, bound, node.this.name)
     if name in ROW_FUNCTIONS:
         return _under_alias(node, bind_json_rows(context, node.this, siblings), node.this.name)
+    if name == "summary":
+        return _under_alias(node, bind_summary_function(context, node.this, siblings, span), node.this.name)
     bind = bind_query_function if name in QUERY_FUNCTIONS else bind_table_function
     return _under_alias(node, bind(context, node.this, siblings, span))
 

@@ -6,9 +6,9 @@ import csv
 import io
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -32,8 +32,15 @@ SAMPLE_BYTES = 65_536
 
 @dataclass(frozen=True, slots=True)
 class _Dialect:
+    """`quote`: empty where nothing is in quotes."""
+
     delimiter: str
     quote: str
+
+    def rows(self, lines: Iterable[str]) -> Iterator[list[str]]:
+        """The fields of lines, or of parts of them."""
+        quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if self.quote else csv.QUOTE_NONE
+        return csv.reader(lines, delimiter=self.delimiter, quotechar=self.quote or None, quoting=quoting)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,8 @@ def read_csv_text(file: str, options: ReadOptions = NO_OPTIONS) -> pa.Table:
     if options.comment:
         content = without_comments(content, options.comment, options.quote or '"', options.delimiter)
     content = content.lstrip(b"\r\n")
+    if not content and options.names:
+        return pa.table({name: pa.array([], pa.string()) for name in options.names})
     if not content:
         raise ValueError("the file is empty, so it has no columns")
     if content[-1:] not in b"\r\n":
@@ -75,7 +84,7 @@ def find_layout(content: bytes, options: ReadOptions = NO_OPTIONS) -> tuple[byte
         content = without_first_comments(content)
         lines = _first_lines(content)
         dialect = _find_dialect(lines, options)
-    has_escaped_quotes = options.escape == "\\" or (
+    has_escaped_quotes = (options.escape == "\\" and bool(dialect.quote)) or (
         options.escape is None and _has_escaped_quotes(lines, dialect)
     )
     if has_escaped_quotes:
@@ -109,7 +118,7 @@ def arrow_options(
         ),
         "parse_options": pa_csv.ParseOptions(
             delimiter=layout.dialect.delimiter,
-            quote_char=layout.dialect.quote,
+            quote_char=layout.dialect.quote or False,
             newlines_in_values=has_quotes,  # slower to read
             # In a file of one column an empty line is a row whose value is NULL.
             ignore_empty_lines=len(columns) > 1,
@@ -141,7 +150,9 @@ def _read(content: bytes, layout: Layout, options: ReadOptions) -> pa.Table:
     try:
         table = pa_csv.read_csv(
             pa.BufferReader(content),
-            **arrow_options(layout, options, dialect.quote.encode() in content, without_fault),
+            **arrow_options(
+                layout, options, bool(dialect.quote) and dialect.quote.encode() in content, without_fault
+            ),
         )
     except pa.ArrowInvalid as error:
         raise ValueError(
@@ -156,9 +167,7 @@ def _read(content: bytes, layout: Layout, options: ReadOptions) -> pa.Table:
         raise ValueError("rows that are too short cannot be filled where allow_quoted_nulls = false")
     rows = [
         row
-        for row in csv.reader(
-            io.StringIO(content.decode(), newline=""), delimiter=dialect.delimiter, quotechar=dialect.quote
-        )
+        for row in dialect.rows(io.StringIO(content.decode(), newline=""))
         if row
         and len(row) <= width
         and not (layout.has_comments and len(row) < width and row[0].startswith("#"))
@@ -212,9 +221,7 @@ def _first_lines(content: bytes) -> list[str]:
 
 
 def _split(lines: Sequence[str], dialect: _Dialect) -> list[list[str]]:
-    return list(
-        csv.reader((line + "\n" for line in lines), delimiter=dialect.delimiter, quotechar=dialect.quote)
-    )
+    return list(dialect.rows(line + "\n" for line in lines))
 
 
 def _find_dialect(lines: Sequence[str], options: ReadOptions) -> _Dialect:
@@ -227,7 +234,7 @@ def _find_dialect(lines: Sequence[str], options: ReadOptions) -> _Dialect:
         return sum(width == widths[0] for width in widths), widths[0]
 
     if options.delimiter is not None:
-        return _Dialect(options.delimiter, options.quote or '"')
+        return _Dialect(options.delimiter, '"' if options.quote is None else options.quote)
     if options.quote is not None:
         return max((_Dialect(delimiter, options.quote) for delimiter in _DELIMITERS), key=agreeing_lines)
     candidates = [_Dialect(delimiter, '"') for delimiter in _DELIMITERS]
@@ -240,6 +247,8 @@ def _find_dialect(lines: Sequence[str], options: ReadOptions) -> _Dialect:
 
 def _has_escaped_quotes(lines: Sequence[str], dialect: _Dialect) -> bool:
     """Whether quotes inside of values are written with a backslash: one that does not end the field."""
+    if not dialect.quote:
+        return False
     inside = re.compile(rf"\\{dialect.quote}(?![{re.escape(dialect.delimiter + dialect.quote)}]|$)")
     return any(dialect.quote in line and inside.search(line) for line in lines)
 

@@ -14,18 +14,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from tqp.core.errors import BindError, Error
+from tqp.core.errors import BindError, Error, UnsupportedError
 from tqp.core.file_kinds import ENDINGS, PARQUET_ENDINGS, WHOLE_FILES, FileKind, kind_of_name
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.data.sources.arrow_tables import ArrowSource
 from tqp.data.sources.base import Source
 from tqp.data.sources.csv_files import read_csv_text
+from tqp.data.sources.csv_layouts import csv_layout
 from tqp.data.sources.csv_types import typed
 from tqp.data.sources.file_identity import FileSet, read_again_if_changed, reading
 from tqp.data.sources.file_patterns import Found, matching_paths
 from tqp.data.sources.file_systems import is_remote, opened, remote_files
 from tqp.data.sources.hive_partitions import partition_columns
 from tqp.data.sources.json_files import read_json
+from tqp.data.sources.json_values import read_json_values
 from tqp.data.sources.parquet_descriptions import DESCRIPTIONS, described
 from tqp.data.sources.parquet_files import ParquetSource
 from tqp.data.sources.schemas import concatenated, with_all_columns
@@ -81,6 +83,8 @@ def _read(name: str, paths: Any, device: torch.device, kind: FileKind | None, op
     if len(kinds) > 1:
         raise BindError(f'table "{name}": the files are of different kinds ({", ".join(sorted(kinds))})')
     kind = kinds.pop()
+    if kind == "CSV layout" and len(files.files) > 1:
+        raise UnsupportedError(f"sniff_csv() tells of one file, and {len(files.files)} match")
     if kind == "parquet" and not (options.filename or options.by_name):
         return ParquetSource(name, files, device)
     if kind in ("csv", "json"):
@@ -92,6 +96,9 @@ def _read(name: str, paths: Any, device: torch.device, kind: FileKind | None, op
         "json": read_json,
         "parquet": _read_parquet,
         "Arrow IPC": _read_ipc,
+        "JSON values": lambda file: read_json_values(file, options.json_form),
+        "JSON lines": lambda file: read_json_values(file, "newline_delimited"),
+        "CSV layout": lambda file: csv_layout(file, options),
         **{each: partial(described, each) for each in DESCRIPTIONS},
     }
     tables = []
@@ -103,7 +110,7 @@ def _read(name: str, paths: Any, device: torch.device, kind: FileKind | None, op
     table = concatenated(files.files, tables)
     if kind == "csv":
         table = typed(table, options)
-    if kind not in DESCRIPTIONS:
+    if kind not in DESCRIPTIONS and kind != "CSV layout":
         table = _with_partitions(files.files, table, tables)
     if options.filename:
         of_rows = [

@@ -1,0 +1,161 @@
+"""EXPORT DATABASE and IMPORT DATABASE: tqp reads what DuckDB has exported, and the other way round."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import tqp
+
+SETUP = """
+    CREATE TYPE mood AS ENUM ('sad', 'ok''x');
+    CREATE TYPE pair AS STRUCT(a INTEGER, "b c" VARCHAR);
+    CREATE TABLE t(i INTEGER PRIMARY KEY, s VARCHAR DEFAULT 'x' NOT NULL, d DECIMAL(9,2) CHECK (d > 0), m mood, UNIQUE (s, d));
+    CREATE TABLE "order by"("a b" INTEGER[], c pair);
+    CREATE TABLE order_by(x DOUBLE);
+    CREATE TABLE empty(a INTEGER, b VARCHAR);
+    CREATE TABLE "Texts"(d DATE, n VARCHAR, b BLOB);
+    CREATE TEMP TABLE passing(i INTEGER);
+    CREATE MACRO f(a, b := 2) AS a + b;
+    CREATE MACRO g(x) AS TABLE SELECT x AS y, i FROM t;
+    CREATE VIEW v AS SELECT i, s || 'a' AS b, f(i) AS c FROM t WHERE i > 1;
+    CREATE VIEW "w x"(p) AS SELECT count(*) FROM v;
+    INSERT INTO t VALUES (1, '', 1, 'sad'), (2, 'b', 2, 'ok''x'), (3, 'é"|,', 7.25, NULL);
+    INSERT INTO "order by" VALUES ([1, NULL], {'a': 1, 'b c': 'q, "r"'}), (NULL, NULL);
+    INSERT INTO order_by VALUES (0.1), ('inf'), (NULL);
+    INSERT INTO "Texts" VALUES ('2024-01-02', NULL, 'a'), (NULL, '', NULL), ('0044-03-15 (BC)', 'NULL', '\\xFF')
+"""
+QUERIES = [
+    "FROM t ORDER BY i",
+    'FROM "order by" ORDER BY ALL',
+    "FROM order_by ORDER BY x",
+    "FROM empty",
+    'FROM "Texts" ORDER BY d',
+    "FROM v",
+    'FROM "w x"',
+    "SELECT f(1), f(1, b := 5)",
+    "FROM g(7)",
+    "SELECT 'sad'::mood, {'a': 1, 'b c': 'x'}::pair",
+    """SELECT table_name, column_name, data_type, is_nullable FROM duckdb_columns()
+        WHERE database_name = 'memory' AND schema_name = 'main' ORDER BY ALL""",
+]
+
+
+def _filled(module: Any) -> Any:
+    connection = module.connect()
+    for statement in SETUP.split(";\n"):
+        connection.execute(statement)
+    return connection
+
+
+@pytest.mark.parametrize(
+    "options", ["", "(FORMAT parquet, COMPRESSION zstd)", "(DELIMITER '|', HEADER false)"]
+)
+@pytest.mark.parametrize(("source", "target"), [(tqp, duckdb), (duckdb, tqp), (tqp, tqp)])
+def test_what_one_exports_another_imports(tmp_path: Path, source: Any, target: Any, options: str) -> None:
+    exporting, importing, expected = _filled(source), target.connect(), _filled(duckdb)
+    answer = exporting.execute(f"EXPORT DATABASE '{tmp_path}/a folder' {options}")
+    assert answer.fetchall() == []
+    importing.execute(f"IMPORT DATABASE '{tmp_path}/a folder'")
+    for query in QUERIES:
+        assert importing.execute(query).fetchall() == expected.execute(query).fetchall(), query
+    for statement in (
+        "INSERT INTO t(i, d) VALUES (1, 5)",
+        "INSERT INTO t(i, d) VALUES (9, -5)",
+        "INSERT INTO t VALUES (9, NULL, 1, NULL)",
+        "INSERT INTO t VALUES (9, 'b', 2, NULL)",
+        "FROM passing",
+    ):
+        with pytest.raises((tqp.Error, duckdb.Error)):
+            importing.execute(statement)
+    importing.execute("INSERT INTO t(i) VALUES (9)")
+    assert importing.execute("SELECT s FROM t WHERE i = 9").fetchall() == [("x",)]
+
+
+def test_json_holds_what_json_can(tmp_path: Path) -> None:
+    connection = tqp.connect()
+    connection.execute("CREATE TABLE t(a INTEGER, b VARCHAR, c STRUCT(x DATE, y INTEGER[]), j JSON)")
+    connection.execute("CREATE TABLE none(a INTEGER)")
+    connection.execute(
+        """INSERT INTO t VALUES (1, '"q"', {'x': '2024-01-02', 'y': [1, NULL]}, '[1, "2"]'), (NULL, NULL, NULL, NULL)"""
+    )
+    connection.execute(f"EXPORT DATABASE '{tmp_path}' (FORMAT json)")
+    for module in (tqp, duckdb):
+        other: Any = module.connect()
+        other.execute(f"IMPORT DATABASE '{tmp_path}'")
+        for query in ("SELECT a, b, c FROM t", "SELECT j -> 1 FROM t", "FROM none"):
+            assert other.execute(query).fetchall() == connection.execute(query).fetchall()
+
+
+def test_an_import_is_whole_or_nothing(tmp_path: Path) -> None:
+    _filled(tqp).execute(f"EXPORT DATABASE '{tmp_path}'")
+    (tmp_path / "t.csv").write_text("i,s,d,m\n1,a,1,sad\n1,b,1,sad\n")
+    connection = tqp.connect()
+    with pytest.raises(tqp.Error, match="COPY t FROM"):
+        connection.execute(f"IMPORT DATABASE '{tmp_path}'")
+    assert connection.execute("SHOW TABLES").fetchall() == []
+    connection.execute("BEGIN")
+    connection.execute("CREATE TABLE mine(i INTEGER)")
+    with pytest.raises(tqp.Error, match="COPY t FROM"):
+        connection.execute(f"IMPORT DATABASE '{tmp_path}'")
+    connection.execute("ROLLBACK")
+    connection.execute("CREATE TABLE empty(i INTEGER)")
+    with pytest.raises(tqp.BindError, match='"empty" already'):
+        connection.execute(f"IMPORT DATABASE '{tmp_path}'")
+    assert connection.execute("SHOW TABLES").fetchall() == [("empty",)]
+
+
+def test_names_of_the_database_and_errors(tmp_path: Path) -> None:
+    connection = tqp.connect()
+    connection.execute(f"EXPORT DATABASE memory TO '{tmp_path}/none'")
+    connection.execute(f"IMPORT DATABASE '{tmp_path}/none'")
+    assert sorted(each.name for each in (tmp_path / "none").iterdir()) == ["load.sql", "schema.sql"]
+    (tmp_path / "file").write_text("")
+    for statement, error, words in (
+        (f"EXPORT DATABASE other TO '{tmp_path}'", tqp.BindError, 'no database "other"'),
+        (f"EXPORT DATABASE '{tmp_path}/file'", tqp.ExecutionError, "cannot write to"),
+        (f"EXPORT DATABASE '{tmp_path}/x' (FORMAT xlsx)", tqp.UnsupportedError, "xlsx"),
+        (f"EXPORT DATABASE '{tmp_path}/x' (PARTITION_BY (a))", tqp.UnsupportedError, "PARTITION_BY"),
+        (f"EXPORT DATABASE '{tmp_path}/x' (COMPRESSION gzip)", tqp.UnsupportedError, "COMPRESSION"),
+        (f"EXPORT DATABASE '{tmp_path}/x' (FOO 1)", tqp.UnsupportedError, "FOO"),
+        ("EXPORT DATABASE", tqp.ParseError, "path of a folder"),
+        ("EXPORT DATABASE 5", tqp.ParseError, "path of a folder"),
+        ("EXPORT DATABASE ''", tqp.BindError, "no path"),
+        ("IMPORT DATABASE memory", tqp.ParseError, "path of a folder"),
+        (f"IMPORT DATABASE '{tmp_path}/nothing'", tqp.ExecutionError, "schema.sql"),
+    ):
+        with pytest.raises(error, match=words):
+            connection.execute(statement)
+
+
+def test_copy_from_json_goes_by_names(tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text('{"b": "x", "A": 1}\n{"c": [1], "other": 5}\n')
+    (tmp_path / "none.json").write_text("")
+    answers = []
+    for module in (tqp, duckdb):
+        connection: Any = module.connect()
+        connection.execute("CREATE TABLE t(a INTEGER, b VARCHAR, c INTEGER[])")
+        connection.execute(f"COPY t FROM '{tmp_path}/t.json'")
+        connection.execute(f"COPY t(b) FROM '{tmp_path}/t.json'")
+        connection.execute(f"COPY t FROM '{tmp_path}/none.json'")
+        answers.append(connection.execute("FROM t ORDER BY ALL").fetchall())
+    assert answers[0] == answers[1]
+
+
+def test_copy_from_csv_without_rows_and_with_texts_that_are_not_null(tmp_path: Path) -> None:
+    (tmp_path / "none.csv").write_text("")
+    (tmp_path / "t.csv").write_text('1,,\n2,"",na\n')
+    answers = []
+    for module in (tqp, duckdb):
+        connection: Any = module.connect()
+        connection.execute("CREATE TABLE t(a INTEGER, b VARCHAR, c VARCHAR)")
+        connection.execute(f"COPY t FROM '{tmp_path}/none.csv' (HEADER false)")
+        connection.execute(f"COPY t FROM '{tmp_path}/t.csv' (HEADER false, FORCE_NOT_NULL (b))")
+        connection.execute(
+            f"COPY t FROM '{tmp_path}/t.csv' (HEADER false, NULLSTR 'na', FORCE_NOT_NULL (c, b))"
+        )
+        answers.append(connection.execute("FROM t ORDER BY ALL").fetchall())
+    assert answers[0] == answers[1]

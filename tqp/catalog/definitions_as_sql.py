@@ -1,0 +1,89 @@
+"""The statements that make what a catalog holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tqp.catalog.state import CatalogState
+from tqp.core.datatypes import DataType
+from tqp.core.definitions import ColumnDefinition, TableDefinition, UniqueKey
+from tqp.core.keywords import quoted
+from tqp.data.sources.stored_tables import StoredTable
+from tqp.planner.catalog_protocol import Macro, View
+
+_SELECT = "SELECT "
+
+
+def schema_statements(state: CatalogState) -> Iterator[str]:
+    """Of all that is not temporary and was made by statements, in an order in which nothing is read before it is made."""
+    for name, data_type in state.types.items():
+        yield create_type(name, data_type)
+    for table in state.tables.values():
+        if isinstance(table, StoredTable) and not table.definition.temporary:
+            yield create_table(table.definition)
+    for macro in state.macros.values():
+        yield create_macro(macro)
+    for view in state.views.values():
+        if not view.temporary and not view.is_relation:
+            yield create_view(view)
+
+
+def create_table(definition: TableDefinition) -> str:
+    """CREATE TABLE; keys of one column stand beside it."""
+    parts = [_column(column, definition) for column in definition.columns]
+    parts += [f"CHECK(({check}))" for check in definition.checks]
+    parts += [key_text(key) for key in definition.keys if len(key.columns) > 1]
+    kind = "TEMP TABLE" if definition.temporary else "TABLE"
+    return f"CREATE {kind} {quoted(definition.name)}({', '.join(parts)});"
+
+
+def _column(column: ColumnDefinition, definition: TableDefinition) -> str:
+    parts = [quoted(column.name), str(column.data_type)]
+    if column.default is not None:
+        parts.append(f"DEFAULT({column.default})")
+    keys = [key for key in definition.keys if column.name in key.columns]
+    if not column.nullable and not any(key.is_primary for key in keys):
+        parts.append("NOT NULL")
+    parts += ["PRIMARY KEY" if key.is_primary else "UNIQUE" for key in keys if len(key.columns) == 1]
+    return " ".join(parts)
+
+
+def key_text(key: UniqueKey) -> str:
+    """A key as a constraint of its table."""
+    return f"{'PRIMARY KEY' if key.is_primary else 'UNIQUE'}({', '.join(map(quoted, key.columns))})"
+
+
+def create_view(view: View) -> str:
+    """CREATE VIEW, with the query as it was written."""
+    kind = "TEMP VIEW" if view.temporary else "VIEW"
+    columns = f" ({', '.join(map(quoted, view.columns))})" if view.columns else ""
+    return f"CREATE {kind} {quoted(view.name)}{columns} AS {view.query.text};"
+
+
+def create_type(name: str, data_type: DataType) -> str:
+    """CREATE TYPE."""
+    return f"CREATE TYPE {quoted(name)} AS {data_type};"
+
+
+def create_macro(macro: Macro) -> str:
+    """CREATE MACRO, with the body as it was written."""
+    parameters = [
+        f"{quoted(each)} := {_expression(macro.defaults[each].text)}"
+        if each in macro.defaults
+        else quoted(each)
+        for each in macro.parameters
+    ]
+    body = macro_body(macro)
+    return f"CREATE MACRO {quoted(macro.name)}({', '.join(parameters)}) AS {'TABLE ' if macro.is_table else ''}{body};"
+
+
+def macro_body(macro: Macro) -> str:
+    """The expression or query of a macro."""
+    text = macro.body.text if macro.is_table else _expression(macro.body.text)
+    return f"({text})"
+
+
+def _expression(text: str) -> str:
+    """Of the query that puts an expression out, the expression."""
+    assert text.startswith(_SELECT)
+    return text[len(_SELECT) :]

@@ -1,0 +1,129 @@
+"""EXPORT DATABASE and IMPORT DATABASE: a folder with the statements that make a database, and a file of each table."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from tqp.catalog.definitions_as_sql import schema_statements
+from tqp.core.deep_recursion import call_deep
+from tqp.core.errors import BindError, Error, ExecutionError, UnsupportedError
+from tqp.core.keywords import quoted, quoted_text
+from tqp.data.sources.file_identity import reading
+from tqp.data.sources.file_systems import content_of
+from tqp.data.sources.stored_tables import StoredTable
+from tqp.planner.parse import split_statements
+from tqp.planner.syntax.clauses import ExportDatabase, ImportDatabase
+from tqp.result import Result
+from tqp.statements.copy import constant_text, format_of, options_of, path_of
+from tqp.statements.execution import Execution, done
+from tqp.writing.replaced_files import local_path, stream_beside
+
+_DATABASE = "memory"
+_SCHEMA, _LOAD = "schema.sql", "load.sql"
+#: What a file of tables is read with, by its format, unless options say otherwise; of CSV, an empty text is in quotes and NULL is not.
+_READ: Mapping[str, Mapping[str, Any]] = {
+    "csv": {"allow_quoted_nulls": False, "quote": '"', "delimiter": ",", "header": True},
+    "json": {},
+    "parquet": {},
+}
+#: Options of writing that reading need not know, or that are said otherwise there.
+_ONLY_WRITTEN = ("force_quote", "array", "codec", "compression", "row_group_size")
+_OF_FILES = ("partition_by", "overwrite_or_ignore", "overwrite", "write_partition_columns")
+
+
+def export_database(execution: Execution) -> Result:
+    """EXPORT DATABASE. Every file appears whole, that of the tables' definitions last."""
+    clauses, catalog = execution.command.clauses, execution.session.catalog
+    assert isinstance(clauses, ExportDatabase)
+    database = clauses.database
+    if database is not None and database.text.lower() != _DATABASE:
+        raise BindError(f'there is no database "{database.text}"; its name is "{_DATABASE}"', database.span)
+    folder = local_path(path_of(execution, clauses.path))
+    options = options_of(execution, clauses.options)
+    form = format_of("", options)
+    refused = [*_OF_FILES, *(["compression"] if form != "parquet" else [])]
+    for option in refused:
+        if option in options:
+            raise UnsupportedError(
+                f"the option {option.upper()} of EXPORT DATABASE to {form} files is not supported"
+            )
+    read = {key: value for key, value in options.items() if key not in _ONLY_WRITTEN}
+    if "null" in read:
+        read["nullstr"] = read.pop("null")
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as error:
+        raise ExecutionError(f"cannot write to {folder}: {error.strerror or error}") from error
+    with catalog.writing:
+        loads = []
+        for table, name in _file_names(execution.state.tables.values()):
+            path = quoted_text(os.path.join(folder, f"{name}.{form}"))
+            copied = f"COPY {quoted(table.name)}"
+            execution.session.run_one(f"{copied} TO {path} {_said(form, options)}", None, execution.variables)
+            loads.append(f"{copied} FROM {path} {_said(form, {**_READ[form], **read})};")
+        _write(os.path.join(folder, _LOAD), loads)
+        _write(os.path.join(folder, _SCHEMA), schema_statements(execution.state))
+    return done()
+
+
+def import_database(execution: Execution) -> Result:
+    """IMPORT DATABASE: the statements of the folder, all of them or none."""
+    clauses, catalog = execution.command.clauses, execution.session.catalog
+    assert isinstance(clauses, ImportDatabase)
+    folder = local_path(path_of(execution, clauses.path))
+    statements = [
+        statement for file in (_SCHEMA, _LOAD) for statement in _statements(os.path.join(folder, file))
+    ]
+    is_own = not catalog.in_transaction
+    if is_own:
+        catalog.begin()
+    try:
+        for statement in statements:
+            _run(execution, statement)
+    except BaseException:
+        if is_own:
+            catalog.end(keep=False)
+        raise
+    if is_own:
+        catalog.end(keep=True)
+    return done()
+
+
+def _run(execution: Execution, statement: str) -> None:
+    try:
+        execution.session.run_one(statement, None, execution.variables)
+    except Error as error:
+        raise type(error)(f"{error.message}, in {statement.strip()!r}") from None
+
+
+def _file_names(tables: Iterable[object]) -> Iterator[tuple[StoredTable, str]]:
+    """The tables that are exported, each with a name for its file that no other has."""
+    taken = set[str]()
+    for table in tables:
+        if isinstance(table, StoredTable) and not table.definition.temporary:
+            plain = re.sub(r"\W", "_", table.name.lower())
+            name, number = plain, 0
+            while name in taken:
+                number += 1
+                name = f"{plain}_{number}"
+            taken.add(name)
+            yield table, name
+
+
+def _said(form: str, options: Mapping[str, Any]) -> str:
+    """The options in parentheses."""
+    return f"({', '.join(f'{name} {constant_text(value)}' for name, value in {'FORMAT': form, **options}.items())})"
+
+
+def _write(path: str, statements: Iterable[str]) -> None:
+    with stream_beside(path, None) as stream:
+        stream.write("".join(f"{statement}\n" for statement in statements).encode())
+
+
+def _statements(path: str) -> list[str]:
+    with reading(path):
+        text = content_of(path).decode()
+    return call_deep(lambda: split_statements(text)) if text.strip() else []
