@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from tqp.core.datatypes import DataType
 from tqp.core.definitions import TableDefinition
@@ -12,7 +12,7 @@ from tqp.core.file_kinds import FileKind
 from tqp.core.models import FunctionSignature, ModelSignature
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.core.schema import TableSource
-from tqp.planner.algebra.expressions import Literal
+from tqp.planner.algebra.expressions import Literal, Value
 from tqp.planner.parse import ParsedStatement
 
 
@@ -42,6 +42,19 @@ class Macro:
     defaults: Mapping[str, ParsedStatement]
     body: ParsedStatement
     is_table: bool = False
+
+
+class Setting(NamedTuple):
+    """What a setting is now."""
+
+    value: Value
+    data_type: DataType
+    description: str
+
+    @property
+    def text(self) -> str:
+        """The value as text."""
+        return str(self.value).lower() if isinstance(self.value, bool) else str(self.value)
 
 
 class Catalog(Protocol):
@@ -87,6 +100,14 @@ class Catalog(Protocol):
 
     def lookup_variable(self, name: str) -> Literal | None:
         """The value that SET VARIABLE has given to that name, or None."""
+        ...
+
+    def lookup_setting(self, name: str) -> Setting | None:
+        """The setting of that name, or None."""
+        ...
+
+    def settings(self) -> Mapping[str, Setting]:
+        """All settings by their names."""
         ...
 
     def table_names(self) -> Sequence[str]:

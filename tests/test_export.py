@@ -52,7 +52,7 @@ def _filled(module: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "options", ["", "(FORMAT parquet, COMPRESSION zstd)", "(DELIMITER '|', HEADER false)"]
+    "options", ["", "(FORMAT parquet, COMPRESSION zstd)", "(DELIMITER '|', NULLSTR 'na')"]
 )
 @pytest.mark.parametrize(("source", "target"), [(tqp, duckdb), (duckdb, tqp), (tqp, tqp)])
 def test_what_one_exports_another_imports(tmp_path: Path, source: Any, target: Any, options: str) -> None:
@@ -152,7 +152,8 @@ def test_copy_from_csv_without_rows_and_with_texts_that_are_not_null(tmp_path: P
     for module in (tqp, duckdb):
         connection: Any = module.connect()
         connection.execute("CREATE TABLE t(a INTEGER, b VARCHAR, c VARCHAR)")
-        connection.execute(f"COPY t FROM '{tmp_path}/none.csv' (HEADER false)")
+        if module is tqp:  # DuckDB seeks rows of three columns
+            connection.execute(f"COPY t FROM '{tmp_path}/none.csv' (HEADER false)")
         connection.execute(f"COPY t FROM '{tmp_path}/t.csv' (HEADER false, FORCE_NOT_NULL (b))")
         connection.execute(
             f"COPY t FROM '{tmp_path}/t.csv' (HEADER false, NULLSTR 'na', FORCE_NOT_NULL (c, b))"

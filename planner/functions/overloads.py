@@ -193,13 +193,19 @@ def _closest(overloads: Sequence[Overload], arguments: Sequence[Expression]) -> 
 _ANY_OF_A_KIND: dict[DataType | str, str] = {ANY_DECIMAL: "DECIMAL", ANY_ARRAY: "FLOAT[n]", ANY_LIST: "ANY[]"}
 
 
-def describe(overload: Overload) -> str:
-    """The signature as a message shows it."""
+def shown_types(overload: Overload) -> tuple[list[str], str]:
+    """The types of the parameters and of the result, as people read them."""
     result = overload.result if isinstance(overload.result, DataType) else overload.parameters[0]
     if overload.result == "element":
         result = "ANY"
-    names = ", ".join(_ANY_OF_A_KIND.get(each) or str(each) for each in overload.parameters)
-    return f"({names}) -> {'DECIMAL' if result == ANY_DECIMAL else result}"
+    names = [_ANY_OF_A_KIND.get(each) or str(each) for each in overload.parameters]
+    return names, "DECIMAL" if result == ANY_DECIMAL else str(result)
+
+
+def describe(overload: Overload) -> str:
+    """The signature as a message shows it."""
+    names, result = shown_types(overload)
+    return f"({', '.join(names)}) -> {result}"
 
 
 def finish(overload: Overload, arguments: Sequence[Expression]) -> Resolution:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tqp.planner.functions.aggregates import AGGREGATE_FUNCTIONS
 from tqp.planner.functions.arithmetic import ARITHMETIC
@@ -56,6 +56,7 @@ SPECIAL_FORMS = (
     "enum_range",
     "enum_range_boundary",
     "getvariable",
+    *"current_setting version txid_current in_search_path".split(),
     "enum_last",
     *"now today current_date get_current_timestamp transaction_timestamp".split(),
     *"current_localtime current_localtimestamp get_current_time".split(),
@@ -128,3 +129,11 @@ def window_names() -> tuple[str, ...]:
 def function_names() -> Iterable[str]:
     """Every spelling that is a name, for the "did you mean" of an error."""
     return (name for name in (*scalar_names(), *aggregate_names()) if name.isidentifier())
+
+
+def signatures() -> Iterator[tuple[str, str, str | None, Sequence[Overload]]]:
+    """Every spelling that is a name: its kind, the spelling that it stands for, if that is another, and its overloads."""
+    for kind, spellings in (("scalar", _scalars), ("aggregate", _aggregates), ("window", _windows)):
+        for name in sorted((*spellings.written, *spellings.aliases)):
+            if name.isidentifier():
+                yield kind, name, spellings.aliases.get(name), spellings.overloads(name) or ()

@@ -138,6 +138,12 @@ class NoTables:
     def lookup_type(self, name: str) -> None:
         return None
 
+    def lookup_setting(self, name: str) -> None:
+        return None
+
+    def settings(self) -> dict[str, Any]:
+        return {}
+
     def lookup_variable(self, name: str) -> None:
         return None
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from tqp.catalog.settings import current_settings
 from tqp.catalog.state import CatalogState
 from tqp.catalog.system_tables import system_table
 from tqp.catalog.variables import Variables
@@ -20,12 +21,13 @@ from tqp.data.sources.stored_tables import StoredTable
 from tqp.ml.model import Model
 from tqp.ml.python_functions import PythonFunction
 from tqp.planner.algebra.expressions import Literal
-from tqp.planner.catalog_protocol import Macro, View
+from tqp.planner.catalog_protocol import Macro, Setting, View
 
 #: What names meant when they were looked up: the version of a table or of files, a view, a macro, a model or function, a type, a value, or None;
-#: and the time, under "clock".
+#: the time, under "clock"; and the text of a setting.
 Meanings = dict[
-    tuple[str, str | NamedFiles], int | View | Macro | Model | PythonFunction | DataType | Literal | None
+    tuple[str, str | NamedFiles],
+    int | str | View | Macro | Model | PythonFunction | DataType | Literal | None,
 ]
 
 
@@ -103,6 +105,20 @@ class Snapshot:
         self.read["variable", name.lower()] = self.meaning("variable", name.lower())
         return self.state.variables.get(name.lower())
 
+    def lookup_setting(self, name: str) -> Setting | None:
+        """The setting of that name, or None."""
+        found = self._setting(name.lower())
+        self.read["setting", name.lower()] = None if found is None else found.text
+        return found
+
+    def _setting(self, name: str) -> Setting | None:
+        known = {each.lower(): setting for each, setting in self.settings().items()}
+        return known.get(name)
+
+    def settings(self) -> Mapping[str, Setting]:
+        """All settings by their names."""
+        return current_settings(self._open_files.threads)
+
     def table_names(self) -> Sequence[str]:
         """The names of tables and views as they were given."""
         return list(self.state.names())
@@ -118,7 +134,9 @@ class Snapshot:
 
     def _table(self, name: str) -> Source | None:
         table = self.state.tables.get(name) or self._system.get(name)
-        if table is None and name.startswith(("information_schema.", "duckdb_")):
+        if table is None and name.startswith(
+            ("information_schema.", "duckdb_", "pragma_version", "pg_catalog.")
+        ):
             table = system_table(name, self.state, self, self._open_files.device)
             if table is not None:
                 self._system[name] = table
@@ -134,7 +152,7 @@ class Snapshot:
 
     def meaning(
         self, kind: str, name: str | NamedFiles
-    ) -> int | View | Macro | Model | PythonFunction | DataType | Literal | None:
+    ) -> int | str | View | Macro | Model | PythonFunction | DataType | Literal | None:
         """What a name (of a "table", "view", "macro", "function", "type" or "variable", in lower case, or of "file"s) stands for: see `Meanings`."""
         table: Source | None
         try:
@@ -152,6 +170,9 @@ class Snapshot:
                 return self.state.variables.get(name)
             elif kind == "clock":
                 return self._time
+            elif kind == "setting":
+                setting = self._setting(name)
+                return None if setting is None else setting.text
             else:
                 table = self._table(name)
         except BindError:  # a variable that is no table

@@ -3,76 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import torch
 
+from tqp.catalog.engine_tables import ENGINE_TABLES
+from tqp.catalog.objects import CatalogObject, columns_of_object, objects_of
+from tqp.catalog.postgres_tables import POSTGRES_TABLES
 from tqp.catalog.state import CatalogState
 from tqp.core.datatypes import DataType, TypeKind
-from tqp.core.definitions import ColumnDefinition
-from tqp.core.errors import Error
 from tqp.data.sources.arrow_tables import ArrowSource
 from tqp.data.sources.base import Source
 from tqp.data.sources.stored_tables import StoredTable
-from tqp.planner.bind import bind
-from tqp.planner.catalog_protocol import Catalog, View
+from tqp.planner.catalog_protocol import Catalog
 
 _TEXT, _INT, _LONG, _BOOL = pa.string(), pa.int32(), pa.int64(), pa.bool_()
 
 
-class _Object(NamedTuple):
-    """A table or view. What was registered is a temporary view, as in DuckDB."""
-
-    name: str
-    is_view: bool
-    temporary: bool
-    what: Source | View
-
-    @property
-    def database(self) -> str:
-        return "temp" if self.temporary else "memory"
-
-
 def system_table(name: str, state: CatalogState, catalog: Catalog, device: torch.device) -> Source | None:
     """The table of that name, such as "information_schema.tables"; None if there is none. `catalog`: where views look."""
-    found = _TABLES.get(name)
-    if found is None:
+    if name in _OF_ROWS:
+        columns, rows_of = _OF_ROWS[name]
+        schema = list(columns)
+        values = [tuple(map(row.get, dict(schema))) for row in rows_of(state, catalog)]
+    elif name in _TABLES:
+        schema, rows = _TABLES[name]
+        values = list(rows(objects_of(state), catalog))
+    else:
         return None
-    schema, rows = found
-    values = list(rows(_objects(state), catalog))
     arrays = [pa.array([row[place] for row in values], kind) for place, (_, kind) in enumerate(schema)]
     return ArrowSource(name, pa.table(arrays, [column for column, _ in schema]), device)
 
 
-def _objects(state: CatalogState) -> list[_Object]:
-    found = []
-    for table in state.tables.values():
-        is_stored = isinstance(table, StoredTable)
-        temporary = not isinstance(table, StoredTable) or table.definition.temporary
-        found.append(_Object(table.name, not is_stored, temporary, table))
-    found += [_Object(view.name, True, view.temporary, view) for view in state.views.values()]
-    return found
+_OF_ROWS = {**ENGINE_TABLES, **POSTGRES_TABLES}
 
 
-def _columns(each: _Object, catalog: Catalog) -> Sequence[ColumnDefinition]:
-    """The columns of a table or view; none of a view whose query fails."""
-    if isinstance(each.what, StoredTable):
-        return each.what.definition.columns
-    try:
-        if isinstance(each.what, View):
-            statement = bind(each.what.query, catalog)
-            names = [*each.what.columns, *statement.names[len(each.what.columns) :]]
-            types = [field.data_type for field in statement.plan.schema]
-        else:
-            names = list(each.what.column_names)
-            types = [each.what.column_type(name) for name in names]
-    except Error:
-        return ()
-    return tuple(map(ColumnDefinition, names, types))
-
-
-def _table_rows(objects: Sequence[_Object], catalog: Catalog) -> Iterator[tuple[Any, ...]]:
+def _table_rows(objects: Sequence[CatalogObject], catalog: Catalog) -> Iterator[tuple[Any, ...]]:
     for each in objects:
         kind = "VIEW" if each.is_view else "LOCAL TEMPORARY" if each.temporary else "BASE TABLE"
         action = "PRESERVE" if kind == "LOCAL TEMPORARY" else None
@@ -80,9 +47,9 @@ def _table_rows(objects: Sequence[_Object], catalog: Catalog) -> Iterator[tuple[
         yield (each.database, "main", each.name, kind, *[None] * 5, insertable, "NO", action, None)
 
 
-def _column_rows(objects: Sequence[_Object], catalog: Catalog) -> Iterator[tuple[Any, ...]]:
+def _column_rows(objects: Sequence[CatalogObject], catalog: Catalog) -> Iterator[tuple[Any, ...]]:
     for each in objects:
-        for number, column in enumerate(_columns(each, catalog), 1):
+        for number, column in enumerate(columns_of_object(each, catalog), 1):
             null = "YES" if column.nullable else "NO"
             yield (
                 each.database,
@@ -111,7 +78,7 @@ def _precision(data_type: DataType) -> tuple[int | None, int | None, int | None]
     return None, None, None
 
 
-def _duckdb_tables(objects: Sequence[_Object], catalog: Catalog) -> Iterator[tuple[Any, ...]]:
+def _duckdb_tables(objects: Sequence[CatalogObject], catalog: Catalog) -> Iterator[tuple[Any, ...]]:
     for each in objects:
         if isinstance(each.what, StoredTable):
             definition = each.what.definition
@@ -120,9 +87,9 @@ def _duckdb_tables(objects: Sequence[_Object], catalog: Catalog) -> Iterator[tup
             yield (each.database, "main", each.name, False, each.temporary, has_key, *counts)
 
 
-def _duckdb_columns(objects: Sequence[_Object], catalog: Catalog) -> Iterator[tuple[Any, ...]]:
+def _duckdb_columns(objects: Sequence[CatalogObject], catalog: Catalog) -> Iterator[tuple[Any, ...]]:
     for each in objects:
-        for number, column in enumerate(_columns(each, catalog), 1):
+        for number, column in enumerate(columns_of_object(each, catalog), 1):
             yield (
                 each.database,
                 "main",
@@ -136,10 +103,17 @@ def _duckdb_columns(objects: Sequence[_Object], catalog: Catalog) -> Iterator[tu
             )
 
 
-def _duckdb_views(objects: Sequence[_Object], catalog: Catalog) -> Iterator[tuple[Any, ...]]:
+def _duckdb_views(objects: Sequence[CatalogObject], catalog: Catalog) -> Iterator[tuple[Any, ...]]:
     for each in objects:
         if each.is_view:
-            yield each.database, "main", each.name, False, each.temporary, len(_columns(each, catalog))
+            yield (
+                each.database,
+                "main",
+                each.name,
+                False,
+                each.temporary,
+                len(columns_of_object(each, catalog)),
+            )
 
 
 #: Databases, and the schemas in them: that of the statements' tables, that of this room, and that of what was registered.
@@ -150,18 +124,18 @@ _DATABASES: Mapping[str, Sequence[str]] = {
 }
 
 
-def _duckdb_databases(objects: Sequence[_Object], catalog: Catalog) -> Iterator[tuple[Any, ...]]:
+def _duckdb_databases(objects: Sequence[CatalogObject], catalog: Catalog) -> Iterator[tuple[Any, ...]]:
     for database in _DATABASES:
         yield database, None, None, database != "memory", "duckdb", False, False, None
 
 
-def _duckdb_schemas(objects: Sequence[_Object], catalog: Catalog) -> Iterator[tuple[Any, ...]]:
+def _duckdb_schemas(objects: Sequence[CatalogObject], catalog: Catalog) -> Iterator[tuple[Any, ...]]:
     for database, schemas in _DATABASES.items():
         for schema in schemas:
             yield database, schema, None, True, None, None
 
 
-def _schema_rows(objects: Sequence[_Object], catalog: Catalog) -> Iterator[tuple[Any, ...]]:
+def _schema_rows(objects: Sequence[CatalogObject], catalog: Catalog) -> Iterator[tuple[Any, ...]]:
     for database, schemas in _DATABASES.items():
         for schema in schemas:
             yield database, schema, "duckdb", None, None, None, None
@@ -172,7 +146,7 @@ def _schema(names: str, **others: pa.DataType) -> list[tuple[str, pa.DataType]]:
     return [(name, others.get(name, _TEXT)) for name in names.split()]
 
 
-_Rows = Callable[[Sequence[_Object], Catalog], Iterator[tuple[Any, ...]]]
+_Rows = Callable[[Sequence[CatalogObject], Catalog], Iterator[tuple[Any, ...]]]
 _TABLES: Mapping[str, tuple[list[tuple[str, pa.DataType]], _Rows]] = {
     "information_schema.tables": (
         _schema(

@@ -156,9 +156,8 @@ def _reading_of(form: str, path: str, options: dict[str, Any], columns: Sequence
         options["names"] = [column.name for column in columns]
         never_null = options.pop("force_not_null", [])
         if never_null:
-            null = constant_text(options.get("nullstr", options.get("null", "")))
             kept = [name for name in _names(never_null) if name in options["names"]]
-            replaced = ", ".join(f"coalesce({quoted(name)}, {null}) AS {quoted(name)}" for name in kept)
+            replaced = ", ".join(f"coalesce({quoted(name)}, '') AS {quoted(name)}" for name in kept)
             selected = f"* REPLACE ({replaced})" if kept else "*"
     elif form == "json":
         options.pop("auto_detect", None)

@@ -7,10 +7,19 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BOOLEAN, INTERVAL, NULL, VARCHAR
+from tqp.core.datatypes import BOOLEAN, INTERVAL, NULL, UBIGINT, VARCHAR
+from tqp.core.dialect import VERSION
 from tqp.core.errors import BindError, UnsupportedError
-from tqp.planner.algebra.expressions import FALSE, Call, Expression, Literal, is_null_literal
-from tqp.planner.binder.expressions.coercion import as_text, cast_to
+from tqp.planner.algebra.expressions import (
+    FALSE,
+    Call,
+    Case,
+    Expression,
+    Literal,
+    conjunction,
+    is_null_literal,
+)
+from tqp.planner.binder.expressions.coercion import as_text, cast_to, compare
 from tqp.planner.binder.expressions.forms import Forms, Nodes, call_of
 from tqp.planner.binder.expressions.nested import concatenated
 from tqp.planner.binder.expressions.operators import apply
@@ -40,6 +49,22 @@ def _chain(names: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None
 
 def _constant(text: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     return Literal(text, VARCHAR)
+
+
+def _transaction(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """txid_current(): a number that all of a transaction has, and no later one: when it began."""
+    return Literal(binder.context.catalog.query_time(), UBIGINT)
+
+
+def _in_search_path(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """in_search_path(database, schema): NULL where one is."""
+    database, schema = (as_text(binder.bind(node), span) for node in nodes)
+    parts = [
+        compare("equal", name, Literal(expected, VARCHAR), span)
+        for name, expected in ((database, "memory"), (schema, "main"))
+    ]
+    nothing = Call("or", tuple(Call("is_null", (name,), BOOLEAN) for name in (database, schema)), BOOLEAN)
+    return Case(((nothing, Literal(None, BOOLEAN)),), conjunction(tuple(parts)), BOOLEAN)
 
 
 def _fmod(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
@@ -153,6 +178,9 @@ SHORT_FORMS: Forms = {
     "geometric_mean": (_geometric_mean, 1, 1),
     "weighted_avg": (_weighted_average, 2, 2),
     "wavg": (_weighted_average, 2, 2),
+    "version": (partial(_constant, VERSION), 0, 0),
+    "txid_current": (_transaction, 0, 0),
+    "in_search_path": (_in_search_path, 2, 2),
     "current_database": (partial(_constant, "memory"), 0, 0),
     **{word: (partial(_constant, value), 0, 0) for word, value in SESSION_WORDS.items()},
 }

@@ -146,6 +146,20 @@ def _getvariable(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> E
     return binder.context.catalog.lookup_variable(name.value) or Literal(None, NULL)
 
 
+def _current_setting(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """current_setting('name'): what a setting is now."""
+    name = binder.bind(nodes[0])
+    if not isinstance(name, Literal) or not isinstance(name.value, str):
+        raise no_constant(name, "current_setting() takes the name of a setting, a constant text", span)
+    found = binder.context.catalog.lookup_setting(name.value)
+    if found is None:
+        raise BindError(
+            f'there is no setting "{name.value}"{nearest(name.value, binder.context.catalog.settings())}',
+            span,
+        )
+    return Literal(found.value, found.data_type)
+
+
 def _unary_plus(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """+x: a number as it is (what abs() takes), but it no longer bends to its surroundings. Of a list, a sum of lists."""
     value = binder.bind_flexible(nodes[0])
@@ -238,6 +252,7 @@ _SPECIAL_FORMS: Forms = {
     "typeof": (_typeof, 1, 1),
     "error": (_error, 1, 1),
     "getvariable": (_getvariable, 1, 1),
+    "current_setting": (_current_setting, 1, 1),
     "date": (lambda binder, nodes, span: cast_to(binder.bind_flexible(nodes[0]), DATE, span), 1, 1),
     "date_add": (
         lambda binder, nodes, span: bind_operator(binder, "add", nodes, span, "date_add()"),

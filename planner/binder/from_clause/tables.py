@@ -324,7 +324,7 @@ def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope, sibli
         return _table_function(node, bind_series(context, node.this, siblings, span), node.this.name)
     if name in _OF_CONSTANTS:
         return _under_alias(node, _OF_CONSTANTS[name](context, node.this, span), node.this.name)
-    if name.startswith("duckdb_") and not node.this.expressions:
+    if (name.startswith("duckdb_") or name == "pragma_version") and not node.this.expressions:
         return _bind_system_table(context, node, f"{name}()", name)
     if name in FILE_FUNCTIONS:
         table, wanted = bind_file_function(context, node.this, span)
@@ -343,6 +343,8 @@ def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Sc
     schema = node.args.get("db")
     if schema is not None and schema.name.lower() == "information_schema":
         return _bind_system_table(context, node, f"information_schema.{name.lower()}", name)
+    if schema is not None and schema.name.lower() == "pg_catalog":
+        return _bind_system_table(context, node, f"pg_catalog.{name.lower()}", name)
     if schema is not None:
         check_schema(schema)
     definition = None if schema is not None else outer.ctes.get(name.lower())
@@ -354,6 +356,10 @@ def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Sc
     table = context.inputs.get(name.lower()) or catalog.lookup(name) or catalog.lookup_view(name)
     if isinstance(table, View):
         return _under_alias(node, bind_view(context, table, span), name)
+    if table is None and name.lower().startswith(("pg_", "sqlite_")):
+        table = catalog.lookup(f"pg_catalog.{name.lower()}")
+    if table is None and name.lower() in _SYSTEM_VIEWS:
+        table = catalog.lookup(f"{name.lower()}()")
     if table is None and schema is None:
         table, relation = file_named(context, name, span), relation_name(name)
     if table is None:
@@ -361,6 +367,12 @@ def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Sc
         hint = nearest(name, known) or (f" (tables: {', '.join(list(known)[:12])})" if known else "")
         raise BindError(f'there is no table "{name}"{hint}', span)
     return _under_alias(node, _scan(context, table, name), relation)
+
+
+#: Functions that tell of the catalog, and are views as well.
+_SYSTEM_VIEWS = frozenset(
+    f"duckdb_{each}" for each in "columns constraints databases indexes schemas tables types views".split()
+)
 
 
 def _bind_system_table(context: BindContext, node: exp.Table, key: str, name: str) -> FromTree:

@@ -33,7 +33,7 @@ class OpenFiles:
     """
 
     def __init__(self, device: torch.device, threads: int | None) -> None:
-        self._device, self._threads = device, threads
+        self._device, self.threads = device, threads
         self._sources: Mapping[NamedFiles, Source] = {}
         self._any_gone = False
         self.after_fork()
@@ -51,7 +51,7 @@ class OpenFiles:
         source = file_source(
             ", ".join(named.paths), list(named.paths), self._device, named.kind, named.options
         )
-        source.threads = self._threads
+        source.threads = self.threads
         with self._lock:
             kept = [(each, table) for each, table in self._sources.items() if each != named]
             self._any_gone |= len(kept) >= _MOST

@@ -1,0 +1,165 @@
+"""What tools ask a database for: settings, types, functions, constraints and the tables of PostgreSQL, with DuckDB's columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import pytest
+
+import tqp
+
+SETUP = (
+    "CREATE TABLE t(i INTEGER PRIMARY KEY, s VARCHAR DEFAULT 'x', d DECIMAL(9,2), UNIQUE (s, d))",
+    "CREATE VIEW v AS SELECT i FROM t",
+    "CREATE TYPE mood AS ENUM ('a', 'b')",
+    "CREATE MACRO f(a) AS a + 1",
+    "CREATE TEMP TABLE passing(x DATE NOT NULL)",
+    "INSERT INTO t VALUES (1, 'a', 1)",
+    "SET VARIABLE a = 1",
+    "SET VARIABLE b = 'x'",
+    "SET VARIABLE c = NULL",
+    "SET VARIABLE d = 1.50",
+    "SET VARIABLE e = INTERVAL 1 DAY",
+    "SET VARIABLE f = TIMESTAMP '2024-01-02 03:04:05'",
+    "SET VARIABLE g = DATE '2024-01-02'",
+    "SET VARIABLE h = TIME '01:02:03'",
+    "SET VARIABLE i = 0.1::DOUBLE",
+    "SET VARIABLE j = true",
+)
+#: With the columns that are missing: of a type that there is not, VARIANT.
+TABLES = {
+    "duckdb_settings()": ["typed_value"],
+    "duckdb_types()": [],
+    "duckdb_types": [],
+    "duckdb_functions()": [],
+    "duckdb_constraints()": [],
+    "duckdb_constraints": [],
+    "duckdb_variables()": [],
+    "duckdb_keywords()": [],
+    "duckdb_optimizers()": [],
+    "duckdb_extensions()": [],
+    "pragma_version()": [],
+    "pg_catalog.pg_tables": [],
+    "pg_tables": [],
+    "pg_views": [],
+    "pg_class": [],
+    "pg_attribute": [],
+    "pg_namespace": [],
+    "pg_database": [],
+    "pg_type": [],
+    "pg_settings": [],
+    "sqlite_master": [],
+    "sqlite_schema": [],
+}
+QUERIES = [
+    "SELECT type, name, tbl_name, rootpage FROM sqlite_master WHERE name IN ('t', 'v') ORDER BY name",
+    "FROM pg_tables WHERE tablename = 't'",
+    "SELECT schemaname, viewname, viewowner FROM pg_views WHERE viewname = 'v'",
+    """SELECT relname, relkind, relnatts, relchecks, relhaspkey, relhasindex, relpersistence FROM pg_catalog.pg_class
+        WHERE relname IN ('t', 'v') ORDER BY 1""",
+    "SELECT attname, attnum, attnotnull, atthasdef, atttypid FROM pg_attribute WHERE attname IN ('s', 'd') ORDER BY 2",
+    """SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON c.oid = a.attrelid
+        JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = 't' AND n.nspname = 'main' ORDER BY attnum""",
+    """SELECT table_name, constraint_type, constraint_text, constraint_column_indexes, constraint_column_names,
+        constraint_name FROM duckdb_constraints() ORDER BY ALL""",
+    "FROM duckdb_variables() ORDER BY name",
+    "FROM duckdb_keywords() ORDER BY ALL",
+    "SELECT library_version, codename FROM pragma_version()",
+    "SELECT datname FROM pg_database ORDER BY datname",
+    """SELECT DISTINCT type_name, logical_type, type_size, type_category, internal FROM duckdb_types()
+        WHERE type_name IN ('int', 'text', 'dec', 'timestamptz', 'hugeint') ORDER BY 1""",
+    "SELECT labels, logical_type, internal FROM duckdb_types() WHERE type_name = 'mood'",
+    """SELECT DISTINCT function_name, function_type FROM duckdb_functions()
+        WHERE function_name IN ('abs', 'sum', 'row_number', 'f') ORDER BY 1""",
+    """SELECT return_type, parameter_types FROM duckdb_functions()
+        WHERE function_name = 'bit_count' AND parameter_types != ['BIT'] ORDER BY ALL""",
+    "SELECT parameters, macro_definition FROM duckdb_functions() WHERE function_name = 'f'",
+    """SELECT name, value, input_type FROM duckdb_settings()
+        WHERE name IN ('threads', 'schema', 'default_order', 'TimeZone', 'enable_progress_bar') ORDER BY 1""",
+    """SELECT version(), current_setting('threads'), typeof(current_setting('threads')), current_setting('TimeZone'),
+        current_setting('SCHEMA'), current_setting('preserve_insertion_order')""",
+    """SELECT in_search_path('memory', 'main'), in_search_path('x', 'main'), in_search_path('memory', s),
+        in_search_path(NULL, 'main') FROM t""",
+    "SELECT typeof(txid_current()), txid_current() = txid_current()",
+]
+
+
+@pytest.fixture(scope="module")
+def both() -> tuple[tqp.Connection, Any]:
+    mine, oracle = tqp.connect(threads=2), duckdb.connect(config={"threads": 2})
+    for statement in SETUP:
+        mine.execute(statement)
+        oracle.execute(statement).fetchall()
+    oracle.execute("SET TimeZone = 'Etc/UTC'").fetchall()
+    return mine, oracle
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_columns_are_those_of_duckdb(both: tuple[tqp.Connection, Any], table: str) -> None:
+    mine, oracle = (connection.sql(f"FROM {table}") for connection in both)
+    expected = [
+        (name, str(data_type).strip('"'))
+        for name, data_type in zip(oracle.columns, oracle.types, strict=True)
+        if name not in TABLES[table]
+    ]
+    assert list(zip(mine.columns, map(str, mine.types), strict=True)) == expected
+    mine.fetchall()
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_rows_are_those_of_duckdb(both: tuple[tqp.Connection, Any], query: str) -> None:
+    mine, oracle = both
+    assert mine.sql(query).fetchall() == oracle.sql(query).fetchall()
+
+
+def test_types_have_the_numbers_of_columns(both: tuple[tqp.Connection, Any]) -> None:
+    query = """SELECT a.attname, y.typname FROM pg_class c JOIN pg_attribute a ON c.oid = a.attrelid
+        JOIN pg_type y ON y.oid = a.atttypid WHERE c.relname = 't' ORDER BY a.attnum"""
+    assert both[0].sql(query).fetchall() == [("i", "int4"), ("s", "varchar"), ("d", "numeric")]
+
+
+def test_every_function_has_types_that_are_named(both: tuple[tqp.Connection, Any]) -> None:
+    rows = (
+        both[0].sql("SELECT function_name, return_type, parameter_types FROM duckdb_functions()").fetchall()
+    )
+    assert len(rows) > 500
+    assert all(name and isinstance(types, list) for name, _, types in rows)
+
+
+def test_settings_are_those_of_now() -> None:
+    with tqp.connect(threads=1, memory_limit="2GiB") as connection:
+        query = "SELECT current_setting('memory_limit'), current_setting('worker_threads')"
+        assert connection.sql(query).fetchall() == [("2.0 GiB", 1)]
+        connection.execute("SET memory_limit = '512MiB'")
+        assert connection.sql(query).fetchall() == [("512.0 MiB", 1)]
+        assert connection.sql("SELECT value FROM duckdb_settings() WHERE name = 'max_memory'").fetchall() == [
+            ("512.0 MiB",)
+        ]
+
+
+def test_a_transaction_has_one_number() -> None:
+    with tqp.connect() as connection:
+        connection.execute("BEGIN")
+        numbers = {connection.sql("SELECT txid_current()").fetchone() for _ in range(3)}
+        connection.execute("COMMIT")
+        assert len(numbers) == 1
+        assert connection.sql("SELECT txid_current()").fetchone() not in numbers
+
+
+@pytest.mark.parametrize(
+    ("query", "error", "words"),
+    [
+        ("SELECT current_setting('thread')", tqp.BindError, '"thread".*did you mean'),
+        ("SELECT current_setting(NULL)", tqp.BindError, "constant text"),
+        ("SELECT current_setting(s) FROM t", tqp.BindError, "constant text"),
+        ("SELECT version(1)", tqp.BindError, "version"),
+        ("FROM pg_catalog.nope", tqp.UnsupportedError, "pg_catalog.nope is not supported"),
+        ("FROM pg_nope", tqp.BindError, 'no table "pg_nope"'),
+        ("FROM duckdb_nope()", tqp.UnsupportedError, "duckdb_nope"),
+        ("FROM duckdb_keywords", tqp.BindError, 'no table "duckdb_keywords"'),
+    ],
+)
+def test_errors(both: tuple[tqp.Connection, Any], query: str, error: type[tqp.Error], words: str) -> None:
+    with pytest.raises(error, match=words):
+        both[0].sql(query)

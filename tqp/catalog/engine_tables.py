@@ -1,0 +1,287 @@
+"""What there is of the engine itself, as tables: its settings, types, functions, keywords and rules, and constraints and variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from tqp.catalog.definitions_as_sql import key_text, macro_body
+from tqp.catalog.state import CatalogState
+from tqp.core.datatypes import TICKS_PER_SECOND, VARCHAR, DataType, TypeKind
+from tqp.core.dialect import CODENAME, VERSION
+from tqp.core.keywords import COLUMN_AND_FUNCTION_WORDS, COLUMN_WORDS, FUNCTION_WORDS, RESERVED, UNRESERVED
+from tqp.data.results.value_text import interval_text, time_text, timestamp_text
+from tqp.data.sources.stored_tables import StoredTable
+from tqp.planner.algebra.expressions import Literal
+from tqp.planner.catalog_protocol import Catalog
+from tqp.planner.functions.literal_casts import cast_value
+from tqp.planner.functions.overloads import shown_types
+from tqp.planner.functions.registry import signatures
+from tqp.planner.optimizer import RULES
+
+_DATABASE, _SCHEMA = "memory", "main"
+#: Arrow's types by a letter; text without one.
+_KINDS = {
+    "": pa.string(),
+    "i": pa.int32(),
+    "l": pa.int64(),
+    "b": pa.bool_(),
+    "n": pa.null(),
+    "f": pa.float32(),
+    "a": pa.list_(pa.string()),
+    "p": pa.list_(pa.int64()),
+    "m": pa.map_(pa.string(), pa.string()),
+}
+
+#: A row has the values of some columns by name; the others are NULL.
+Row = Mapping[str, Any]
+RowsOf = Callable[[CatalogState, Catalog], Iterator[Row]]
+
+
+class SystemTable(NamedTuple):
+    """Columns, and what makes the rows."""
+
+    columns: Sequence[tuple[str, pa.DataType]]
+    rows: RowsOf
+
+
+def table(rows: RowsOf, columns: str) -> SystemTable:
+    """With the columns of these names, each of text, or with the letter of its type behind a colon."""
+    parts = (each.partition(":") for each in columns.split())
+    return SystemTable([(name, _KINDS[kind]) for name, _, kind in parts], rows)
+
+
+def _settings(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    for name, setting in sorted(catalog.settings().items()):
+        yield {
+            "name": name,
+            "value": setting.text,
+            "description": setting.description,
+            "input_type": str(setting.data_type),
+            "scope": "LOCAL",
+            "aliases": [],
+        }
+
+
+#: By logical type: its number, bytes, category and names.
+_TYPES: Mapping[str, tuple[int, int | None, str | None, str]] = {
+    "BOOLEAN": (10, 1, "BOOLEAN", "bool boolean logical"),
+    "TINYINT": (11, 1, "NUMERIC", "int1 tinyint"),
+    "SMALLINT": (12, 2, "NUMERIC", "int16 int2 short smallint"),
+    "INTEGER": (13, 4, "NUMERIC", "int int32 int4 integer integral signed"),
+    "BIGINT": (14, 8, "NUMERIC", "bigint int64 int8 long oid"),
+    "HUGEINT": (50, 16, "NUMERIC", "hugeint int128"),
+    "UTINYINT": (28, 1, "NUMERIC", "uint8 utinyint"),
+    "USMALLINT": (29, 2, "NUMERIC", "uint16 usmallint"),
+    "UINTEGER": (30, 4, "NUMERIC", "uint32 uinteger"),
+    "UBIGINT": (31, 8, "NUMERIC", "ubigint uint64"),
+    "DECIMAL": (21, None, "NUMERIC", "dec decimal numeric"),
+    "FLOAT": (22, 4, "NUMERIC", "float float4 real"),
+    "DOUBLE": (23, 8, "NUMERIC", "double float8"),
+    "DATE": (15, 4, "DATETIME", "date"),
+    "TIME": (16, 8, "DATETIME", "time"),
+    "TIMESTAMP": (19, 8, "DATETIME", "datetime timestamp timestamp_us"),
+    "TIMESTAMP_S": (17, 8, "DATETIME", "timestamp_s"),
+    "TIMESTAMP_MS": (18, 8, "DATETIME", "timestamp_ms"),
+    "TIMESTAMP_NS": (20, 8, "DATETIME", "timestamp_ns"),
+    "TIMESTAMP WITH TIME ZONE": (32, 8, "DATETIME", "timestamptz"),
+    "INTERVAL": (27, 16, "DATETIME", "interval"),
+    "VARCHAR": (25, 16, "STRING", "bpchar char nvarchar string text varchar"),
+    "BLOB": (26, 16, None, "binary blob bytea varbinary"),
+    "UUID": (54, 16, None, "guid uuid"),
+    "LIST": (101, 16, "COMPOSITE", "list"),
+    "STRUCT": (100, 0, "COMPOSITE", "row struct"),
+    "MAP": (102, 16, "COMPOSITE", "map"),
+    "ARRAY": (108, 0, "COMPOSITE", "array"),
+    "ENUM": (104, None, None, "enum"),
+}
+
+
+def type_number(data_type: DataType) -> int | None:
+    """The number of the logical type, None of one without any."""
+    found = _TYPES.get(logical_type(data_type))
+    return None if found is None else found[0]
+
+
+def logical_type(data_type: DataType) -> str:
+    """The name of a type without what it is made of."""
+    kind = data_type.kind.name
+    return str(data_type) if str(data_type) in _TYPES else kind
+
+
+_PLAIN: Row = {"tags": [], "parameters": [], "parameter_types": []}
+
+
+def built_in_types() -> Iterator[tuple[str, int, int | None, str | None, str]]:
+    """Logical types with their numbers, bytes, categories and first names."""
+    for logical, (number, size, category, names) in _TYPES.items():
+        yield logical, number, size, category, names.split()[0]
+
+
+def _types(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    place = {"database_name": _DATABASE, "schema_name": _SCHEMA}
+    for logical, (number, size, category, names) in _TYPES.items():
+        for name in names.split():
+            yield {
+                **place,
+                "type_oid": number if name == names.split()[0] else None,
+                "type_name": name,
+                "type_size": size,
+                "logical_type": logical,
+                "type_category": category,
+                "internal": True,
+                **_PLAIN,
+            }
+    for name, data_type in state.types.items():
+        logical = logical_type(data_type)
+        _, size, category, _ = _TYPES.get(logical, (0, None, None, ""))
+        yield {
+            **place,
+            "type_name": name,
+            "type_size": size,
+            "logical_type": logical,
+            "type_category": category,
+            "internal": False,
+            **_PLAIN,
+            "labels": list(data_type.categories) if data_type.categories is not None else None,
+        }
+
+
+def _functions(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    system = {"database_name": "system", "schema_name": _SCHEMA, "internal": True}
+    for kind, name, alias_of, overloads in signatures():
+        for overload in overloads:
+            types, result = shown_types(overload)
+            yield {
+                **system,
+                "function_name": name,
+                "alias_of": alias_of,
+                "function_type": kind,
+                "return_type": result,
+                "parameters": [f"col{place}" for place in range(len(types))],
+                "parameter_types": types,
+                "tags": [],
+            }
+    for macro in state.macros.values():
+        yield {
+            "database_name": _DATABASE,
+            "schema_name": _SCHEMA,
+            "function_name": macro.name,
+            "function_type": "table_macro" if macro.is_table else "macro",
+            "parameters": list(macro.parameters),
+            "parameter_types": [None for _ in macro.parameters],
+            "macro_definition": macro_body(macro),
+            "tags": [],
+            "internal": False,
+        }
+
+
+def _constraints(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    """Keys and checks in the order in which they are kept, then what must not be NULL."""
+    for table in state.tables.values():
+        if not isinstance(table, StoredTable):
+            continue
+        definition = table.definition
+        found: list[tuple[str, str, str | None, tuple[str, ...]]] = [
+            ("PRIMARY KEY" if key.is_primary else "UNIQUE", key_text(key), None, key.columns)
+            for key in definition.keys
+        ]
+        found += [("CHECK", f"CHECK(({check}))", f"({check})", ()) for check in definition.checks]
+        found += [
+            ("NOT NULL", "NOT NULL", None, (column.name,))
+            for column in definition.columns
+            if not column.nullable
+        ]
+        for number, (kind, text, expression, columns) in enumerate(found):
+            ending = {"PRIMARY KEY": "pkey", "UNIQUE": "key", "CHECK": "check", "NOT NULL": "not_null"}[kind]
+            yield {
+                "database_name": "temp" if definition.temporary else _DATABASE,
+                "schema_name": _SCHEMA,
+                "table_name": table.name,
+                "constraint_index": number,
+                "constraint_type": kind,
+                "constraint_text": text,
+                "expression": expression,
+                "constraint_column_indexes": [definition.place_of(each) for each in columns],
+                "constraint_column_names": list(columns),
+                "constraint_name": "_".join((table.name, *columns, ending)),
+                "referenced_column_names": [],
+            }
+
+
+def text_of(value: Literal) -> str:
+    """A value as text."""
+    if value.value is None:
+        return "NULL"
+    kind = value.data_type.kind
+    if kind is TypeKind.INTERVAL and isinstance(value.value, tuple):
+        return interval_text(*value.value)
+    if kind is TypeKind.TIME and isinstance(value.value, int):
+        return time_text(value.value)
+    if kind in TICKS_PER_SECOND and isinstance(value.value, int):
+        return timestamp_text(value.value, kind)
+    text = cast_value(value.value, value.data_type, VARCHAR)
+    return str(value.value if text is NotImplemented else text)
+
+
+def _variables(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    for name, value in state.variables.items():
+        shown = '"NULL"' if value.value is None else str(value.data_type)
+        yield {"name": name, "value": text_of(value), "type": shown}
+
+
+def _keywords(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    for category, words in (
+        ("reserved", RESERVED),
+        ("unreserved", UNRESERVED),
+        ("column_name", COLUMN_WORDS | COLUMN_AND_FUNCTION_WORDS),
+        ("type_function", FUNCTION_WORDS | COLUMN_AND_FUNCTION_WORDS),
+    ):
+        for word in sorted(words):
+            yield {"keyword_name": word.lower(), "keyword_category": category}
+
+
+def _optimizers(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    """The rules that can be switched off, and those that cannot."""
+    return ({"name": name} for name, _ in RULES)
+
+
+def _version(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    yield {"library_version": VERSION, "source_id": "", "codename": CODENAME}
+
+
+def _none(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    return iter(())
+
+
+ENGINE_TABLES: Mapping[str, SystemTable] = {
+    "duckdb_settings()": table(_settings, "name value description input_type scope aliases:a"),
+    "duckdb_types()": table(
+        _types,
+        "database_name database_oid:l schema_name schema_oid:l type_oid:l type_name type_size:l logical_type type_category"
+        " comment tags:m internal:b extension_name labels:a parameters:a parameter_types:a varargs",
+    ),
+    "duckdb_functions()": table(
+        _functions,
+        "database_name database_oid schema_name function_name alias_of function_type description comment tags:m return_type"
+        " parameters:a parameter_types:a varargs macro_definition has_side_effects:b internal:b extension_name"
+        " function_oid:l examples:a stability categories:a",
+    ),
+    "duckdb_constraints()": table(
+        _constraints,
+        "database_name database_oid:l schema_name schema_oid:l table_name table_oid:l constraint_index:l constraint_type"
+        " constraint_text expression constraint_column_indexes:p constraint_column_names:a constraint_name"
+        " referenced_table referenced_column_names:a",
+    ),
+    "duckdb_variables()": table(_variables, "name value type"),
+    "duckdb_keywords()": table(_keywords, "keyword_name keyword_category"),
+    "duckdb_optimizers()": table(_optimizers, "name"),
+    "duckdb_extensions()": table(
+        _none,
+        "extension_name loaded:b installed:b install_path description aliases:a extension_version install_mode"
+        " installed_from signature_key_fingerprint",
+    ),
+    "pragma_version()": table(_version, "library_version source_id codename"),
+}

@@ -1,0 +1,55 @@
+"""The tables and views of a catalog, and their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tqp.catalog.state import CatalogState
+from tqp.core.definitions import ColumnDefinition
+from tqp.core.errors import Error
+from tqp.data.sources.base import Source
+from tqp.data.sources.stored_tables import StoredTable
+from tqp.planner.bind import bind
+from tqp.planner.catalog_protocol import Catalog, View
+
+
+class CatalogObject(NamedTuple):
+    """A table or view. What was registered is a temporary view, as in DuckDB."""
+
+    name: str
+    is_view: bool
+    temporary: bool
+    what: Source | View
+
+    @property
+    def database(self) -> str:
+        return "temp" if self.temporary else "memory"
+
+
+def objects_of(state: CatalogState) -> list[CatalogObject]:
+    """All of them, as they stand in the catalog."""
+    found = []
+    for table in state.tables.values():
+        is_stored = isinstance(table, StoredTable)
+        temporary = not isinstance(table, StoredTable) or table.definition.temporary
+        found.append(CatalogObject(table.name, not is_stored, temporary, table))
+    found += [CatalogObject(view.name, True, view.temporary, view) for view in state.views.values()]
+    return found
+
+
+def columns_of_object(each: CatalogObject, catalog: Catalog) -> Sequence[ColumnDefinition]:
+    """The columns of a table or view; none of a view whose query fails."""
+    if isinstance(each.what, StoredTable):
+        return each.what.definition.columns
+    try:
+        if isinstance(each.what, View):
+            statement = bind(each.what.query, catalog)
+            names = [*each.what.columns, *statement.names[len(each.what.columns) :]]
+            types = [field.data_type for field in statement.plan.schema]
+        else:
+            names = list(each.what.column_names)
+            types = [each.what.column_type(name) for name in names]
+    except Error:
+        return ()
+    return tuple(map(ColumnDefinition, names, types))

@@ -1,0 +1,209 @@
+"""pg_catalog and sqlite_master: the catalog as clients of PostgreSQL and SQLite look for it, with the columns that DuckDB has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tqp.catalog.definitions_as_sql import create_table, create_view
+from tqp.catalog.engine_tables import Row, SystemTable, built_in_types, table, type_number
+from tqp.catalog.objects import CatalogObject, columns_of_object, objects_of
+from tqp.catalog.state import CatalogState
+from tqp.core.definitions import TableDefinition
+from tqp.data.sources.stored_tables import StoredTable
+from tqp.planner.catalog_protocol import Catalog, View
+
+_SCHEMA, _OWNER = "main", "duckdb"
+#: Numbers of what has none of its own: the schema, and the first of the tables and views.
+_NAMESPACE, _FIRST = 1, 1_000
+#: PostgreSQL's names of types, where they differ.
+_POSTGRES = {
+    "SMALLINT": "int2",
+    "INTEGER": "int4",
+    "BIGINT": "int8",
+    "FLOAT": "float4",
+    "DOUBLE": "float8",
+    "DECIMAL": "numeric",
+    "VARCHAR": "varchar",
+    "BLOB": "bytea",
+    "UUID": "uuid",
+}
+
+
+def _definition(each: CatalogObject) -> TableDefinition | None:
+    return each.what.definition if isinstance(each.what, StoredTable) else None
+
+
+def _statement(each: CatalogObject) -> str | None:
+    if isinstance(each.what, StoredTable):
+        return create_table(each.what.definition)
+    return create_view(each.what) if isinstance(each.what, View) else None
+
+
+def _numbered(state: CatalogState) -> Iterator[tuple[int, CatalogObject]]:
+    return enumerate(objects_of(state), _FIRST)
+
+
+def _tables(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    for _, each in _numbered(state):
+        definition = _definition(each)
+        if definition is not None:
+            yield {
+                "schemaname": _SCHEMA,
+                "tablename": each.name,
+                "tableowner": _OWNER,
+                "hasindexes": bool(definition.keys),
+                "hasrules": False,
+                "hastriggers": False,
+            }
+
+
+def _views(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    for _, each in _numbered(state):
+        if each.is_view:
+            yield {
+                "schemaname": _SCHEMA,
+                "viewname": each.name,
+                "viewowner": _OWNER,
+                "definition": _statement(each),
+            }
+
+
+#: What is the same of every table and view.
+_OF_CLASSES: Mapping[str, Any] = {
+    "relnamespace": _NAMESPACE,
+    "reltuples": 0.0,
+    "relispopulated": True,
+    **dict.fromkeys(
+        "reltype reloftype relowner relam relfilenode reltablespace relpages relallvisible reltoastrelid"
+        " reltoastidxid relrewrite relfrozenxid".split(),
+        0,
+    ),
+    **dict.fromkeys(
+        "relisshared relhasoids relhasrules relhastriggers relhassubclass relrowsecurity relispartition".split(),
+        False,
+    ),
+}
+
+
+def _classes(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    for number, each in _numbered(state):
+        definition = _definition(each)
+        keys = () if definition is None else definition.keys
+        yield {
+            **_OF_CLASSES,
+            "oid": number,
+            "relname": each.name,
+            "relhasindex": bool(keys),
+            "relpersistence": "t" if each.temporary else "p",
+            "relkind": "v" if each.is_view else "r",
+            "relnatts": len(columns_of_object(each, catalog)),
+            "relchecks": 0 if definition is None else len(definition.checks),
+            "relhaspkey": any(key.is_primary for key in keys),
+        }
+
+
+def _attributes(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    for number, each in _numbered(state):
+        for place, column in enumerate(columns_of_object(each, catalog), 1):
+            yield {
+                "attrelid": number,
+                "attname": column.name,
+                "atttypid": type_number(column.data_type),
+                "attnum": place,
+                "attcacheoff": -1,
+                "atttypmod": -1,
+                "attnotnull": not column.nullable,
+                "atthasdef": column.default is not None,
+                "attidentity": "",
+                "attgenerated": "",
+                "attislocal": True,
+                **dict.fromkeys("attstattarget attndims attinhcount attcollation".split(), 0),
+                **dict.fromkeys("attbyval atthasmissing attisdropped".split(), False),
+            }
+
+
+def _namespaces(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    yield {"oid": _NAMESPACE, "nspname": _SCHEMA, "nspowner": 0}
+
+
+def _databases(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    for number, name in enumerate(("memory", "system", "temp")):
+        yield {"oid": number, "datname": name, "datallowconn": True, "datistemplate": False}
+
+
+def _types(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    for logical, number, size, category, name in built_in_types():
+        yield {
+            "oid": number,
+            "typname": _POSTGRES.get(logical, name),
+            "typnamespace": _NAMESPACE,
+            "typowner": 0,
+            "typlen": size,
+            "typbyval": False,
+            "typtype": "b",
+            "typcategory": {
+                "NUMERIC": "N",
+                "STRING": "S",
+                "DATETIME": "D",
+                "BOOLEAN": "B",
+                "COMPOSITE": "C",
+            }.get(category or "", "X"),
+            "typispreferred": False,
+            "typisdefined": True,
+            "typalign": "d",
+            "typstorage": "p",
+        }
+
+
+def _settings(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    for name, setting in sorted(catalog.settings().items()):
+        yield {
+            "name": name,
+            "setting": setting.text,
+            "short_desc": setting.description,
+            "vartype": str(setting.data_type),
+        }
+
+
+def _master(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    for _, each in _numbered(state):
+        statement = _statement(each)
+        if statement is not None:
+            kind = "view" if each.is_view else "table"
+            yield {"type": kind, "name": each.name, "tbl_name": each.name, "rootpage": 0, "sql": statement}
+
+
+_MASTER = table(_master, "type name tbl_name rootpage:i sql")
+POSTGRES_TABLES: Mapping[str, SystemTable] = {
+    "pg_catalog.pg_tables": table(
+        _tables, "schemaname tablename tableowner tablespace:n hasindexes:b hasrules:b hastriggers:b"
+    ),
+    "pg_catalog.pg_views": table(_views, "schemaname viewname viewowner definition"),
+    "pg_catalog.pg_class": table(
+        _classes,
+        "oid:l relname relnamespace:l reltype:i reloftype:i relowner:i relam:i relfilenode:i reltablespace:i relpages:i"
+        " reltuples:f relallvisible:i reltoastrelid:i reltoastidxid:i relhasindex:b relisshared:b relpersistence relkind"
+        " relnatts:l relchecks:l relhasoids:b relhaspkey:b relhasrules:b relhastriggers:b relhassubclass:b"
+        " relrowsecurity:b relispopulated:b relreplident:n relispartition:b relrewrite:i relfrozenxid:i relminmxid:n"
+        " relacl:n reloptions:n relpartbound:n",
+    ),
+    "pg_catalog.pg_attribute": table(
+        _attributes,
+        "attrelid:l attname atttypid:l attstattarget:i attlen:n attnum:i attndims:i attcacheoff:i atttypmod:i attbyval:b"
+        " attstorage:n attalign:n attnotnull:b atthasdef:b atthasmissing:b attidentity attgenerated attisdropped:b"
+        " attislocal:b attinhcount:i attcollation:i attcompression:n attacl:n attoptions:n attfdwoptions:n attmissingval:n",
+    ),
+    "pg_catalog.pg_namespace": table(_namespaces, "oid:l nspname nspowner:i nspacl:n"),
+    "pg_catalog.pg_database": table(_databases, "oid:l datname datallowconn:b datistemplate:b"),
+    "pg_catalog.pg_type": table(
+        _types,
+        "oid:l typname typnamespace:l typowner:i typlen:l typbyval:b typtype typcategory typispreferred:b typisdefined:b"
+        " typdelim:n typrelid:n typsubscript:n typelem:n typarray:n typinput:n typoutput:n typreceive:n typsend:n"
+        " typmodin:n typmodout:n typanalyze:n typalign typstorage typnotnull:n typbasetype:n typtypmod:n typndims:n"
+        " typcollation:n typdefaultbin:n typdefault:n typacl:n",
+    ),
+    "pg_catalog.pg_settings": table(_settings, "name setting short_desc vartype"),
+    "pg_catalog.sqlite_master": _MASTER,
+    "pg_catalog.sqlite_schema": _MASTER,
+}
