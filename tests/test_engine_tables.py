@@ -76,7 +76,7 @@ QUERIES = [
         WHERE function_name = 'bit_count' AND parameter_types != ['BIT'] ORDER BY ALL""",
     "SELECT parameters, macro_definition FROM duckdb_functions() WHERE function_name = 'f'",
     """SELECT name, value, input_type FROM duckdb_settings()
-        WHERE name IN ('threads', 'schema', 'default_order', 'TimeZone', 'enable_progress_bar') ORDER BY 1""",
+        WHERE name IN ('threads', 'schema', 'default_order', 'TimeZone') ORDER BY 1""",
     """SELECT version(), current_setting('threads'), typeof(current_setting('threads')), current_setting('TimeZone'),
         current_setting('SCHEMA'), current_setting('preserve_insertion_order')""",
     """SELECT in_search_path('memory', 'main'), in_search_path('x', 'main'), in_search_path('memory', s),
