@@ -30,7 +30,8 @@ def column_of(items: Sequence[Any], codes: Tensor, data_type: DataType) -> tuple
         if leaf_type.is_string:
             return layout.from_list([_bytes_of(value or "") for value in values], device)
         if leaf_type.kind is TypeKind.INTERVAL:
-            return torch.tensor([value or (0, 0, 0) for value in values], dtype=torch.int64, device=device)
+            triples = [value or (0, 0, 0) for value in values]
+            return torch.tensor(triples, dtype=torch.int64, device=device).reshape(len(triples), 3)
         numbers = [0 if value is None else value for value in values]
         dtype = element_dtype(leaf_type) if data_type.is_nested else _plain_dtype(leaf_type)
         if dtype is None:
