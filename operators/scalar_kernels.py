@@ -6,6 +6,7 @@ from tqp.core.datatypes import DataType
 from tqp.core.errors import UnsupportedError, nearest
 from tqp.operators.groups.averages import AVERAGE_KERNELS
 from tqp.operators.kernel import Kernel, Overload
+from tqp.operators.nested.bins import BIN_KERNELS
 from tqp.operators.nested.functions import FUNCTION_KERNELS
 from tqp.operators.nested.lists import LIST_KERNELS
 from tqp.operators.nested.maps import MAP_KERNELS
@@ -65,6 +66,7 @@ _KERNELS: dict[str, Overload] = {
     **FUNCTION_KERNELS,
     **REGEXP_LIST_KERNELS,
     **MAP_KERNELS,
+    **BIN_KERNELS,
     **SEVERAL_KERNELS,
     **JSON_KERNELS,
     **NESTED_TEXT_KERNELS,

@@ -16,4 +16,6 @@ def aggregate_arguments(name: str, number: str, boolean: str) -> str:
     first = boolean if parameters[0] == DataType(TypeKind.BOOLEAN) else number
     if "quantile" in name:
         return f"{first}, 0.25"
+    if name == "histogram_exact":
+        return f"{first}, [{number}]"
     return ", ".join([first, *[number] * (len(parameters) - 1)])

@@ -49,6 +49,11 @@ def _is_refused_of_infinity(call: AggregateCall, known: Range | None, rows: int)
     return True
 
 
+def _has_bins(call: AggregateCall, known: Range | None, rows: int) -> bool:
+    """Bins must not be NULL."""
+    return len(call.arguments) > 1
+
+
 def _check_fraction(arguments: Sequence[Expression], least: int = -1) -> None:
     """The second argument of a quantile."""
     value = constant_number(arguments[1])
@@ -137,7 +142,8 @@ AGGREGATE_FUNCTIONS = (
     aggregate("kurtosis", "DOUBLE -> DOUBLE", fewest_values=4, raises=_is_refused_of_infinity),
     aggregate("kurtosis_pop", "DOUBLE -> DOUBLE", fewest_values=2, raises=_is_refused_of_infinity),
     aggregate("entropy", "ANY -> DOUBLE", of_nothing=0.0),
-    aggregate("histogram", "ANY -> histogram"),
+    aggregate("histogram", "ANY -> histogram", "ANY LIST -> binned", raises=_has_bins),
+    aggregate("histogram_exact", "ANY LIST -> binned", raises=_has_bins),
     # pairs of numbers
     aggregate("corr", _OF_PAIRS),
     aggregate("covar_pop", _OF_PAIRS),

@@ -169,6 +169,7 @@ NESTED = (
     scalar("map_values", is_call=True, fold=partial(_parts, 1)),
     scalar("map_entries", is_call=True, fold=_entries),
     scalar("map_concat", is_call=True, null=NullRule.ALL),
+    scalar("equi_width_bins", is_call=True, raises=True),
     # what casts from text read: the parts as text, of a list, a struct or a map
     scalar("parts_of_text", null=NullRule.PROPAGATES, raises=_may_be_malformed, fold=_parts_of_text),
     scalar("cardinality", is_call=True, range=any_length),

@@ -323,6 +323,20 @@ def _element(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
     return types, types[0].element
 
 
+def _binned(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
+    """A histogram over bins, which are values of the same type; of DECIMALs it is one of DOUBLEs, of other bins than an ENUM's of text."""
+    key, bins = types
+    if key.kind is TypeKind.NULL:
+        raise NoOverloadError(["(ANY, ANY[]) -> MAP, of values of a known type"])
+    if key.kind is TypeKind.INTERVAL:  # DuckDB's bins are in another order than intervals are
+        raise UnsupportedError("a histogram over bins of INTERVAL is not supported")
+    if key.is_decimal:
+        key = DOUBLE
+    elif key.is_enum and bins.element != key:
+        key = VARCHAR
+    return (key, list_of(key)), map_of(key, UBIGINT)
+
+
 def _by_path(result: DataType, types: _Types, arguments: Sequence[Expression]) -> tuple[_Types, DataType]:
     """What a JSON path leads to: a list where the path has wildcards."""
     path = arguments[1].value if isinstance(arguments[1], Literal) else None
@@ -335,6 +349,7 @@ _RESULT_RULES: dict[str, _Rule] = {
     "flat": _flat,
     "list": lambda types, _: (types, list_of(types[0])),
     "histogram": lambda types, _: (types, map_of(types[0], UBIGINT)),
+    "binned": _binned,
     "sum": _sum,
     "product": _product,
     "remainder": _remainder,

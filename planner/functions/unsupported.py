@@ -20,9 +20,9 @@ _NAMES = frozenset(
 alias assert_true bit_position bitstring bitstring_agg
 bitstring_byte_comparable can_cast_implicitly cast_to_type col_description combine
 combine_aggr constant_or_null create_sort_key currval decimal_average decimal_division
-equi_width_bins finalize format_pg_type format_type
-get_bit get_block_size get_type hash histogram_exact hive_partition_component in_search_path index_key invoke
-is_histogram_other_bin lttb make_type md5_number md5_number_lower md5_number_upper
+finalize format_pg_type format_type
+get_bit get_block_size get_type hash hive_partition_component in_search_path index_key invoke
+lttb make_type md5_number md5_number_lower md5_number_upper
 nextval normalized_interval obj_description parse_duckdb_log_message
 parse_formatted_bytes path_join
 regexp_split_to_table remap_struct replace_type reservoir_quantile set_bit setval shobj_description sleep_ms stats
@@ -41,7 +41,6 @@ _FORMS = {
     "arg_max": (3,),
     "arg_min_nulls_last": (3,),
     "arg_max_nulls_last": (3,),
-    "histogram": (2,),
 }
 
 

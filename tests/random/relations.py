@@ -107,10 +107,26 @@ class Relations:
             return self._values(alias)
         if form < 0.52:
             return self._json_rows(alias)
+        if form < 0.54:
+            return self._bins(alias)
         names = [name for name, table in self.tables.items() if not has_many or table.num_rows <= _MANY_ROWS]
         table = self.tables[random.choice(names)]
         columns = [Column(f"{alias}.{each.name}", each.family, each.is_small) for each in table.columns]
         return f"{table.name} {random.choice(('', 'AS '))}{alias}", columns
+
+    def _bins(self, alias: str) -> tuple[str, list[Column]]:
+        """How many values of a table lie in each bin."""
+        values = [
+            (table.name, each)
+            for table in self.tables.values()
+            for each in table.columns
+            if each.family in ("int", "date")
+        ]
+        table, value = self.random.choice(values)
+        technique = self.random.choice(("auto", "equi-width", "equi-height", "equi-width-nice"))
+        options = f"bin_count := {self.random.randint(1, 12)}, technique := '{technique}'"
+        call = f"histogram_values({table}, {value.name}, {options})"
+        return f"{call} {alias}", [Column(f"{alias}.bin", value.family), Column(f"{alias}.count", "int")]
 
     def _json_rows(self, alias: str) -> tuple[str, list[Column]]:
         """The parts of a constant document."""

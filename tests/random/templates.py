@@ -69,7 +69,7 @@ TAKES_ONE_VALUE = re.compile(
     r"\b(any_value|arbitrary|first|last|mode|arg_?\w*|\w+_by|\w+_agg|group_concat|listagg)\("
 )
 _LEFT_OUT = frozenset(
-    "count_star list histogram approx_count_distinct approx_quantile sum_no_overflow arg_min_nulls_last arg_max_nulls_last mad".split()
+    "count_star list histogram histogram_exact approx_count_distinct approx_quantile sum_no_overflow arg_min_nulls_last arg_max_nulls_last mad".split()
 )
 #: Aggregates whose last digits come of the order of rows; of one, or of two arguments.
 INEXACT_AGGREGATES = frozenset(
@@ -86,6 +86,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         *("extract({part_name} FROM {date})", "extract({part_name} FROM {ts})", "bit_length({str})", "- -{small}", "(@ {int} - {int})", "(abs({count})!)"),
         "TRY_CAST(CAST([{int}, {int}] AS VARCHAR) AS INTEGER[])[{small}]",
         *("timezone({timetz})", "timezone_minute({timetz})", "epoch_us({timetz})", "timetz_byte_comparable({timetz})"),
+        "equi_width_bins({small}, {small} + abs({int} % 1000), {count} + 1, {bool})[{small}]",
     ),
     "dec": (
         *("({dec} + {dec})", "({dec} - {int})", "({dec} * {dec})", "({dec} * {small})", "(- {dec})", "({dec} % {dec})"),
@@ -145,6 +146,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "interval": ("({interval} + {interval})", "({interval} * {small})", "({ts} - {ts})", "TRY_CAST({str} AS INTERVAL)", "(- {interval})"),
     "bool": (
         "CAST({int} AS BOOLEAN)",
+        "is_histogram_other_bin({any})",
         "TRY_CAST({any} AS BOOLEAN)",
         "xor({int}, {int}) = {small}",
         "today() > {date}",
@@ -356,6 +358,10 @@ def _function_templates() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[s
         "cardinality(histogram({any}))",
         "list_sum(map_values(histogram({distinct}{any})))",
         "histogram({int})[{small}]",
+        "histogram({int}, [{small}, {small}])[{small}]",
+        "list_sum(map_values(histogram({distinct}{str}, [{constant_text}, {constant_text}])))",
+        "cardinality(histogram_exact({exact}, [{small}, {small}]))",
+        "list_sum(map_values(histogram_exact({date}, ['2000-01-01', '2001-05-05']))[:1])",
     ]
     aggregates["int"] += ["len(list({any}))", "list_unique(list({any}))", "list_sum(list({int}))"]
     aggregates["int"] += [

@@ -26,6 +26,7 @@ from tqp.planner.binder.expressions.coercion import (
 )
 from tqp.planner.binder.expressions.enums import ENUM_FORMS
 from tqp.planner.binder.expressions.forms import Forms, Nodes
+from tqp.planner.binder.expressions.histograms import HISTOGRAM_FORMS
 from tqp.planner.binder.expressions.instants import INSTANT_FORMS
 from tqp.planner.binder.expressions.json_forms import JSON_FORMS
 from tqp.planner.binder.expressions.lambdas import ELEMENT_FORMS
@@ -239,6 +240,7 @@ _SPECIAL_FORMS: Forms = {
     **INSTANT_FORMS,
     **RANDOM_FORMS,
     **ENUM_FORMS,
+    **HISTOGRAM_FORMS,
     "coalesce": (_coalesce, 1, None),
     "ifnull": (_coalesce, 1, None),
     "nullif": (_nullif, 2, 2),

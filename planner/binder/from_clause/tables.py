@@ -47,6 +47,7 @@ from tqp.planner.binder.from_clause.files import (
     relation_name,
     with_types,
 )
+from tqp.planner.binder.from_clause.histograms import HISTOGRAMS, bind_histogram
 from tqp.planner.binder.from_clause.json_rows import bind_json_rows
 from tqp.planner.binder.from_clause.model_tables import bind_table_function
 from tqp.planner.binder.from_clause.pivots import bind_pivot
@@ -335,6 +336,7 @@ def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope, sibli
     if name == "summary":
         return _under_alias(node, bind_summary_function(context, node.this, siblings, span), node.this.name)
     bind = bind_query_function if name in QUERY_FUNCTIONS else bind_table_function
+    bind = bind_histogram if name in HISTOGRAMS else bind
     return _under_alias(node, bind(context, node.this, siblings, span))
 
 

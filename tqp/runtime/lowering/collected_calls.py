@@ -6,6 +6,7 @@ import math
 import operator
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -13,11 +14,12 @@ import torch
 from tqp.core.datatypes import BOOLEAN, COMPOSED, DOUBLE, VARCHAR, DataType, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.operators.groups.moments import FORMULAS
+from tqp.operators.nested.bins import binned_histograms
 from tqp.planner.algebra.expressions import AggregateCall, Cast, Literal
 from tqp.planner.functions.constants import constant_number
 from tqp.planner.functions.registry import AGGREGATES
 from tqp.runtime.lowering.expressions.elements import as_elements
-from tqp.runtime.lowering.graph_builder import Node
+from tqp.runtime.lowering.graph_builder import NamedKernel, Node
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, element_layout
 from tqp.runtime.lowering.pending import Pending
 from tqp.runtime.lowering.sorts import lower_key
@@ -344,13 +346,34 @@ def _list(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pend
 
 
 def _histogram(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
-    """A map of the values to how often each occurs; NULL where there is none."""
+    """A map of the values, or of the bins that are given, to how often each occurs; NULL where there is none."""
+    if len(call.arguments) > 1:
+        return _binned(calls, call, kept)
     value = _comparable(calls, call, 0)
     node, validity = as_elements(calls.lowering, value)
     layout = element_layout(value.layout.data_type)
     value = _with_validity(Value(layout, node, validity), calls.lowering.all_valid(kept, value.validity))
     made = calls.reduce("histogram", value, call.distinct)
     return calls.optional(value, made, _result(canonical_layout(call.data_type, False)))
+
+
+def _binned(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
+    """The histogram of the values, put into the bins of the first row that counts."""
+    value, bins = call.arguments
+    counted = calls.lowering.all_valid(kept, calls.lowering.materialised(value).validity)
+    of_values = _histogram(calls, replace(call, function="histogram", arguments=(value,)), kept)
+    given = calls.lowering.materialised(bins)
+    of_bins = _chosen(calls, replace(call, distinct=False), given, counted, "first")
+    kernel = partial(binned_histograms, key_type=value.data_type, exact=call.function == "histogram_exact")
+
+    def finish(lowering: ExpressionLowering, nodes: list[Node]) -> Value:
+        split = len(of_values.reductions)
+        counts, first = of_values.finish(lowering, nodes[:split]), of_bins.finish(lowering, nodes[split:])
+        named = NamedKernel(kernel, call.function, call.span)
+        made = lowering.stream.builder.call(named, counts.node, first.node, first.validity, name="histogram")
+        return replace(counts, node=made)
+
+    return Pending((*of_values.reductions, *of_bins.reductions), finish)
 
 
 #: Aggregates that need all rows of a group, by name.
@@ -369,4 +392,5 @@ COLLECTED_CALLS: dict[str, Callable[[AggregateCalls, AggregateCall, Node | None]
     "string_agg": _string_agg,
     "list": _list,
     "histogram": _histogram,
+    "histogram_exact": _binned,
 }
