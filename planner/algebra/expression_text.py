@@ -25,6 +25,7 @@ from tqp.planner.algebra.expressions import (
     Predict,
     PythonCall,
     SortKey,
+    Try,
     Value,
 )
 from tqp.planner.algebra.subquery_expressions import Exists, QuantifiedComparison, ScalarSubquery
@@ -64,6 +65,8 @@ def format_operand(expression: Expression, names: Names, binding: int) -> str:
         case Cast():
             keyword = "TRY_CAST" if expression.is_try else "CAST"
             return f"{keyword}({format_operand(expression.input, names, 0)} AS {expression.data_type})"
+        case Try():
+            return f"TRY({format_operand(expression.input, names, 0)})"
         case Case():
             branches = " ".join(
                 f"WHEN {format_operand(condition, names, 0)} THEN {format_operand(value, names, 0)}"

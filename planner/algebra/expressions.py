@@ -181,6 +181,25 @@ class Case(Expression):
 
 
 @dataclass(frozen=True, slots=True)
+class Try(Expression):
+    """TRY(input): NULL for a row for which computing the input raises."""
+
+    input: Expression
+    span: tuple[int, int] | None = field(default=None, compare=False)
+
+    @property
+    def data_type(self) -> DataType:
+        return self.input.data_type
+
+    @property
+    def inputs(self) -> tuple[Expression, ...]:
+        return (self.input,)
+
+    def with_inputs(self, inputs: tuple[Expression, ...]) -> Expression:
+        return replace(self, input=inputs[0])
+
+
+@dataclass(frozen=True, slots=True)
 class InList(Expression):
     """input IN (constant, ...): none is NULL, all are of the input's type; NOT IN is `not` around it.
 

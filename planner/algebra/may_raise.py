@@ -22,6 +22,7 @@ from tqp.planner.algebra.expressions import (
     Literal,
     Parameter,
     Predict,
+    Try,
     Varying,
     column_ids,
     conjunction,
@@ -46,9 +47,20 @@ def may_raise(expression: Expression, fields: FieldsById) -> bool:
     """
     if isinstance(fields, KnownFields):
         return fields.derived(_part_may_raise, expression)
-    suspects = [node for node in walk(expression) if not _is_harmless(node)]
+    suspects = [node for node in _computed(expression) if not _is_harmless(node)]
     known = fields if len(suspects) < 2 else KnownFields(fields)
     return any(_node_may_raise(node, known) for node in suspects)
+
+
+def _computed(expression: Expression) -> list[Expression]:
+    """As `walk`, without what stands inside of TRY()."""
+    found, left = [], [expression]
+    while left:
+        node = left.pop()
+        if not isinstance(node, Try):
+            found.append(node)
+            left.extend(node.inputs)
+    return found
 
 
 def raising_in(expressions: Iterable[Expression], *plans: LogicalPlan) -> list[Expression]:
@@ -105,6 +117,8 @@ def null_beside(function: str, arguments: Sequence[Expression], data_type: DataT
 
 
 def _part_may_raise(expression: Expression, fields: FieldsById) -> bool:
+    if isinstance(expression, Try):
+        return False
     if not _is_harmless(expression) and _node_may_raise(expression, fields):
         return True
     return any(may_raise(part, fields) for part in expression.inputs)

@@ -7,10 +7,10 @@ import struct
 from tqp.core.datatypes import TypeKind
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.element_expressions import ElementRef, OverElements, ReduceElements
-from tqp.planner.algebra.expressions import Call, Case, Cast, Expression, InList, Literal, walk
+from tqp.planner.algebra.expressions import Call, Case, Cast, Expression, InList, Literal, Try, walk
 
 #: Expressions that are constant where their inputs are.
-OF_CONSTANTS = (Literal, Call, Cast, Case, InList, OverElements, ReduceElements, ElementRef)
+OF_CONSTANTS = (Literal, Call, Cast, Case, Try, InList, OverElements, ReduceElements, ElementRef)
 
 
 def is_constant(expression: Expression) -> bool:

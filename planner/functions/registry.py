@@ -59,6 +59,8 @@ SPECIAL_FORMS = (
     *"current_setting version txid_current in_search_path".split(),
     "enum_last",
     "is_histogram_other_bin",
+    "try",
+    *"can_cast_implicitly constant_or_null".split(),
     *"now today current_date get_current_timestamp transaction_timestamp".split(),
     *"current_localtime current_localtimestamp get_current_time".split(),
     "ml_predict",

@@ -10,7 +10,6 @@ from tqp.planner.functions.json import ROW_FUNCTIONS
 
 _NESTED = ("list_", "array_", "struct_", "map_", "json", "union_", "variant_")
 _KINDS = {
-    "try": "TRY",
     "setseed": "randomness",
     "fill": "a window function",
 }
@@ -18,8 +17,8 @@ _PREFIXES = ("pg_", "has_", "icu_", "collate_", "st_", "inet_", "current_")
 _NAMES = frozenset(
     """
 alias assert_true bit_position bitstring bitstring_agg
-bitstring_byte_comparable can_cast_implicitly cast_to_type col_description combine
-combine_aggr constant_or_null create_sort_key currval decimal_average decimal_division
+bitstring_byte_comparable cast_to_type col_description combine
+combine_aggr create_sort_key currval decimal_average decimal_division
 finalize format_pg_type format_type
 get_bit get_block_size get_type hash hive_partition_component in_search_path index_key invoke
 lttb make_type md5_number md5_number_lower md5_number_upper

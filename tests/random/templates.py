@@ -86,6 +86,8 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         *("extract({part_name} FROM {date})", "extract({part_name} FROM {ts})", "bit_length({str})", "- -{small}", "(@ {int} - {int})", "(abs({count})!)"),
         "TRY_CAST(CAST([{int}, {int}] AS VARCHAR) AS INTEGER[])[{small}]",
         *("timezone({timetz})", "timezone_minute({timetz})", "epoch_us({timetz})", "timetz_byte_comparable({timetz})"),
+        *("try({int} // {int})", "try(CAST({str} AS INTEGER))", "try({int} + 9223372036854775807)"),
+        "list_transform([{int}, {int}], lambda x: try({int} // x))[{small}]",
         "equi_width_bins({small}, {small} + abs({int} % 1000), {count} + 1, {bool})[{small}]",
     ),
     "dec": (
@@ -99,6 +101,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         *("round(array_distance([{exact}, 1]::FLOAT[2], [0.5, 2]::FLOAT[2]), 3)", "({float} % {float})"),
     ),
     "str": (
+        *("try({str})", "try(CAST({date} AS VARCHAR))"),
         *("({str} || {str})", "({str} || {any})", "CAST({any} AS VARCHAR)", "concat({any}, {any})", "typeof({any})"),
         *("concat_ws({constant_text}, {any}, {str}, {any})", "concat(NULL, {str})", "CAST({str} AS VARCHAR)"),
         *("string_split_regex({str}, '[0-9]+')[{small}]", "regexp_extract_all({str}, '[a-z]')[{small}]"),
@@ -145,6 +148,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "tz": ("(CAST({ts} AS TIMESTAMP) AT TIME ZONE {zone})", "CAST({ts} AS TIMESTAMPTZ)", "TRY_CAST({str} AS TIMESTAMPTZ)", "CAST({date} AS TIMESTAMPTZ)", "({date} + {timetz})"),
     "interval": ("({interval} + {interval})", "({interval} * {small})", "({ts} - {ts})", "TRY_CAST({str} AS INTERVAL)", "(- {interval})"),
     "bool": (
+        "try({bool})",
         "CAST({int} AS BOOLEAN)",
         "is_histogram_other_bin({any})",
         "TRY_CAST({any} AS BOOLEAN)",

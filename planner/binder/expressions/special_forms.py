@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import DATE, DOUBLE, JSON, NULL, VARCHAR, TypeKind
+from tqp.core.datatypes import BOOLEAN, DATE, DOUBLE, JSON, NULL, VARCHAR, TypeKind
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.units import PART_NAMES
 from tqp.planner.algebra.expressions import Call, Expression, Literal, is_null_literal
 from tqp.planner.binder.expressions.arrays import ARRAY_FORMS, bind_array_value
+from tqp.planner.binder.expressions.attempts import TRY_FORMS
 from tqp.planner.binder.expressions.cases import make_case
 from tqp.planner.binder.expressions.clock import CLOCK_FORMS
 from tqp.planner.binder.expressions.coercion import (
@@ -23,6 +24,7 @@ from tqp.planner.binder.expressions.coercion import (
     compare,
     folded,
     null_after,
+    of_type,
 )
 from tqp.planner.binder.expressions.enums import ENUM_FORMS
 from tqp.planner.binder.expressions.forms import Forms, Nodes
@@ -138,6 +140,28 @@ def _typeof(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expres
     return Literal('"NULL"', VARCHAR) if data_type == NULL else SourceLiteral(str(data_type), VARCHAR)
 
 
+def _can_cast(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """can_cast_implicitly(a, b): whether values of the type of a become ones of the type of b without being asked."""
+    source, target = (of_type(binder.bind(node).data_type) for node in nodes)
+    if source.data_type.is_nested or target.data_type.is_nested:
+        raise UnsupportedError("can_cast_implicitly() of nested values is not supported", span)
+    return Literal(implicit_cast_cost(source, target.data_type) is not None, BOOLEAN)
+
+
+def _constant_or_null(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """constant_or_null(c, x, ...): the constant, NULL where one of the others is."""
+    constant, *others = (binder.bind(node) for node in nodes)
+    if any(map(is_null_literal, others)):
+        return Literal(None, NULL)
+    if not is_constant(constant):
+        raise BindError("constant_or_null() takes a constant first", span)
+    null = Literal(None, constant.data_type)
+    if is_null_literal(constant):
+        return null
+    conditions = [folded(Call("is_null", (each,), BOOLEAN, span)) for each in others]
+    return make_case(conditions, [*[null] * len(conditions), constant], span)
+
+
 def _getvariable(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """getvariable('name'): what SET VARIABLE has given to it; NULL of a name without a value."""
     (node,) = nodes
@@ -241,6 +265,7 @@ _SPECIAL_FORMS: Forms = {
     **RANDOM_FORMS,
     **ENUM_FORMS,
     **HISTOGRAM_FORMS,
+    **TRY_FORMS,
     "coalesce": (_coalesce, 1, None),
     "ifnull": (_coalesce, 1, None),
     "nullif": (_nullif, 2, 2),
@@ -255,6 +280,8 @@ _SPECIAL_FORMS: Forms = {
     "error": (_error, 1, 1),
     "getvariable": (_getvariable, 1, 1),
     "current_setting": (_current_setting, 1, 1),
+    "can_cast_implicitly": (_can_cast, 2, 2),
+    "constant_or_null": (_constant_or_null, 2, None),
     "date": (lambda binder, nodes, span: cast_to(binder.bind_flexible(nodes[0]), DATE, span), 1, 1),
     "date_add": (
         lambda binder, nodes, span: bind_operator(binder, "add", nodes, span, "date_add()"),

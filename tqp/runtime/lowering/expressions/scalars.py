@@ -35,6 +35,7 @@ from tqp.planner.algebra.expressions import (
     Literal,
     Predict,
     PythonCall,
+    Try,
 )
 from tqp.planner.algebra.known_fields import Answers, KnownFields
 from tqp.planner.algebra.may_raise import is_failing_constant, may_raise
@@ -42,6 +43,7 @@ from tqp.planner.functions.conditions import COMPARISONS
 from tqp.planner.functions.registry import SCALARS
 from tqp.planner.functions.type_rules import can_cast
 from tqp.runtime.lowering.expressions.arrays import lower_array_cast
+from tqp.runtime.lowering.expressions.attempts import lower_try
 from tqp.runtime.lowering.expressions.code_ranges import lower_code_ranges
 from tqp.runtime.lowering.expressions.compare import lower_comparison, lower_distinct_from
 from tqp.runtime.lowering.expressions.conditions import (
@@ -126,6 +128,8 @@ class ExpressionLowering(Answers):
                 return lower_over_elements(self, expression)
             case ReduceElements():
                 return lower_reduce_elements(self, expression)
+            case Try():
+                return lower_try(self, expression)
             case InList():
                 return lower_with_parameter(self, expression) or lower_in_list(self, expression)
             case Call():
