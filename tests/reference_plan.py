@@ -24,6 +24,7 @@ from tqp.planner.algebra.expressions import (
     Expression,
     InList,
     Literal,
+    Try,
 )
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
@@ -308,6 +309,11 @@ class Interpreter:
                     if self.is_true(condition, row):
                         return self.evaluate(value, row)
                 return self.evaluate(expression.default, row)
+            case Try():
+                try:
+                    return self.evaluate(expression.input, row)
+                except ExecutionError:
+                    return None
             case InList():
                 return self.in_list(expression, self.evaluate(expression.input, row))
             case ScalarSubquery():

@@ -67,6 +67,10 @@ from tests.test_random_queries import TABLE
             "intended",
         ),
         ("SELECT k, c0, k AS z FROM t0 GROUP BY 1, ROLLUP (z, 2)", "equal"),
+        (
+            "SELECT CAST(NULL AS USMALLINT) AS o0, grouping(CAST(o0 AS USMALLINT)) FROM t0 GROUP BY 1",
+            "intended",
+        ),
         ("SELECT (SELECT k) AS k, c0 AS x FROM t0 GROUP BY k, c0", "intended"),
         ("SELECT list_has_all([INTERVAL '30 days'], [to_months(k // k)]) FROM t0", "intended"),
         ("SELECT [to_months(k // k), NULL] && [INTERVAL '30 days'] FROM t0", "intended"),

@@ -380,14 +380,13 @@ def _with_units(numeric: DataType) -> DataType:
     return decimal(min(numeric.scale + 1, MAX_DECIMAL_PRECISION), numeric.scale)
 
 
-#: Of two types that have nothing in common, the later wins.
+#: Of two types that have nothing in common, the later wins; of two times of day the first.
 _FORCED_ORDER = (
     TypeKind.BOOLEAN,
     *_UNSIGNED,
     *_SIGNED,
     *_FRACTIONAL,
     TypeKind.TIME,
-    TypeKind.TIME_TZ,
     *_TEMPORAL_ORDER,
     TypeKind.TIMESTAMP_NS,
     TypeKind.INTERVAL,
@@ -413,7 +412,11 @@ def forced_type(left: DataType, right: DataType) -> DataType | None:
     left, right = _as_text(left), _as_text(right)
     if left.kind is right.kind:
         return _common_nested(left, right, forced_type)
-    return max(left, right, key=lambda each: _FORCED_ORDER.index(each.kind))
+    return max(left, right, key=_forced_place)
+
+
+def _forced_place(data_type: DataType) -> int:
+    return _FORCED_ORDER.index(TypeKind.TIME if data_type.is_time_of_day else data_type.kind)
 
 
 def integer_literal_type(value: int) -> DataType:

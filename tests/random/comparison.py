@@ -279,6 +279,8 @@ class Engines:
         self, sql: str, parameters: Any, expected: Exception, actual: Rows
     ) -> tuple[str, str, str]:
         message = str(expected)
+        if "TIME WITH TIME ZONE" in message and "UBIGINT" in message and "UBIGINT" not in sql.upper():
+            return "DuckDB's own fault", "", ""  # which computes with a number that sorts as the time does
         if "No function matches" in message and "TIMESTAMP WITH TIME ZONE" in message:
             return "needs ICU", "", ""
         if re.search(
@@ -293,6 +295,8 @@ class Engines:
             return "intended", "", ""  # a parameter is its value
         if any(self._is_same(each, parameters, actual) for each in around_errors(sql)):
             return "intended", "", ""
+        if is_refused_by_duckdb_alone(message, sql):
+            return "intended", "", ""
         signature = f"{type(expected).__name__} {shape_of(message)}"
         detail = message.splitlines()[0]
         if isinstance(expected, _STATIC) or any(text in message for text in _STATIC_MESSAGES):
@@ -306,8 +310,6 @@ class Engines:
             return "accepted", signature, detail
         if isinstance(expected, duckdb.NotImplementedException):
             return "not in DuckDB", "", ""
-        if is_refused_by_duckdb_alone(message, sql):
-            return "intended", "", ""
         # A row that fails may be one that tqp drops before it computes. Where neither engine optimizes, both compute all.
         if isinstance(self._oracle.answer(sql, parameters, optimize=False), Rows):
             return "fails in one", "", ""

@@ -31,6 +31,7 @@ from tqp.planner.algebra.expressions import (
     Expression,
     InList,
     Literal,
+    Try,
     conjuncts,
     walk,
 )
@@ -279,6 +280,8 @@ class PossibleAnswers(Interpreter):
             raise TooLongError("the elements of lists are not computed one by one")
         if isinstance(expression, ColumnRef) and expression.id not in row:
             raise UnknownError
+        if isinstance(expression, Try) and self._substitutes is not None:
+            return PossibleAnswers(self._kernels, None).evaluate(expression, row)
         if isinstance(expression, Case) or (
             isinstance(expression, Call) and expression.function == "coalesce"
         ):

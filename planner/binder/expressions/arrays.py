@@ -49,7 +49,7 @@ def bind_array_value(elements: Sequence[Expression], span: Span | None) -> Expre
 
 def bind_measure(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """array_distance(a, b) and its like: of vectors, and of DOUBLE arrays as lists of one length."""
-    sides = [binder.bind_flexible(node) for node in nodes]
+    sides = _of_one_size([binder.bind_flexible(node) for node in nodes])
     types = [side.data_type for side in sides]
     shown = f"{name}()"
     if not any(each.kind is TypeKind.ARRAY and not each.is_vector for each in types):
@@ -64,6 +64,18 @@ def bind_measure(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span |
     return apply(name.replace("array_", "list_"), lists, span, shown)
 
 
+def _of_one_size(sides: Sequence[Expression]) -> list[Expression]:
+    """Two arrays, of which a constant NULL has the size of the other one, as in DuckDB."""
+    first, second = sides
+    for side, other in ((first, second), (second, first)):
+        is_array = all(each.data_type.kind is TypeKind.ARRAY for each in sides)
+        if is_array and is_null_literal(side) and side.data_type.size != other.data_type.size:
+            element = side.data_type.element
+            null = Literal(None, array(other.data_type.size, element if element.is_float else FLOAT))
+            return [null if each is side else each for each in sides]
+    return [first, second]
+
+
 _DISTANCES: dict[type, tuple[str, str]] = {
     exp.Distance: ("<->", "distance"),
     exp.CosineDistance: ("<=>", "cosine_distance"),
@@ -73,7 +85,10 @@ _DISTANCES: dict[type, tuple[str, str]] = {
 def bind_distance(binder: ExpressionBinder, node: exp.Binary) -> Expression:
     """a <-> b, a <=> b: of vectors, and of anything else that is a list or an array as lists of numbers."""
     sign, name = _DISTANCES[type(node)]
-    sides, span = [binder.bind_flexible(each) for each in (node.this, node.expression)], span_of(node)
+    sides, span = (
+        _of_one_size([binder.bind_flexible(each) for each in (node.this, node.expression)]),
+        span_of(node),
+    )
     if all(side.data_type.is_vector or side.data_type == NULL for side in sides):
         return apply(f"array_{name}", sides, span, sign)
     return apply(f"list_{name}", [as_list(side, span) for side in sides], span, sign)
@@ -81,9 +96,12 @@ def bind_distance(binder: ExpressionBinder, node: exp.Binary) -> Expression:
 
 def _cross_product(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """array_cross_product(a, b)"""
-    sides, common = unify([binder.bind(node) for node in nodes], "array_cross_product()", span)
-    if common.kind is not TypeKind.ARRAY or common.size != 3 or not common.element.is_float:
-        raise BindError(f"array_cross_product() takes two arrays FLOAT[3] or DOUBLE[3], not {common}", span)
+    written = [binder.bind(node) for node in nodes]
+    sides, common = unify(written, "array_cross_product()", span)
+    types = [common, *(side.data_type for side in written if side.data_type.kind is TypeKind.ARRAY)]
+    for each in types:
+        if each.kind is not TypeKind.ARRAY or each.size != 3 or not common.element.is_float:
+            raise BindError(f"array_cross_product() takes two arrays FLOAT[3] or DOUBLE[3], not {each}", span)
     lists = tuple(as_list(side, span) for side in sides)
     return cast_to(Call("array_cross_product", lists, list_of(common.element), span), common, span)
 

@@ -10,7 +10,7 @@ from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.aggregate_arguments import written
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
 from tqp.planner.binder.scope import Scope
-from tqp.planner.functions.registry import AGGREGATES
+from tqp.planner.functions import registry as functions
 
 
 def read_rows(arguments: Sequence[exp.Expr]) -> bool:
@@ -42,4 +42,4 @@ def _with_aggregates_of_one_row(argument: exp.Expr) -> exp.Expr:
 
 def _is_aggregate(node: exp.Expr) -> bool:
     call = written(node.this if isinstance(node, exp.Filter) else node)
-    return call is not None and call.name.lower() in AGGREGATES
+    return call is not None and bool(functions.aggregate_overloads(call.name.lower()))
