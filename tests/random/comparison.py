@@ -180,6 +180,12 @@ class Engines:
         if isinstance(expected, Exception):
             return self._judge_accepted(sql, parameters, expected, actual)
         problem = difference(sql, expected, actual, is_mutated)
+        if (
+            problem
+            and {"MAP", "ZONE"} <= {token.upper() for token in tokens_of(sql)}
+            and "TIME WITH TIME ZONE" in sql
+        ):
+            return "intended", "", ""  # in maps, DuckDB has another order of times with a zone
         if problem and self._depends_on_ties(sql, parameters, expected):
             return "intended", "", ""
         if problem and self._contradicts_itself(sql, parameters, actual):

@@ -28,8 +28,12 @@ _INSTANTS = {
 def _equal_width(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """equi_width_bins(least, greatest, count, nice): the upper ends of the bins, of the type of the greatest value."""
     bound = [binder.bind_flexible(node) for node in nodes]
-    if any(each.data_type == NULL or is_null_literal(each) for each in bound):
+    if any(each.data_type == NULL for each in bound):
         return Literal(None, NULL)
+    low, high = bound[0], settle(bound[1])
+    result = list_of(DOUBLE if high.data_type.is_decimal else high.data_type)
+    if any(map(is_null_literal, bound)):
+        return Literal(None, result)
     for argument, target in zip(bound[2:], (BIGINT, BOOLEAN), strict=True):
         if implicit_cast_cost(argument, target) is None:
             raise BindError(
@@ -37,13 +41,11 @@ def _equal_width(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> E
                 span,
             )
     common = common_type_of(bound[:2], "equi_width_bins()", span)
-    low, high = bound[0], settle(bound[1])
     computed = _computed_as(common, high.data_type, span)
     count, is_nice = cast_to(bound[2], BIGINT, span), cast_to(bound[3], BOOLEAN, span)
     ends = (cast_to(each, computed, span) for each in (low, high))
     made = Call("equi_width_bins", (*ends, count, is_nice), list_of(computed), span)
-    result = DOUBLE if high.data_type.is_decimal else high.data_type
-    return cast_to(made, list_of(result), span)
+    return cast_to(made, result, span)
 
 
 def _computed_as(low: DataType, high: DataType, span: Span | None) -> DataType:
