@@ -139,10 +139,11 @@ class Series(Leaf):
 
 @dataclass(frozen=True)
 class WorkingRows(Leaf):
-    """The rows that the last iteration of the Recursive node with this identifier added."""
+    """The rows that the last iteration of the Recursive node with this identifier added; with `is_whole` all rows so far."""
 
     identifier: int
     fields: Schema
+    is_whole: bool = False
 
     EXPRESSIONS, FIELDS = (), ("fields",)
 
@@ -159,4 +160,5 @@ class WorkingRows(Leaf):
         return frozenset()
 
     def describe(self, names: Names) -> str:
-        return f"WorkingRows ${self.identifier} {fields_text(self.fields, names)}"
+        whole = " whole" * self.is_whole
+        return f"WorkingRows{whole} ${self.identifier} {fields_text(self.fields, names)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tqp.core.schema import Schema
@@ -19,8 +20,11 @@ from tqp.planner.algebra.unique_sets import UniqueSets
 class Recursive(LogicalPlan):
     """The rows of `first`, then those of `step` until it gives none; `fields[i]` stands for the i-th output of both.
 
-    In `step`, `WorkingRows` with the identifier are the rows that came last. With `distinct` (UNION) rows that equal earlier ones
-    are left out, of both.
+    In `step`, `WorkingRows` with the identifier are the rows that came last, or all rows so far. With `distinct` (UNION) rows
+    that equal earlier ones are left out, of both.
+
+    With `keys` (USING KEY), positions of columns, a row takes the place of an earlier one with the same values in them; with
+    `distinct`, only rows that changed in an iteration come last.
     """
 
     first: LogicalPlan
@@ -28,6 +32,7 @@ class Recursive(LogicalPlan):
     fields: Schema
     identifier: int
     distinct: bool
+    keys: tuple[int, ...] | None = None
 
     INPUTS, EXPRESSIONS, FIELDS = ("first", "step"), (), ("fields",)
     BY_POSITION = True
@@ -39,18 +44,30 @@ class Recursive(LogicalPlan):
     @derived
     def row_bounds(self) -> Bounds:
         least = self.first.row_bounds[0]
-        return min(1, least) if self.distinct else least, MOST_ROWS
+        return least if self._unique_places is None else min(1, least), MOST_ROWS
 
     @derived
     def unique_sets(self) -> UniqueSets:
-        return frozenset((self.output_ids,)) if self.distinct else frozenset()
+        if self._unique_places is None:
+            return frozenset()
+        return frozenset((frozenset(self.fields[i].id for i in self._unique_places),))
+
+    @property
+    def _unique_places(self) -> Sequence[int] | None:
+        """The columns that tell any two rows apart, by position."""
+        return range(len(self.fields)) if self.keys is None and self.distinct else self.keys
 
     def needs(self, needed: Ids) -> tuple[Ids, ...]:
         return self.first.output_ids, self.step.output_ids
 
     def minds_order(self, is_seen: bool) -> bool:
-        return is_seen
+        return is_seen or self.keys is not None
 
     def describe(self, names: Names) -> str:
-        how = " distinct" if self.distinct else ""
-        return f"Recursive{how} ${self.identifier} {fields_text(self.fields, names)}"
+        return f"Recursive{kept_text(self.distinct, self.keys)} ${self.identifier} {fields_text(self.fields, names)}"
+
+
+def kept_text(distinct: bool, keys: tuple[int, ...] | None) -> str:
+    """The words that tell the rows that stay, for EXPLAIN."""
+    places = "" if keys is None else f" by key {', '.join(str(key + 1) for key in keys)}"
+    return " distinct" * distinct + places

@@ -121,7 +121,7 @@ class ColumnUse:
 
 @dataclass(slots=True)
 class CteDefinition:
-    """WITH name(columns) AS (tree): bound when it is first referred to, in the surroundings it was written in."""
+    """WITH name(columns) USING KEY (keys) AS (tree): bound when it is first referred to, in the surroundings it was written in."""
 
     name: str
     tree: object
@@ -129,6 +129,7 @@ class CteDefinition:
     scope: Scope | None
     bound: object = None  # what `ctes.py` made of it
     is_recursive: bool = False
+    keys: Sequence[tuple[str, Span | None]] | None = None
 
 
 @dataclass(slots=True)

@@ -13,7 +13,6 @@ from tqp.planner.parse import head_span, span_of
 
 _FEATURES = {
     "ordinality": "WITH ORDINALITY",
-    "key_expressions": "USING KEY",
 }
 
 _BINARY = "this expression"
@@ -32,7 +31,7 @@ _UNDERSTOOD: dict[type, frozenset[str]] = {
         exp.Intersect: "with_ this expression distinct order limit offset",
         exp.Except: "with_ this expression distinct order limit offset",
         exp.Values: "expressions alias order limit offset",
-        exp.CTE: "this alias materialized",
+        exp.CTE: "this alias materialized key_expressions",
         exp.With: "expressions recursive",
         exp.TableAlias: "this columns",
         exp.Distinct: "expressions on",

@@ -35,6 +35,7 @@ from tqp.planner.algebra.node_text import (
     outputs_text,
     window_text,
 )
+from tqp.planner.algebra.recursive import kept_text
 from tqp.planner.algebra.window_calls import WindowCall
 
 
@@ -403,11 +404,13 @@ class WorkingRows(PhysicalPlan):
     """As the logical node, with all of its columns."""
 
     identifier: int
+    is_whole: bool
 
     INPUTS, EXPRESSIONS = (), ()
 
     def describe(self, names: Names) -> str:
-        return f"WorkingRows ${self.identifier} {fields_text(self.fields, names)}"
+        whole = " whole" * self.is_whole
+        return f"WorkingRows{whole} ${self.identifier} {fields_text(self.fields, names)}"
 
 
 @dataclass(frozen=True)
@@ -418,12 +421,12 @@ class Recursive(PhysicalPlan):
     step: PhysicalPlan
     identifier: int
     distinct: bool
+    keys: tuple[int, ...] | None
 
     INPUTS, EXPRESSIONS = ("first", "step"), ()
 
     def describe(self, names: Names) -> str:
-        how = " distinct" if self.distinct else ""
-        return f"Recursive{how} ${self.identifier} {fields_text(self.fields, names)}"
+        return f"Recursive{kept_text(self.distinct, self.keys)} ${self.identifier} {fields_text(self.fields, names)}"
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,7 @@ class Planner:
                 return self._union(plan, required, requests)
             case WorkingRows():
                 fields, rows = tuple(plan.field_facts.values()), self.estimator.rows(plan)
-                return physical.WorkingRows(fields, rows, plan.max_rows, plan.identifier)
+                return physical.WorkingRows(fields, rows, plan.max_rows, plan.identifier, plan.is_whole)
             case Recursive():
                 return self._recursive(plan)
             case Shared():
@@ -348,7 +348,9 @@ class Planner:
             self.with_schema(self.plan(each, _ids(each.schema), ()), each.schema) for each in plan.inputs
         )
         fields, rows = tuple(plan.field_facts.values()), self.estimator.rows(plan)
-        return physical.Recursive(fields, rows, plan.max_rows, first, step, plan.identifier, plan.distinct)
+        return physical.Recursive(
+            fields, rows, plan.max_rows, first, step, plan.identifier, plan.distinct, plan.keys
+        )
 
     def _share(self, plan: Shared) -> PhysicalPlan:
         below = self._shared.get(plan.identifier)

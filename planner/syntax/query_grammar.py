@@ -155,7 +155,7 @@ class QueryGrammar(PivotGrammar):
             self.names_in_parentheses()
         if self.skip("USING"):
             self.expect("KEY", "(")
-            self.targets()
+            self.clause(self._key, self.starts_expression)
             self.close()
         self.expect("AS")
         if self.kind == "NOT":
@@ -243,6 +243,12 @@ class QueryGrammar(PivotGrammar):
         else:
             self.skip("ALL")
         self.targets()
+
+    def _key(self) -> None:
+        is_name = self.kind in COLUMN_NAMES and self.kinds[self.index + 1] in (",", ")")
+        if self.starts_expression() and not is_name:
+            self.lacks("USING KEY by anything but names of columns")
+        self._target()
 
     def targets(self) -> None:
         """a, b AS c, d e, f: g"""

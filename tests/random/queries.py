@@ -83,7 +83,7 @@ class Queries:
         recursive = ""
         if random.random() < 0.04:
             self.relations.ctes.append(("w9", ("int", "int")))
-            prefixes.append(f"w9 AS ({self._recursive()})")
+            prefixes.append(f"w9{self._recursive()}")
             recursive = "RECURSIVE "
         prefix = f"WITH {recursive}{', '.join(prefixes)} " if prefixes else ""
         sql, families = self.select(2, (), None)
@@ -214,15 +214,23 @@ class Queries:
         first, _ = self.select(0, (), ("int", "int"))
         relations, scope = self.relations.from_clause(0, ())
         item = self.expressions.draw("int", Scope(scope.columns), 1)
-        joined = (
-            f"w9, (SELECT {item} AS o9{relations} ORDER BY ALL LIMIT 3) x" if random.random() < 0.5 else "w9"
+        joined = random.choice(
+            (
+                "w9",
+                f"w9, (SELECT {item} AS o9{relations} ORDER BY ALL LIMIT 3) x",
+                f"w9, (SELECT {random.choice(('max(o1)', 'count(*)', 'sum(o0)'))} AS o9 FROM recurring.w9) x",
+            )
         )
         step = random.choice(("o0 + 1", "coalesce(o0, 1)", "o0 % 3", "x.o9" if "x" in joined else "o0 // 2"))
         operator = random.choice(("UNION", "UNION ALL"))
-        return (
-            f"SELECT 0 AS o0, 0 AS o1 UNION ALL ({first} ORDER BY ALL LIMIT 3) {operator} "
-            f"SELECT {step}, o1 + 1 FROM {joined} WHERE o1 BETWEEN 0 AND {random.randint(0, 5)}"
-        )
+        first = f"SELECT 0 AS o0, 0 AS o1 UNION ALL ({first} ORDER BY ALL LIMIT 3)"
+        later = f"SELECT {step}, o1 + 1 FROM {joined} WHERE o1 BETWEEN 0 AND {random.randint(0, 5)}"
+        if random.random() < 0.5:
+            return f" AS ({first} {operator} {later})"
+        # of several rows of one key in an iteration, any may be the last
+        keys = random.choice(("o0", "o0", "o1, o0"))
+        one = "SELECT k AS o0, max(v) AS o1 FROM ({}) t(k, v) GROUP BY k"
+        return f" USING KEY ({keys}) AS (({one.format(first)}) {operator} {one.format(later)})"
 
     def ordered(self, num_columns: int) -> str:
         """ORDER BY over all columns, with LIMIT now and then."""

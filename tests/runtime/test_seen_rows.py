@@ -36,6 +36,7 @@ def test_new_rows(sizes: list[int], collide: bool, monkeypatch: pytest.MonkeyPat
     if collide:
         monkeypatch.setattr(seen_rows, "hash_combine", few_hashes)
     generator, seen, known = random.Random(len(sizes)), SeenRows(CPU), set[Any]()
+    numbered: dict[Any, int] = {}
     for size in sizes:
         rows = [
             (
@@ -45,7 +46,11 @@ def test_new_rows(sizes: list[int], collide: bool, monkeypatch: pytest.MonkeyPat
             )
             for _ in range(size)
         ]
-        found = seen.add(columns(rows)).tolist()
+        numbers, new = (each.tolist() for each in seen.add(columns(rows)))
+        found = list(new)
+        for row, number in zip(rows, numbers, strict=True):
+            assert numbered.setdefault(row, number) == number
+        assert sorted(numbered.values()) == list(range(len(numbered)))
         assert len(set(found)) == len(found)
         assert {rows[row] for row in found} == set(rows) - known
         assert len({rows[row] for row in found}) == len(found)
@@ -54,8 +59,8 @@ def test_new_rows(sizes: list[int], collide: bool, monkeypatch: pytest.MonkeyPat
 
 def test_wide_numbers_and_nan() -> None:
     wide = torch.tensor([[0, 5], [1, 5], [0, 5], [-1, -5]])
-    assert sorted(SeenRows(CPU).add([FrameColumn(wide, None)]).tolist()) == [0, 1, 3]
+    assert sorted(SeenRows(CPU).add([FrameColumn(wide, None)])[1].tolist()) == [0, 1, 3]
     floats = torch.tensor([float("nan"), -float("nan"), 1.0])
     seen = SeenRows(CPU)
-    assert sorted(seen.add([FrameColumn(floats, None)]).tolist()) == [0, 2]
-    assert seen.add([FrameColumn(floats, None)]).tolist() == []
+    assert sorted(seen.add([FrameColumn(floats, None)])[1].tolist()) == [0, 2]
+    assert seen.add([FrameColumn(floats, None)])[1].tolist() == []

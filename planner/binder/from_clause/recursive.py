@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from tqp.core.datatypes import NULL
-from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.schema import Schema
 from tqp.planner.algebra.logical_plan import Recursive, UnionAll, WorkingRows
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.subqueries import cast_columns
 from tqp.planner.binder.scope import CteDefinition, Scope
 from tqp.planner.binder.select.output import BoundQuery, distinct
-from tqp.planner.parse import head_span, without_parentheses
+from tqp.planner.parse import Span, head_span, without_parentheses
 
 
 def is_recursive(clause: exp.With, cte: exp.CTE) -> bool:
@@ -64,33 +65,60 @@ def bind_recursive(context: BindContext, definition: CteDefinition) -> BoundQuer
         context.new_field(name, data_type) for name, data_type in zip(first.names, types, strict=True)
     )
     identifier = context.new_shared()
-    working_table = WorkingTable(context, identifier, fields)
-    working = CteDefinition(definition.name, tree, definition.columns, None, working_table)
-    inner = Scope(parent=scope.parent, ctes={**scope.ctes, definition.name.lower(): working})
+    last, whole = (WorkingTable(context, identifier, fields, is_whole) for is_whole in (False, True))
+    tables = {
+        name: CteDefinition(definition.name, tree, definition.columns, None, table)
+        for name, table in (
+            (definition.name.lower(), last),
+            (recurring_name(definition.name), whole),
+        )
+    }
+    inner = Scope(parent=scope.parent, ctes={**scope.ctes, **tables})
     step = context.bind_query.bind_exact(tree.expression, inner).plan
     if len(step.schema) != len(fields):
         raise BindError(
             f"WITH RECURSIVE: the first part has {len(fields)} columns, the second {len(step.schema)}", span
         )
     step, rows = cast_columns(context, step, types, span), first.plan
-    if not working_table.references:
+    names = [*definition.columns, *first.names[len(definition.columns) :]]
+    keys = None if definition.keys is None else _positions(definition.keys, names)
+    if not last.references and not whole.references:
+        if keys is not None:
+            raise UnsupportedError(
+                "USING KEY is not supported where the second part does not read the rows of the first", span
+            )
         union = UnionAll((rows, step), tuple(map(context.renewed, fields)))
         return BoundQuery.exact(distinct(union) if tree.args.get("distinct") else union, first.names)
     is_distinct = bool(tree.args.get("distinct"))
-    return BoundQuery.exact(Recursive(rows, step, fields, identifier, is_distinct), first.names)
+    return BoundQuery.exact(Recursive(rows, step, fields, identifier, is_distinct, keys), first.names)
+
+
+def recurring_name(name: str) -> str:
+    """Under what the table of all rows so far, `recurring.name`, stands among the CTEs."""
+    return f"recurring.{name.lower()}"
+
+
+def _positions(keys: Sequence[tuple[str, Span | None]], names: Sequence[str]) -> tuple[int, ...]:
+    lowered, found = [name.lower() for name in names], []
+    for key, span in keys:
+        if key.lower() not in lowered:
+            raise BindError(f'USING KEY: there is no column "{key}"{nearest(key, names)}', span)
+        found.append(lowered.index(key.lower()))
+    return tuple(dict.fromkeys(found))
 
 
 @dataclass(slots=True)
 class WorkingTable:
-    """What the name of the CTE means in its second part: the rows of the iteration before."""
+    """What the name of the CTE means in its second part: the rows of the iteration before, or the whole of them so far."""
 
     context: BindContext
     identifier: int
     fields: Schema
+    is_whole: bool
     references: int = 0
 
     def reference(self) -> BoundQuery:
         """One more reference."""
         self.references += 1
-        node = WorkingRows(self.identifier, tuple(map(self.context.renewed, self.fields)))
+        node = WorkingRows(self.identifier, tuple(map(self.context.renewed, self.fields)), self.is_whole)
         return BoundQuery.exact(node, [field.name for field in self.fields])

@@ -52,6 +52,7 @@ from tqp.planner.binder.from_clause.json_rows import bind_json_rows
 from tqp.planner.binder.from_clause.model_tables import bind_table_function
 from tqp.planner.binder.from_clause.pivots import bind_pivot
 from tqp.planner.binder.from_clause.query_functions import QUERY_FUNCTIONS, bind_query_function
+from tqp.planner.binder.from_clause.recursive import recurring_name
 from tqp.planner.binder.from_clause.repeats import REPEATS, bind_repeat
 from tqp.planner.binder.from_clause.samples import sampled
 from tqp.planner.binder.from_clause.series import SERIES, bind_series
@@ -347,9 +348,13 @@ def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Sc
         return _bind_system_table(context, node, f"information_schema.{name.lower()}", name)
     if schema is not None and schema.name.lower() == "pg_catalog":
         return _bind_system_table(context, node, f"pg_catalog.{name.lower()}", name)
-    if schema is not None:
+    definition = None
+    if schema is None:
+        definition = outer.ctes.get(name.lower())
+    elif schema.name.lower() == "recurring":
+        definition = outer.ctes.get(recurring_name(name))
+    if schema is not None and definition is None:
         check_schema(schema)
-    definition = None if schema is not None else outer.ctes.get(name.lower())
     if definition is not None:
         bound = bind_reference(context, definition)
         renamed = _relation(name, bound.columns, definition.columns, span)

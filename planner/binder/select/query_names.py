@@ -144,10 +144,11 @@ class QueryNames:
             return ""
         tables = []
         for table in node.expressions:
-            if table.args.get("key_expressions"):
-                raise _UnwrittenError
-            alias, is_kept = table.args["alias"], table.args.get("materialized")
+            alias, keys = table.args["alias"], table.args.get("key_expressions")
+            is_kept = table.args.get("materialized")
             columns = f" ({', '.join(quoted(each.name) for each in alias.columns)})" if alias.columns else ""
+            if keys:
+                columns += f" USING KEY ({', '.join(quoted(key.name) for key in keys)}) "
             word = "" if is_kept is None else "MATERIALIZED " if is_kept else "NOT MATERIALIZED "
             tables.append(f"{quoted(alias.name)}{columns} AS {word}({self._query(table.this)})")
         return f"WITH {'RECURSIVE ' * bool(node.args.get('recursive'))}{', '.join(tables)} "

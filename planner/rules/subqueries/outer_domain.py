@@ -121,6 +121,10 @@ class Domain:
             case Recursive():
                 return self._recursive(plan)
             case WorkingRows():
+                if plan.is_whole:  # of outer values whose recursion has ended, too
+                    raise UnsupportedError(
+                        "a recursion that reads all of its rows (recurring.), and columns of an outer query, is not supported"
+                    )
                 fields = {column.id: self.context.renewed(column) for column in self.columns}
                 return replace(plan, fields=(*plan.fields, *fields.values())), fields
             case Limit():
@@ -232,7 +236,12 @@ class Domain:
             self.recursions.add(plan.identifier)
         fields = {column.id: self.context.new_field(column.name, column.data_type) for column in self.columns}
         first, step = parts
-        return replace(plan, first=first, step=step, fields=(*plan.fields, *fields.values())), fields
+        keys = plan.keys
+        if keys is not None:
+            width = len(plan.fields)
+            keys = (*keys, *range(width, width + len(fields)))
+        every = (*plan.fields, *fields.values())
+        return replace(plan, first=first, step=step, fields=every, keys=keys), fields
 
     def _union(self, plan: UnionAll) -> tuple[LogicalPlan, Binding]:
         branches = []

@@ -1,8 +1,9 @@
-"""The rows that came so far, and which of further ones are new: UNION of WITH RECURSIVE."""
+"""The rows that came so far, numbered, and which of further ones are new: UNION and USING KEY of WITH RECURSIVE."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -27,39 +28,49 @@ Keys = Sequence[Tensor | Strings]
 
 
 class SeenRows:
-    """Tells new rows. NULL equals NULL; the columns of different calls have the same types."""
+    """Numbers distinct rows, and tells new ones. NULL equals NULL; the columns of different calls have the same types."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._few: set[tuple[Any, ...]] = set()
+        self._few: dict[tuple[Any, ...], int] = {}
         self._many: _NumberedRows | None = None
+        self._earlier: Tensor | None = None  # the numbers that the first rows of `_many` had before
 
-    def add(self, columns: Sequence[FrameColumn]) -> Tensor:
-        """int64 [k]: those rows of the columns [n], n > 0, that equal none before them, in any order."""
-        keys = [key for column in columns for key in _keys(column)]
+    def add(self, columns: Sequence[FrameColumn]) -> tuple[Tensor, Tensor]:
+        """(numbers, new) of the columns [n], n > 0: int64 [n], equal where rows are, with those of earlier calls too, and int64
+        [k], the rows that equal none before them, in any order. Each of these has one of the k next numbers.
+        """
+        keys = [key for column in columns for key in keys_of(column)]
         if self._many is None:
             first = keys[0]
             if (first.num_rows if isinstance(first, Strings) else first.shape[0]) <= _FEW_ROWS:
-                return self._new_of_few(keys)
+                return self._add_few(keys)
             self._many = _NumberedRows(self._device)
             if self._few:
-                self._many.add(
-                    [_key_of_values(values, self._device) for values in zip(*self._few, strict=True)]
-                )
+                few = [_key_of_values(values, self._device) for values in zip(*self._few, strict=True)]
+                numbers, _ = self._many.add(few)
+                self._earlier = torch.empty_like(numbers)
+                self._earlier[numbers] = torch.arange(len(self._few), device=self._device)
                 self._few.clear()
-        return self._many.add(keys)
+        numbers, new = self._many.add(keys)
+        if self._earlier is not None:
+            last = self._earlier.shape[0] - 1
+            numbers = torch.where(numbers > last, numbers, take(self._earlier, numbers.clamp(max=last)))
+        return numbers, new
 
-    def _new_of_few(self, keys: Keys) -> Tensor:
+    def _add_few(self, keys: Keys) -> tuple[Tensor, Tensor]:
         values = (layout.to_list(key) if isinstance(key, Strings) else key.tolist() for key in keys)
-        new = []
+        numbers, new = list[int](), list[int]()
         for row, key in enumerate(zip(*values, strict=True)):
-            if key not in self._few:
-                self._few.add(key)
+            if (number := self._few.get(key)) is None:
+                number = self._few[key] = len(self._few)
                 new.append(row)
-        return torch.tensor(new, dtype=torch.int64, device=self._device)
+            numbers.append(number)
+        made = partial(torch.tensor, dtype=torch.int64, device=self._device)
+        return made(numbers), made(new)
 
 
-def _keys(column: FrameColumn) -> Keys:
+def keys_of(column: FrameColumn) -> Keys:
     """Integers [n] and strings that are equal, row by row, where the column's values are."""
     if isinstance(column.values, Strings):
         return [column.values] if column.validity is None else [column.values, column.validity.to(torch.int8)]
@@ -78,15 +89,17 @@ class _NumberedRows:
     def __init__(self, device: torch.device) -> None:
         self._table, self._kept = empty_table(0, device), list[GrowingTensor | GrowingStrings]()
 
-    def add(self, keys: Keys) -> Tensor:
+    def add(self, keys: Keys) -> tuple[Tensor, Tensor]:
         """As `SeenRows.add`."""
         if not self._kept:
             self._kept = [GrowingStrings() if isinstance(key, Strings) else GrowingTensor() for key in keys]
         hashes = hash_combine([hash64(key) if isinstance(key, Strings) else key for key in keys])
         rows, new = torch.arange(hashes.shape[0], device=hashes.device), list[Tensor]()
+        numbers_of_rows = torch.empty_like(rows)
         while rows.shape[0]:
             before = self._table.count
             numbers = self._table.insert(hashes).to(torch.int64)
+            numbers_of_rows.scatter_(0, rows, numbers)
             first = _first_rows(numbers - before, self._table.count - before)
             new.append(take(rows, first))
             is_same = torch.ones_like(rows, dtype=torch.bool)
@@ -96,7 +109,7 @@ class _NumberedRows:
             # of the others another row has the hash: they try another one, as do their equals
             others = row_indices(~is_same)
             rows, hashes = take(rows, others), mix(take(hashes, others) + 1)
-        return torch.cat(new)
+        return numbers_of_rows, torch.cat(new)
 
 
 def _first_rows(numbers: Tensor, count: int) -> Tensor:

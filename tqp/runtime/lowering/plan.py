@@ -19,6 +19,7 @@ from tqp.planner.physical import plan as physical
 from tqp.planner.physical.filter_order import RemainingConjuncts
 from tqp.runtime.breakers.collect import Collect
 from tqp.runtime.breakers.iterate import Iterate
+from tqp.runtime.breakers.kept_rows import Kept
 from tqp.runtime.breakers.makers import Concatenate, MakeSeries
 from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.lowering.aggregates import lower_aggregate
@@ -51,8 +52,8 @@ class PlanLowering:
         self.needs: set[str] = set()  # of every stream that is lowered now, see Stream
         self._in_step = False  # of a recursion
         self._shared: dict[int, tuple[str, list[StoredColumn]]] = {}
-        #: By identifier of a recursion, the slot of its last rows, and their layouts.
-        self._iterations: dict[int, tuple[str, Sequence[Layout]]] = {}
+        #: By identifier of a recursion, the slots of its last rows and of all so far, and their layouts.
+        self._iterations: dict[int, tuple[tuple[str, str], Sequence[Layout]]] = {}
 
     def lower(self, node: physical.PhysicalPlan) -> Stream:
         """A stream that yields the node's rows, with at least the node's fields as columns."""
@@ -305,14 +306,14 @@ class PlanLowering:
         return self._made(Concatenate(self.program.slot("union"), slots), layouts, node, "UNION ALL")
 
     def _working_rows(self, node: physical.WorkingRows) -> Stream:
-        slot, layouts = self._iterations[node.identifier]
-        return self._stream_of_frame(slot, layouts, node)
+        slots, layouts = self._iterations[node.identifier]
+        return self._stream_of_frame(slots[node.is_whole], layouts, node)
 
     def _recursive(self, node: physical.Recursive) -> Stream:
         """The rows of each iteration, in layouts that hold all values of the columns' types."""
         layouts = [canonical_layout(field.data_type, True) for field in node.fields]
-        working = self.program.slot("working")
-        self._iterations[node.identifier] = working, layouts
+        working, whole = self.program.slot("working"), self.program.slot("whole")
+        self._iterations[node.identifier] = (working, whole), layouts
         first = self._iteration(node.first, node, layouts, "first rows")
         begin = len(self.program.pipelines)
         outer, self._in_step = self._in_step, True
@@ -321,11 +322,10 @@ class PlanLowering:
         self._in_step = outer
         body = self.program.pipelines[begin:]
         del self.program.pipelines[begin:]
-        slot, keys = self.program.slot("recursive"), None
-        if node.distinct:  # nested values have keys of their own, behind the columns
-            own = itertools.count(len(layouts))
-            keys = [next(own) if each.form is Form.NESTED else i for i, each in enumerate(layouts)]
-        iterate = Iterate(slot, first, step, working, len(layouts), keys, body)
+        own = itertools.count(len(layouts))  # nested values have keys of their own, behind the columns
+        compared = [next(own) if each.form is Form.NESTED else i for i, each in enumerate(layouts)]
+        slot, kept = self.program.slot("recursive"), Kept(compared, node.distinct, node.keys)
+        iterate = Iterate(slot, first, step, working, whole, kept, body)
         return self._made(iterate, layouts, node, "WITH RECURSIVE")
 
     def _iteration(
@@ -340,7 +340,7 @@ class PlanLowering:
         values = [lowering.materialise(lowering.stream.column(field.id)) for field in plan.fields]
         slot = self.program.slot("rows")
         stored = list(map(lowering.in_layout, values, layouts))
-        if node.distinct:
+        if node.distinct or node.keys is not None:
             stored += [lowering.order_key(each) for each in stored if each.layout.form is Form.NESTED]
         self.program.close(lowering.stream, stored, Collect(slot), title)
         return slot
