@@ -121,7 +121,8 @@ def test_every_aggregate_that_the_planner_knows_is_lowered() -> None:
 def test_every_window_function_and_aggregate_is_lowered_over_partitions() -> None:
     with tqp.connect() as connection:
         connection.register("t", {"x": np.array([1, 2]), "b": np.array([True, False])})
-        others = dict.fromkeys(("row_number", "percent_rank", "cume_dist"), "") | {"nth_value": "x, 1"}
+        others = dict.fromkeys(("row_number", "percent_rank", "cume_dist"), "")
+        others |= {"nth_value": "x, 1", "fill": "x ORDER BY x"}
         calls = {name: others.get(name, "" if "rank" in name else "x") for name in window_names()}
         calls |= {name: aggregate_arguments(name, "x", "b") for name in aggregate_names()}
         for name, arguments in calls.items():

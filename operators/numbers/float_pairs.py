@@ -58,7 +58,11 @@ def multiply_add(a: Tensor, b: Tensor, c: Tensor) -> Tensor:
     product, lost = two_product(a, b)
     total, rest = two_sum(product, c)
     # A factor beyond 2**996 has no halves, and its product no digit behind the point.
-    return total + torch.nan_to_num(lost + rest, nan=0.0)
+    total = total + torch.nan_to_num(lost + rest, nan=0.0)
+    is_last = (
+        torch.isinf(c) & torch.isfinite(a) & torch.isfinite(b)
+    )  # the product is finite before it is rounded
+    return torch.where(is_last, c, total)
 
 
 def _rounded(pair: Pair) -> Pair:

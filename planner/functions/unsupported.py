@@ -11,7 +11,6 @@ from tqp.planner.functions.json import ROW_FUNCTIONS
 _NESTED = ("list_", "array_", "struct_", "map_", "json", "union_", "variant_")
 _KINDS = {
     "setseed": "randomness",
-    "fill": "a window function",
 }
 _PREFIXES = ("pg_", "has_", "icu_", "collate_", "st_", "inet_", "current_")
 _NAMES = frozenset(

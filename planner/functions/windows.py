@@ -24,6 +24,9 @@ class WindowFunction:
     counts_rows_before: bool = False  # it is one more than the rows before the row, or before its peers
     nullable: bool = True
     raises: bool = False  # for some values of its arguments
+    fills: bool = (
+        False  # by the one key of ORDER BY, which may stand inside the call and is a further argument
+    )
 
 
 def window_function(names: str, *lines: str, **facts: bool) -> WindowFunction:
@@ -44,5 +47,6 @@ WINDOW_FUNCTIONS = (
     window_function("lead", "ANY -> same", "ANY BIGINT -> same", "ANY BIGINT ANY -> same", picks_value=True),
     window_function("first_value first", "ANY -> same", takes_frame=True, picks_value=True),
     window_function("last_value last", "ANY -> same", takes_frame=True, picks_value=True),
+    window_function("fill", "ANY -> same", fills=True),
     window_function("nth_value", "ANY BIGINT -> same", takes_frame=True, picks_value=True),
 )

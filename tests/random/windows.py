@@ -14,6 +14,7 @@ _CALLS: dict[str, tuple[str, ...]] = {
         "count({any}) OVER ({w})",
         "count(DISTINCT {any}) OVER ({whole})",
         "count({any}) FILTER (WHERE {bool}) OVER ({w})",
+        "fill(CASE WHEN {v} % 3 = 1 THEN {v} % 101 END) OVER ({partition}ORDER BY {v}{direction})",
         "count(*) OVER ({partition}ORDER BY {num}{direction} RANGE BETWEEN {range} FOLLOWING AND UNBOUNDED FOLLOWING)",
     ),
     "float": (
@@ -21,7 +22,9 @@ _CALLS: dict[str, tuple[str, ...]] = {
         "cume_dist() OVER ({ranked})",
         "sum({exact}) OVER ({w})",
         "avg({int}) OVER ({w})",
+        "fill(CASE WHEN {v} < 3 OR {v} > 9 THEN {v} END) OVER ({partition}ORDER BY {v}{direction})",
     ),
+    "date": ("fill(CASE WHEN day({v}) < 12 THEN {v} END ORDER BY {v}{direction}) OVER ({partition})",),
     "dec": ("sum({same}) OVER ({w})",),
     "bool": ("bool_and({bool}) OVER ({w})", "bool_or({bool}) OVER ({w})"),
 }

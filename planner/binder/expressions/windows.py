@@ -15,7 +15,13 @@ from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression
 from tqp.planner.algebra.logical_plan import LogicalPlan, Window
 from tqp.planner.algebra.window_calls import WHOLE_PARTITION, WindowCall
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.expressions.aggregate_arguments import Written, refuse_parameters, sort_keys, written
+from tqp.planner.binder.expressions.aggregate_arguments import (
+    Written,
+    refuse_parameters,
+    sort_key,
+    sort_keys,
+    written,
+)
 from tqp.planner.binder.expressions.aggregates import aggregate_call, counts_rows
 from tqp.planner.binder.expressions.coercion import cast_to
 from tqp.planner.binder.expressions.operators import no_overload
@@ -121,6 +127,8 @@ class WindowCollector:
                     raise BindError(f"{word} is for aggregates, and {name}() is none", head_span(call.node))
             if call.ignores_nulls and not declared.picks_value:
                 raise BindError(f"{name}() does not take IGNORE NULLS", head_span(call.node))
+            if declared.fills:
+                return self._filled(binder, declared, call, partition, definition.order)
             if call.order and (declared.name not in _IN_ORDER or call.ignores_nulls):
                 raise UnsupportedError(
                     f"ORDER BY inside {name}() is not supported", span_of(call.order[0]) or span_of(called)
@@ -147,6 +155,29 @@ class WindowCollector:
             aggregate.span,
             aggregate.order,
         )
+
+    def _filled(
+        self,
+        binder: ExpressionBinder,
+        function: WindowFunction,
+        call: Written,
+        partition: tuple[Expression, ...],
+        order: Sequence[exp.Ordered],
+    ) -> tuple[_Sorting, WindowCall]:
+        """fill(), of which ORDER BY inside takes the place of the one behind OVER."""
+        written_keys, span = call.order or order, span_of(call.node)
+        if len(written_keys) != 1:
+            raise BindError(
+                f"fill() needs one key in ORDER BY, by which it fills, and has {len(written_keys)}", span
+            )
+        name, (value,), data_type = self._function(binder, function, call.node, call.arguments)
+        key = sort_key(binder, written_keys[0])
+        for expression, what in ((value, "argument"), (key.expression, "key of ORDER BY")):
+            kind = expression.data_type
+            if not (kind.is_numeric or kind.is_temporal):
+                raise BindError(f"fill() needs numbers, dates or times, and its {what} is {kind}", span)
+        sorting = tuple(sort_keys(binder, written_keys, "fill()"))
+        return (partition, sorting), WindowCall(name, (value, key.expression), data_type, span=span)
 
     def _function(
         self,

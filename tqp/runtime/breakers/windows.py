@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tqp.core.datatypes import DataType
 from tqp.core.memory_budget import reserve
 from tqp.data.nested import COMPOUND
 from tqp.data.strings import Strings
@@ -20,6 +21,7 @@ from tqp.operators.nested.layout import choose, take_padded_values
 from tqp.operators.rows.selection import padding_validity, row_indices, take
 from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows
 from tqp.operators.windows import frames, ranking, reductions, values
+from tqp.operators.windows.filled import filled
 from tqp.operators.windows.first_rows import candidates
 from tqp.operators.windows.frames import Range
 from tqp.operators.windows.partitions import Partitions, segments
@@ -177,6 +179,20 @@ class Pick(Call):
                 return values.last_of_frame(rows.ranges(self.frame), counted)
             case _:
                 return values.nth_of_frame(rows.ranges(self.frame), number - 1, counted)
+
+
+@dataclass(frozen=True, slots=True)
+class Fill(Call):
+    """The value of the row, or what stands for NULL on the line through others. `key`: the column of ORDER BY."""
+
+    column: int
+    data_type: DataType
+    key: int
+    key_type: DataType
+
+    def compute(self, rows: SortedRows) -> FrameColumn:
+        column, key = rows.column(self.column), rows.column(self.key)
+        return FrameColumn(*filled(rows.partitions, *column, self.data_type, *key, self.key_type))
 
 
 @dataclass(frozen=True, slots=True)

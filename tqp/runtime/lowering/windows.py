@@ -14,7 +14,7 @@ from tqp.planner.functions.registry import WINDOWS
 from tqp.planner.physical import plan as physical
 from tqp.planner.physical.plan import GroupAlgorithm
 from tqp.runtime.breakers.reductions import Reduction
-from tqp.runtime.breakers.windows import Bound, Call, FrameSpec, Pick, Rank, Reduce, WindowRows
+from tqp.runtime.breakers.windows import Bound, Call, Fill, FrameSpec, Pick, Rank, Reduce, WindowRows
 from tqp.runtime.lowering.aggregate_calls import AggregateCalls
 from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout
@@ -114,6 +114,8 @@ class _WindowLowering:
             self._aggregate(field, call)
         elif function.picks_value:
             self._pick(field, call)
+        elif function.fills:
+            self._fill(field, call)
         else:
             self._rank(field, call)
 
@@ -143,6 +145,19 @@ class _WindowLowering:
         self.results.append(_Column(field, value.layout.with_nullable(True), len(self.calls)))
         column, frame = self._column(value), self._frame(call)
         self.calls.append(Pick(call.function, column, frame, call.ignore_nulls, number, default))
+
+    def _fill(self, field: Field, call: WindowCall) -> None:
+        columns = []
+        for argument in call.arguments:
+            layout = canonical_layout(argument.data_type, True)
+            columns.append(
+                self._column(self.lowering.in_layout(self.lowering.materialised(argument), layout))
+            )
+        types = [argument.data_type for argument in call.arguments]
+        self.results.append(
+            _Column(field, canonical_layout(call.data_type, True, field.facts.range), len(self.calls))
+        )
+        self.calls.append(Fill(columns[0], types[0], columns[1], types[1]))
 
     def _aggregate(self, field: Field, call: WindowCall) -> None:
         aggregate = replace(call.aggregate, span=call.span or (0, 0))
