@@ -351,7 +351,6 @@ def test_explain() -> None:
         ("select i from u order by 2", BindError, "there are 1 columns", "2"),
         ("select i from u limit -1", BindError, "must not be negative", "1"),
         ("select i from u where dt < 'x'", BindError, "no column", "dt"),
-        ("select fill(i) over () from u", UnsupportedError, "window function (fill)", "fill"),
         ("select i from u qualify true", BindError, "QUALIFY needs", None),
         ("select * from unnested(3)", UnsupportedError, "unnested()", "unnested"),
         ("select setseed(1)", UnsupportedError, "randomness", "setseed"),

@@ -15,6 +15,7 @@ from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.binder.expressions.several_values import of_single_values
 from tqp.planner.binder.expressions.special_forms import bind_special_form
 from tqp.planner.binder.expressions.subqueries import bind_array, bind_exists
+from tqp.planner.binder.select.unnests import is_unnest
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.unsupported import refuse_missing, refuse_missing_form
 from tqp.planner.parse import head_span, span_of
@@ -33,7 +34,7 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
     name, span = node.name.lower(), span_of(node)
     if functions.aggregate_overloads(name) is not None:
         return bind_aggregate(binder, node, None)
-    if name in ("unnest", "unlist"):
+    if is_unnest(node):
         return _unnest(binder, node)
     if name == "exists" and node.expressions:
         return bind_exists(binder, node)

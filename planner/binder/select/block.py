@@ -48,7 +48,7 @@ from tqp.planner.binder.select.ordinals import ordinal
 from tqp.planner.binder.select.output import BoundQuery, Branch, Item, distinct, exact_project, lazy_project
 from tqp.planner.binder.select.row_numbers import first_of_each
 from tqp.planner.binder.select.select_list import expand_items
-from tqp.planner.binder.select.unnests import UnnestCollector
+from tqp.planner.binder.select.unnests import UnnestCollector, is_unnest
 from tqp.planner.binder.select.written import Qualified, Written
 from tqp.planner.binder.unsupported_clauses import check_understood
 from tqp.planner.functions.type_rules import settle
@@ -132,23 +132,32 @@ class SelectBlock:
         holds_aggregate: list[bool] = []
         holds_window: list[bool] = []
         defined: Aliases = {}  # an item may name the aliases before its own
+        items: list[Item] = []
         for item in nodes:
             before, aggregates_before, windows_before = len(uses), collector.uses, self.windows.uses
-            bound.append(self._bind_item(item, self.binder("SELECT", collector, defined), lazy))
-            item_uses.append(uses[before:])
-            holds_aggregate.append(collector.uses > aggregates_before)
-            holds_window.append(self.windows.uses > windows_before)
+            columns = self._bind_item(item, self.binder("SELECT", collector, defined), lazy)
+            for column, value in columns:
+                items.append(column)
+                bound.append(value)
+                item_uses.append(uses[before:])
+                holds_aggregate.append(collector.uses > aggregates_before)
+                holds_window.append(self.windows.uses > windows_before)
             alias = "" if item.alias is None else item.alias.lower()
             if aliases.get(alias) is item:
                 defined = {**defined, alias: item}
+        of_all = group is not None and is_of_all(group)
+        if of_all and any(column not in nodes for column in items):
+            raise BindError("unnest() of structs cannot be combined with GROUP BY ALL", span_of(group))
+        nodes = items
         having = select.args.get("having")
         before = len(uses)
         condition = self._having(having, collector, aliases, keys) if having is not None else None
-        of_all = group is not None and is_of_all(group)
         if of_all:
             values = [self._forced(value, item) for value, item in zip(bound, nodes)]
-            items = keys_of_all(values, item_uses, holds_aggregate, holds_window, self.scope.outer_ids())
-            keys = list(dict.fromkeys((*items, *keys_of_having(uses[before:]))))
+            keys_by_item = keys_of_all(
+                values, item_uses, holds_aggregate, holds_window, self.scope.outer_ids()
+            )
+            keys = list(dict.fromkeys((*keys_by_item, *keys_of_having(uses[before:]))))
             sets = [tuple(keys)]
             for value, item in zip(values, nodes):
                 if item.node is not None and value in keys:
@@ -156,7 +165,7 @@ class SelectBlock:
             uses.clear()
         qualify = select.args.get("qualify")
         qualification = None if qualify is None else self._qualification(qualify, collector, aliases)
-        sort = SortBinder(self, nodes, bound, collector, aliases, items if of_all else None)
+        sort = SortBinder(self, nodes, bound, collector, aliases, keys_by_item if of_all else None)
         sorts = [sort.bind(query.args.get("order")) for query in (select, *self.around)]
         distinct_on = None if distinct_clause is None else distinct_clause.args.get("on")
         if distinct_on is not None:  # its keys mean what they mean in ORDER BY
@@ -221,19 +230,31 @@ class SelectBlock:
         assert item.column is not None
         return self.scope.value_of(item.column)
 
-    def _bind_item(self, item: Item, binder: ExpressionBinder, lazy: bool) -> Expression | None:
-        """The item's expression; None for a column of a star that nobody may ever ask for."""
+    def _bind_item(
+        self, item: Item, binder: ExpressionBinder, lazy: bool
+    ) -> Sequence[tuple[Item, Expression | None]]:
+        """The item and its expression, which is None for a column of a star that nobody may ever ask for.
+
+        unnest() of structs makes several of one, which no alias stands for.
+        """
         known = self.bound_items.get(id(item))
         if known is not None:
-            return known[0]
+            return [(item, known[0])]
         if item.column is not None:
-            return (
-                None
-                if lazy and not isinstance(item.column, MergedColumn)
-                else self.scope.value_of(item.column)
-            )
+            is_open = lazy and not isinstance(item.column, MergedColumn)
+            return [(item, None if is_open else self.scope.value_of(item.column))]
         assert item.node is not None
-        return settle(binder.bind_once(item.node))
+        call = item.node.unnest()
+        if not is_unnest(call) or self.bound_items.get(id(item.node)) or self.written_keys.find(call):
+            return [(item, settle(binder.bind_once(item.node)))]
+        uses = self.scope.uses or []
+        before = len(uses)
+        columns = self.unnests.columns(binder, call)
+        if columns[0][0] is None:
+            value = columns[0][1]
+            self.bound_items[id(item.node)] = value, tuple(uses[before:])
+            return [(item, value)]
+        return [(Item(_field_of(call, name), name), value) for name, value in columns]
 
     # ---- GROUP BY ----
 
@@ -445,6 +466,10 @@ class SelectBlock:
                 plan = Sort(plan, sort_keys(sort, expression_of))
             plan = bind_limit(self.context, query, plan, self.scope, lazy=lazy)
         return plan
+
+
+def _field_of(call: exp.Expr, name: str | None) -> exp.Expr:
+    return exp.Anonymous(this="struct_extract", expressions=[call.copy(), exp.Literal.string(name)])
 
 
 def _key_name(key: Expression) -> str:

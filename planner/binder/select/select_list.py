@@ -13,7 +13,7 @@ from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.select.columns_calls import expanded, filtered_star
 from tqp.planner.binder.select.nested_names import is_path
 from tqp.planner.binder.select.output import Item
-from tqp.planner.binder.select.stars import star_items, star_of, unnested_struct
+from tqp.planner.binder.select.stars import star_items, star_of
 from tqp.planner.parse import span_of
 
 
@@ -24,14 +24,11 @@ def expand_items(context: BindContext, scope: Scope, nodes: Sequence[exp.Expr]) 
         alias, node = (written.alias, written.this) if isinstance(written, exp.Alias) else (None, written)
         star = star_of(node)
         columns = filtered_star(scope, node) if star is None else list(star_items(scope, star))
-        fields = unnested_struct(scope, node) if star is None else None
         if columns is not None:
             # an alias of a star is the name of each of its columns
             if alias:
                 columns = [replace(item, name=alias, alias=alias, is_aliased=True) for item in columns]
             items += columns
-        elif fields is not None:
-            items += fields
         elif isinstance(node, exp.Aliases):
             raise UnsupportedError("several aliases for one expression are not supported", span_of(node))
         elif (several := expanded(context, scope, node, alias)) is not None:

@@ -88,23 +88,6 @@ def _fields_of_struct(scope: Scope, star: exp.Expr, column: str, span: Span | No
             yield Item(node, label or name, label, is_aliased=label is not None)
 
 
-def unnested_struct(scope: Scope, node: exp.Expr) -> list[Item] | None:
-    """The fields of `unnest(s)` of a column of structs, or of a struct as it is written; None for anything else."""
-    if not (isinstance(node, exp.Anonymous) and node.name.lower() == "unnest" and len(node.expressions) == 1):
-        return None
-    (value,) = node.expressions
-    if any(call.name.lower() == "unnest" for call in value.find_all(exp.Anonymous)):
-        return None  # which is refused
-    if isinstance(value, exp.Struct) and all(isinstance(each, exp.PropertyEQ) for each in value.expressions):
-        fields = [(each.this.name, each.expression) for each in value.expressions]
-        return [Item(each, name) for name, each in fields]
-    if isinstance(value, exp.Column) and not value.args.get("table") and not isinstance(value.this, exp.Star):
-        column = scope.resolve_here(value.name, None, head_span(value))
-        if column is not None and column.data_type.kind is TypeKind.STRUCT and not column.data_type.is_tuple:
-            return list(_fields_of_struct(scope, exp.Star(), value.name, head_span(value)))
-    return None
-
-
 def _label(scope: Scope, rename: exp.Expr | None, column: ScopeColumn | MergedColumn) -> str | None:
     """The name that RENAME gives the column; None if it means none, or one of another table."""
     if rename is None:
