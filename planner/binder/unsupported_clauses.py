@@ -11,16 +11,12 @@ from sqlglot import exp
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.parse import head_span, span_of
 
-_FEATURES = {
-    "ordinality": "WITH ORDINALITY",
-}
-
 _BINARY = "this expression"
 _UNDERSTOOD: dict[type, frozenset[str]] = {
     node: frozenset(names.split())
     for node, names in {
         exp.Select: "with_ expressions distinct from_ joins where group having windows qualify sample order limit offset",
-        exp.Table: "this alias db catalog joins sample",
+        exp.Table: "this alias db catalog joins sample ordinality",
         exp.Subquery: "this alias with_ joins sample order limit offset",
         exp.Join: "this on side kind using method",
         exp.Lateral: "this alias",
@@ -71,9 +67,7 @@ def check_understood(node: exp.Expr) -> None:
         if value and name not in known:
             part = value[0] if isinstance(value, list) else value
             span = span_of(part if isinstance(part, exp.Expr) else node) or span_of(node)
-            feature = _FEATURES.get(
-                name, f"{name.strip('_').replace('_', ' ').upper()} in {node.key.upper()}"
-            )
+            feature = f"{name.strip('_').replace('_', ' ').upper()} in {node.key.upper()}"
             raise UnsupportedError(f"{feature} is not supported", span)
 
 

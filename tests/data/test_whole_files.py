@@ -188,3 +188,20 @@ def test_only_what_is_asked_for_is_read(connection: tqp.Connection, monkeypatch:
     assert read == []
     assert connection.sql("SELECT sum(octet_length(content)) FROM read_blob('d/*.txt')").fetchall() == [(24,)]
     assert len(read) == 5
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_rows_of_files_have_numbers(tmp_path: Path, threads: int) -> None:
+    for ending, options in (("csv", ""), ("parquet", " (ROW_GROUP_SIZE 2048)"), ("json", "")):
+        path = tmp_path / f"rows.{ending}"
+        duckdb.sql(
+            f"COPY (SELECT i AS a, 'é' || i % 7 AS ordinality FROM range(9000) r(i)) TO '{path}'{options}"
+        )
+        rows = f"FROM read_{ending}('{path}') WITH ORDINALITY"
+        with tqp.connect(threads=threads) as connection:
+            for query in (
+                f"SELECT * {rows} WHERE a > 8990",
+                f"SELECT count(*), sum(ordinality0), sum(a - ordinality0) {rows} WHERE ordinality = 'é3'",
+                f"SELECT a, o {rows} t(a, b, o) WHERE o BETWEEN 4096 AND 4100",
+            ):
+                assert connection.sql(query).fetchall() == duckdb.sql(query).fetchall()

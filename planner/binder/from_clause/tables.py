@@ -321,33 +321,64 @@ def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope, sibli
         return _bind_table_name(context, node, node.this.name, outer)
     if isinstance(node.this, exp.Values):  # the first of the tables in parentheses
         return _under_alias(node, bind_values(context, node.this, siblings))
-    name, span = node.this.name.lower(), head_span(node)
+    name = node.this.name.lower()
+    bound, shown = _bind_function(context, node, name, siblings)
+    if node.args.get("ordinality") and name not in QUERY_FUNCTIONS:  # which says nothing there in DuckDB
+        bound = _with_ordinality(context, bound, node.this)
+    return (_table_function if name in SERIES else _under_alias)(node, bound, shown)
+
+
+def _bind_function(
+    context: BindContext, node: exp.Table, name: str, siblings: Scope
+) -> tuple[BoundQuery, str]:
+    """What a table function gives, and what it is called."""
+    span, shown = head_span(node), node.this.name
     if name in SERIES:
-        return _table_function(node, bind_series(context, node.this, siblings, span), node.this.name)
+        return bind_series(context, node.this, siblings, span), shown
     if name in _OF_CONSTANTS:
-        return _under_alias(node, _OF_CONSTANTS[name](context, node.this, span), node.this.name)
+        return _OF_CONSTANTS[name](context, node.this, span), shown
     if (name.startswith("duckdb_") or name == "pragma_version") and not node.this.expressions:
-        return _bind_system_table(context, node, f"{name}()", name)
+        return _scan_system_table(context, f"{name}()", name, span), name
     if name in FILE_FUNCTIONS:
         table, wanted = bind_file_function(context, node.this, span)
-        bound = with_types(context, _scan(context, table, table.name), wanted)
-        return _under_alias(node, bound, node.this.name)
+        return with_types(context, _scan(context, table, table.name), wanted), shown
     if name in ROW_FUNCTIONS:
-        return _under_alias(node, bind_json_rows(context, node.this, siblings), node.this.name)
+        return bind_json_rows(context, node.this, siblings), shown
     if name == "summary":
-        return _under_alias(node, bind_summary_function(context, node.this, siblings, span), node.this.name)
+        return bind_summary_function(context, node.this, siblings, span), shown
     bind = bind_query_function if name in QUERY_FUNCTIONS else bind_table_function
     bind = bind_histogram if name in HISTOGRAMS else bind
-    return _under_alias(node, bind(context, node.this, siblings, span))
+    return bind(context, node.this, siblings, span), ""
+
+
+def _with_ordinality(context: BindContext, bound: BoundQuery, call: exp.Expr) -> BoundQuery:
+    """The rows with their numbers, from 1, behind the other columns."""
+    if call.name.lower() in ROW_FUNCTIONS and call.find(exp.Column) is not None:
+        raise UnsupportedError(
+            "WITH ORDINALITY of a function of columns of other tables is not supported; "
+            "only unnest() has it there",
+            span_of(call),
+        )
+    known = {column.name.lower() for column in bound.columns}
+    names = itertools.chain(("ordinality",), (f"ordinality{number}" for number in itertools.count()))
+    plan, _ = numbered(context, bound.plan)
+    return BoundQuery(
+        plan,
+        [
+            *bound.columns,
+            ScopeColumn(next(name for name in names if name not in known), lambda: plan.fields[0]),
+        ],
+    )
 
 
 def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Scope) -> FromTree:
     span = head_span(node)
     schema = node.args.get("db")
     if schema is not None and schema.name.lower() == "information_schema":
-        return _bind_system_table(context, node, f"information_schema.{name.lower()}", name)
+        key = f"information_schema.{name.lower()}"
+        return _under_alias(node, _scan_system_table(context, key, name, span), name)
     if schema is not None and schema.name.lower() == "pg_catalog":
-        return _bind_system_table(context, node, f"pg_catalog.{name.lower()}", name)
+        return _under_alias(node, _scan_system_table(context, f"pg_catalog.{name.lower()}", name, span), name)
     definition = None
     if schema is None:
         definition = outer.ctes.get(name.lower())
@@ -382,12 +413,12 @@ _SYSTEM_VIEWS = frozenset(
 )
 
 
-def _bind_system_table(context: BindContext, node: exp.Table, key: str, name: str) -> FromTree:
+def _scan_system_table(context: BindContext, key: str, name: str, span: Span | None) -> BoundQuery:
     """What tells about the catalog itself."""
     table = context.catalog.lookup(key)
     if table is None:
-        raise UnsupportedError(f"{key} is not supported", head_span(node))
-    return _under_alias(node, _scan(context, table, name), name)
+        raise UnsupportedError(f"{key} is not supported", span)
+    return _scan(context, table, name)
 
 
 def _scan(context: BindContext, table: TableSource, name: str) -> BoundQuery:
