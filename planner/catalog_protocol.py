@@ -33,14 +33,21 @@ class View:
 
 
 @dataclass(frozen=True, eq=False)
-class Macro:
-    """An expression, `SELECT expression`, or with `is_table` a query, whose `parameters` (in lower case) stand for arguments."""
+class MacroForm:
+    """An expression, `SELECT expression`, or a query, whose `parameters` (in lower case) stand for arguments."""
 
-    name: str
     parameters: tuple[str, ...]
     #: By parameter, `SELECT default`.
     defaults: Mapping[str, ParsedStatement]
     body: ParsedStatement
+
+
+@dataclass(frozen=True, eq=False)
+class Macro:
+    """A call takes the one of the forms whose parameters its arguments are for; with `is_table` these are queries."""
+
+    name: str
+    forms: tuple[MacroForm, ...]
     is_table: bool = False
 
 

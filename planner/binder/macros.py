@@ -8,8 +8,8 @@ from sqlglot import exp
 
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.binder.select.names import expression_name
-from tqp.planner.catalog_protocol import Catalog, Macro
-from tqp.planner.parse import head_span, without_places
+from tqp.planner.catalog_protocol import Catalog, Macro, MacroForm
+from tqp.planner.parse import ParsedStatement, head_span, without_places
 
 #: Macros within macros, at most.
 _DEEPEST = 50
@@ -43,12 +43,18 @@ def expanded(tree: exp.Expr, catalog: Catalog, text: str) -> exp.Expr:
     raise BindError("macros call each other without end")
 
 
+def reads_columns(default: ParsedStatement) -> bool:
+    """Whether the default of a parameter names columns, or other parameters, and is no constant."""
+    return default.tree.find(exp.Column) is not None
+
+
 def _replace(call: exp.Anonymous, macro: Macro) -> None:
     table = call.parent if isinstance(call.parent, exp.Table) else None
     if macro.is_table != (table is not None):
         where = "stands in FROM" if macro.is_table else "gives a value, and stands in no FROM"
         raise BindError(f'the macro "{macro.name}" {where}', head_span(call))
-    filled = _filled(without_places(macro.body.tree.copy()), _arguments(call, macro))
+    form, values = _form_of(call, macro)
+    filled = _filled(without_places(form.body.tree.copy()), values)
     if table is not None:
         alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(macro.name, quoted=True))
         table.replace(exp.Subquery(this=filled, alias=alias, joins=table.args.get("joins")))
@@ -56,29 +62,51 @@ def _replace(call: exp.Anonymous, macro: Macro) -> None:
         call.replace(exp.Paren(this=filled.expressions[0].unalias()))
 
 
-def _arguments(call: exp.Anonymous, macro: Macro) -> Mapping[str, exp.Expr]:
-    """What stands for each parameter."""
+def _form_of(call: exp.Anonymous, macro: Macro) -> tuple[MacroForm, Mapping[str, exp.Expr]]:
+    """The form that the call means, and what stands for each of its parameters."""
+    found: list[tuple[MacroForm, Mapping[str, exp.Expr]]] = []
+    problems: list[BindError] = []
+    for form in macro.forms:
+        try:
+            found.append((form, _arguments(call, macro.name, form)))
+        except BindError as error:
+            problems.append(error)
+    if len(found) == 1:
+        return found[0]
+    if len(macro.forms) == 1:
+        raise problems[0]
+    shown = ", ".join(f"({', '.join(form.parameters)})" for form in macro.forms)
+    if found:
+        raise BindError(
+            f'several forms of the macro "{macro.name}" take these arguments: name all of them (forms: {shown})',
+            head_span(call),
+        )
+    raise BindError(
+        f'no form of the macro "{macro.name}" takes these arguments (forms: {shown})', head_span(call)
+    )
+
+
+def _arguments(call: exp.Anonymous, name: str, form: MacroForm) -> Mapping[str, exp.Expr]:
+    """What stands for each parameter; raises BindError where the arguments are not for them."""
     values: dict[str, exp.Expr] = {}
     for number, argument in enumerate(call.expressions):
         if isinstance(argument, exp.PropertyEQ | exp.Kwarg):
             key = argument.this.name.lower()
-            if key not in macro.parameters or key in values:
-                raise BindError(
-                    f'the macro "{macro.name}" has no other parameter "{key}"', head_span(argument)
-                )
+            if key not in form.parameters or key in values:
+                raise BindError(f'the macro "{name}" has no other parameter "{key}"', head_span(argument))
             values[key] = argument.expression
-        elif number < len(macro.parameters):
-            values[macro.parameters[number]] = argument
+        elif number < len(form.parameters):
+            values[form.parameters[number]] = argument
         else:
             raise BindError(
-                f'the macro "{macro.name}" takes {len(macro.parameters)} arguments at most', head_span(call)
+                f'the macro "{name}" takes {len(form.parameters)} arguments at most', head_span(call)
             )
-    for parameter in macro.parameters:
-        default = macro.defaults.get(parameter)
+    for parameter in form.parameters:
+        default = form.defaults.get(parameter)
         if parameter not in values and default is not None:
             values[parameter] = default.tree.expressions[0].unalias()
         elif parameter not in values:
-            raise BindError(f'the macro "{macro.name}" needs a value for "{parameter}"', head_span(call))
+            raise BindError(f'the macro "{name}" needs a value for "{parameter}"', head_span(call))
     return values
 
 

@@ -67,12 +67,19 @@ class CreateView:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateMacro:
-    """CREATE MACRO name(parameters) AS expression, or AS TABLE query. A parameter may have a default."""
+class MacroFormClause:
+    """(parameters) AS expression, or AS TABLE query. A parameter may have a default."""
 
-    name: Name
     parameters: tuple[tuple[Name, Part | None], ...]
     body: Part
+
+
+@dataclass(frozen=True, slots=True)
+class CreateMacro:
+    """CREATE MACRO name form, form, ..., all of them expressions, or with `is_table` queries."""
+
+    name: Name
+    forms: tuple[MacroFormClause, ...]
     is_table: bool
     or_replace: bool = False
     if_not_exists: bool = False

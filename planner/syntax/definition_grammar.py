@@ -20,6 +20,7 @@ from tqp.planner.syntax.clauses import (
     Drop,
     DropColumn,
     KeyClause,
+    MacroFormClause,
     Name,
     ObjectKind,
     Part,
@@ -134,13 +135,22 @@ class DefinitionGrammar(QueryGrammar):
         index = self.index
         self.expect_any(FUNCTION_NAMES | COLUMN_NAMES, "the name of a macro")
         name = self.name_at(index)
+        parameters = self._parameters_of_macro()
+        is_table = self.skip("TABLE")
+        forms = [MacroFormClause(parameters, self.part(self.query if is_table else self.expression))]
+        while self.skip(",") and self.kind == "(":
+            parameters = self._parameters_of_macro()
+            if is_table:
+                self.expect("TABLE")
+            elif self.kind == "TABLE":
+                self.refuse("an expression, as in the first form")
+            forms.append(MacroFormClause(parameters, self.part(self.query if is_table else self.expression)))
+        return CreateMacro(name, tuple(forms), is_table, or_replace, if_not_exists)
+
+    def _parameters_of_macro(self) -> tuple[tuple[Name, Part | None], ...]:
         parameters = () if self.skip("(", ")") else self.collected(self._parameter_of_macro)
         self.expect("AS")
-        is_table = self.skip("TABLE")
-        body = self.part(self.query if is_table else self.expression)
-        if self.kind == ",":
-            self.lacks("a macro with several forms")
-        return CreateMacro(name, parameters, body, is_table, or_replace, if_not_exists)
+        return parameters
 
     def _parameter_of_macro(self) -> tuple[Name, Part | None]:
         name = self.name("a parameter")
