@@ -205,6 +205,8 @@ class Queries:
             struct = ", ".join(f"'f{index}': {column.sql}" for index, column in enumerate(columns))
             forms.append(f"SELECT st.* FROM (SELECT {{{struct}}} AS st FROM ({sql}))")
             forms.append(f"SELECT unnest({{{struct}}}), {name} FROM ({sql})")
+            deep = random.choice(("recursive := true", "max_depth := 2", "max_depth := 3"))
+            forms.append(f"SELECT unnest([{{'f': {{{struct}}}}}, NULL], {deep}), {name} FROM ({sql})")
             forms.append(f"SELECT q.* EXCLUDE ({name}), {computed} FROM ({sql}) AS q")
         return random.choice(forms)
 

@@ -137,7 +137,11 @@ class Relations:
         function = self.random.choice(("json_each", "json_tree"))
         families = {"key": "str", "type": "str", "id": "int", "parent": "int", "fullkey": "str"}
         columns = [Column(f"{alias}.{name}", family) for name, family in families.items()]
-        return f"{function}({document}) {alias}", columns
+        numbers = ""
+        if self.random.random() < 0.3:
+            numbers = "WITH ORDINALITY "
+            columns.append(Column(f"{alias}.ordinality", "int"))
+        return f"{function}({document}) {numbers}{alias}", columns
 
     def _values(self, alias: str) -> tuple[str, list[Column]]:
         families = [self.random.choice(("int", "int", "dec", "float", "str", "date", "bool", *FAMILIES))]
@@ -150,7 +154,11 @@ class Relations:
         columns = [Column(f"{alias}.{name}", family) for name, family in zip(names, families, strict=True)]
         if self.random.random() < 0.2:
             rows = [rows[0][1:-1], f"num_rows := {self.random.choice((0, 1, 2, 3))}"]
-            return f"repeat_row({', '.join(rows)}) {alias}({', '.join(names)})", columns
+            numbers = ""
+            if self.random.random() < 0.3:
+                numbers, names = "WITH ORDINALITY ", [*names, "place"]
+                columns.append(Column(f"{alias}.place", "int"))
+            return f"repeat_row({', '.join(rows)}) {numbers}{alias}({', '.join(names)})", columns
         return f"(VALUES {', '.join(rows)}) {alias}({', '.join(names)})", columns
 
     def _lateral(self, depth: int, outer: Sequence[Column]) -> tuple[str, list[Column]]:
