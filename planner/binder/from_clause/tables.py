@@ -15,12 +15,10 @@ from tqp.core.schema import Field, TableSource
 from tqp.planner.algebra.expressions import (
     TRUE,
     Call,
-    ColumnRef,
     Expression,
     SortKey,
     conjunction,
     conjuncts,
-    walk,
 )
 from tqp.planner.algebra.logical_plan import (
     Join,
@@ -478,11 +476,10 @@ def _under_alias(node: exp.Expr, bound: BoundQuery, name: str = "") -> FromTree:
 def _table_function(node: exp.Expr, bound: BoundQuery, name: str) -> FromTree:
     """A table whose first column is named after it, where its columns get no names; the name it had may be written, too.
 
-    In DuckDB an unnest() of other tables' columns WITH ORDINALITY keeps its names.
+    In DuckDB one of other tables' columns WITH ORDINALITY keeps its names.
     """
     columns = list(bound.columns)
-    depends = any(isinstance(part, ColumnRef) for each in bound.plan.expressions for part in walk(each))
-    if node.alias and not node.alias_column_names and not (depends and len(columns) > 1):
+    if node.alias and not node.alias_column_names and not (len(columns) > 1 and bound.plan.free_ids):
         first = columns[0]
         former = ScopeColumn(first.name, first.field, is_hidden=True)
         columns[0] = first.renamed(node.alias)
