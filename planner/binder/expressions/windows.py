@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BIGINT, DataType
+from tqp.core.datatypes import BIGINT, DataType, TypeKind
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression, Literal, SortKey, walk
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 _IN_ORDER = {"first_value": "first", "last_value": "last"}
 #: Formulas of aggregates.
 _MACROS = ("geomean", "geometric_mean", "wavg", "weighted_avg")
+#: What fill() takes, or fills by, in DuckDB only.
+_NOT_FILLED = (TypeKind.UHUGEINT, TypeKind.TIME_TZ)
 #: PARTITION BY and ORDER BY.
 _Sorting = tuple[tuple[Expression, ...], tuple[SortKey, ...]]
 
@@ -170,14 +172,16 @@ class WindowCollector:
             raise BindError(
                 f"fill() needs one key in ORDER BY, by which it fills, and has {len(written_keys)}", span
             )
-        name, (value,), data_type = self._function(binder, function, call.node, call.arguments)
+        name, (value,), result = self._function(binder, function, call.node, call.arguments)
         key = sort_key(binder, written_keys[0])
         for expression, what in ((value, "argument"), (key.expression, "key of ORDER BY")):
-            kind = expression.data_type
-            if not (kind.is_numeric or kind.is_temporal):
-                raise BindError(f"fill() needs numbers, dates or times, and its {what} is {kind}", span)
+            data_type = expression.data_type
+            if not (data_type.is_numeric or data_type.is_temporal):
+                raise BindError(f"fill() needs numbers, dates or times, and its {what} is {data_type}", span)
+            if data_type.kind in _NOT_FILLED:
+                raise UnsupportedError(f"fill() where its {what} is {data_type} is not supported", span)
         sorting = tuple(sort_keys(binder, written_keys, "fill()"))
-        return (partition, sorting), WindowCall(name, (value, key.expression), data_type, span=span)
+        return (partition, sorting), WindowCall(name, (value, key.expression), result, span=span)
 
     def _function(
         self,
