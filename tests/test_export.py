@@ -20,7 +20,7 @@ SETUP = """
     CREATE TABLE "Texts"(d DATE, n VARCHAR, b BLOB);
     CREATE TEMP TABLE passing(i INTEGER);
     CREATE MACRO f(a, b := 2) AS a + b;
-    CREATE MACRO g(x) AS TABLE SELECT x AS y, i FROM t;
+    CREATE MACRO g(x) AS TABLE (SELECT x AS y, i FROM t), (x, z) AS TABLE (SELECT x AS y, z);
     CREATE VIEW v AS SELECT i, s || 'a' AS b, f(i) AS c FROM t WHERE i > 1;
     CREATE VIEW "w x"(p) AS SELECT count(*) FROM v;
     INSERT INTO t VALUES (1, '', 1, 'sad'), (2, 'b', 2, 'ok''x'), (3, 'é"|,', 7.25, NULL);
@@ -38,6 +38,7 @@ QUERIES = [
     'FROM "w x"',
     "SELECT f(1), f(1, b := 5)",
     "FROM g(7)",
+    "FROM g(7, 8)",
     "SELECT 'sad'::mood, {'a': 1, 'b c': 'x'}::pair",
     """SELECT table_name, column_name, data_type, is_nullable FROM duckdb_columns()
         WHERE database_name = 'memory' AND schema_name = 'main' ORDER BY ALL""",

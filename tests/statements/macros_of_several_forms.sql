@@ -36,6 +36,7 @@ CREATE MACRO mixed(a) AS TABLE (SELECT a), (a, b) AS a + b;
 CREATE MACRO tables(a) AS TABLE SELECT a AS x, (a, b) AS TABLE SELECT a AS x, b AS y;
 CREATE FUNCTION rows_or(a) AS (a, a + 1), (a, b) AS (SELECT a + b);
 SELECT rows_or(1, 2) AS x;
+SELECT function_name, function_type, parameters, parameter_types FROM duckdb_functions() WHERE function_name IN ('f', 'rows_of') ORDER BY ALL;
 DROP MACRO f;
 SELECT f(1);
 SELECT f(1, 2);

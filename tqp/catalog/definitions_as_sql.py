@@ -9,7 +9,7 @@ from tqp.core.datatypes import DataType
 from tqp.core.definitions import ColumnDefinition, TableDefinition, UniqueKey
 from tqp.core.keywords import quoted
 from tqp.data.sources.stored_tables import StoredTable
-from tqp.planner.catalog_protocol import Macro, View
+from tqp.planner.catalog_protocol import Macro, MacroForm, View
 
 _SELECT = "SELECT "
 
@@ -66,20 +66,23 @@ def create_type(name: str, data_type: DataType) -> str:
 
 
 def create_macro(macro: Macro) -> str:
-    """CREATE MACRO, with the body as it was written."""
-    parameters = [
-        f"{quoted(each)} := {_expression(macro.defaults[each].text)}"
-        if each in macro.defaults
-        else quoted(each)
-        for each in macro.parameters
-    ]
-    body = macro_body(macro)
-    return f"CREATE MACRO {quoted(macro.name)}({', '.join(parameters)}) AS {'TABLE ' if macro.is_table else ''}{body};"
+    """CREATE MACRO, with the bodies as they were written."""
+    forms = []
+    for form in macro.forms:
+        parameters = [
+            f"{quoted(each)} := {_expression(form.defaults[each].text)}"
+            if each in form.defaults
+            else quoted(each)
+            for each in form.parameters
+        ]
+        table = "TABLE " if macro.is_table else ""
+        forms.append(f"({', '.join(parameters)}) AS {table}{macro_body(macro, form)}")
+    return f"CREATE MACRO {quoted(macro.name)}{', '.join(forms)};"
 
 
-def macro_body(macro: Macro) -> str:
-    """The expression or query of a macro."""
-    text = macro.body.text if macro.is_table else _expression(macro.body.text)
+def macro_body(macro: Macro, form: MacroForm) -> str:
+    """The expression or query of a form of a macro."""
+    text = form.body.text if macro.is_table else _expression(form.body.text)
     return f"({text})"
 
 

@@ -164,15 +164,16 @@ def _functions(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
                 "parameter_types": types,
                 "tags": [],
             }
-    for macro in state.macros.values():
+    forms = [(macro, form) for macro in state.macros.values() for form in macro.forms]
+    for macro, form in forms:
         yield {
             "database_name": _DATABASE,
             "schema_name": _SCHEMA,
             "function_name": macro.name,
             "function_type": "table_macro" if macro.is_table else "macro",
-            "parameters": list(macro.parameters),
-            "parameter_types": [None for _ in macro.parameters],
-            "macro_definition": macro_body(macro),
+            "parameters": list(form.parameters),
+            "parameter_types": [None for _ in form.parameters],
+            "macro_definition": macro_body(macro, form),
             "tags": [],
             "internal": False,
         }
