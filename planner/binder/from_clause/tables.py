@@ -48,6 +48,7 @@ from tqp.planner.binder.from_clause.files import (
 from tqp.planner.binder.from_clause.histograms import HISTOGRAMS, bind_histogram
 from tqp.planner.binder.from_clause.json_rows import bind_json_rows
 from tqp.planner.binder.from_clause.model_tables import bind_table_function
+from tqp.planner.binder.from_clause.ordinality import with_ordinality
 from tqp.planner.binder.from_clause.pivots import bind_pivot
 from tqp.planner.binder.from_clause.query_functions import QUERY_FUNCTIONS, bind_query_function
 from tqp.planner.binder.from_clause.recursive import recurring_name
@@ -321,8 +322,8 @@ def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope, sibli
         return _under_alias(node, bind_values(context, node.this, siblings))
     name = node.this.name.lower()
     bound, shown = _bind_function(context, node, name, siblings)
-    if node.args.get("ordinality") and name not in QUERY_FUNCTIONS:  # which says nothing there in DuckDB
-        bound = _with_ordinality(context, bound, node.this)
+    if node.args.get("ordinality"):
+        bound = with_ordinality(context, bound, node.this)
     return (_table_function if name in SERIES else _under_alias)(node, bound, shown)
 
 
@@ -347,26 +348,6 @@ def _bind_function(
     bind = bind_query_function if name in QUERY_FUNCTIONS else bind_table_function
     bind = bind_histogram if name in HISTOGRAMS else bind
     return bind(context, node.this, siblings, span), ""
-
-
-def _with_ordinality(context: BindContext, bound: BoundQuery, call: exp.Expr) -> BoundQuery:
-    """The rows with their numbers, from 1, behind the other columns."""
-    if call.name.lower() in ROW_FUNCTIONS and call.find(exp.Column) is not None:
-        raise UnsupportedError(
-            "WITH ORDINALITY of a function of columns of other tables is not supported; "
-            "only unnest() has it there",
-            span_of(call),
-        )
-    known = {column.name.lower() for column in bound.columns}
-    names = itertools.chain(("ordinality",), (f"ordinality{number}" for number in itertools.count()))
-    plan, _ = numbered(context, bound.plan)
-    return BoundQuery(
-        plan,
-        [
-            *bound.columns,
-            ScopeColumn(next(name for name in names if name not in known), lambda: plan.fields[0]),
-        ],
-    )
 
 
 def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Scope) -> FromTree:
