@@ -20,6 +20,7 @@ from tqp.core.datatypes import (
 )
 from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal
 from tqp.planner.binder.expressions.arrays import ARRAY_FORMS
+from tqp.planner.binder.expressions.histograms import HISTOGRAM_FORMS
 from tqp.planner.binder.expressions.json_forms import JSON_FORMS
 from tqp.planner.binder.expressions.lambdas import ELEMENT_FORMS
 from tqp.planner.binder.expressions.list_calls import LIST_CALLS
@@ -54,6 +55,7 @@ BOUND_BY_HAND = {
     *ARRAY_FORMS,
     *ELEMENT_FORMS,
     *JSON_FORMS,
+    *HISTOGRAM_FORMS,
 }
 
 

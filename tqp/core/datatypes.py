@@ -160,7 +160,7 @@ class DataType:
     @property
     def is_whole(self) -> bool:
         """True for all integers, however they are stored."""
-        return self.is_integer or self.kind is TypeKind.UHUGEINT
+        return self.kind in _WHOLE
 
     @property
     def is_decimal(self) -> bool:
@@ -172,7 +172,7 @@ class DataType:
 
     @property
     def is_numeric(self) -> bool:
-        return self.is_whole or self.is_decimal or self.is_float
+        return self.kind in _NUMERIC
 
     @property
     def is_string(self) -> bool:
@@ -287,6 +287,8 @@ TICKS_PER_SECOND: dict[TypeKind, int] = {
     TypeKind.TIMESTAMP_NS: 10**9,
     TypeKind.TIMESTAMP_TZ: 10**6,
 }
+_WHOLE = frozenset((*_INTEGER_BOUNDS, TypeKind.UHUGEINT))
+_NUMERIC = _WHOLE | {TypeKind.DECIMAL, TypeKind.FLOAT, TypeKind.DOUBLE}
 _INTEGER_LIKE = frozenset(
     (
         *(*_INTEGER_BOUNDS, *TICKS_PER_SECOND),
