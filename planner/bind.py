@@ -9,7 +9,7 @@ from tqp.core.datatypes import DataType
 from tqp.core.deep_recursion import call_deep
 from tqp.core.errors import Error
 from tqp.core.schema import TableSource
-from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal
+from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal, walk
 from tqp.planner.algebra.logical_plan import LogicalPlan, Project, Scan
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.binder.context import BindContext, Parameters
@@ -20,6 +20,7 @@ from tqp.planner.binder.query import QueryBinder
 from tqp.planner.binder.select.output import BoundQuery
 from tqp.planner.binder.text_constants import Place, mark_text_constants
 from tqp.planner.catalog_protocol import Catalog
+from tqp.planner.functions.registry import RANDOM_CALLS
 from tqp.planner.parse import Query, check_parameters, parse, text_of
 from tqp.planner.scan_conditions import over_tables
 from tqp.planner.syntax.query_grammar import Explain
@@ -36,6 +37,16 @@ class BoundStatement:
     names: tuple[str, ...]
     explain: Explain = None
     varying: frozenset[Place] = frozenset()
+
+    @property
+    def is_random(self) -> bool:
+        """Whether it draws random numbers."""
+        return any(
+            isinstance(part, Call) and part.function in RANDOM_CALLS
+            for node in walk_plan(self.plan, into_subqueries=True)
+            for expression in node.expressions
+            for part in walk(expression)
+        )
 
     def over(
         self, tables: Mapping[TableSource, TableSource], satisfied: Collection[Expression] = ()

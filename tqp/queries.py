@@ -154,6 +154,16 @@ class Queries:
             statement = bind(query, Snapshot(state, self.catalog.files, variables), params)
         return BoundDescription(statement.names, tuple(each.data_type for each in statement.plan.schema))
 
+    def is_random(
+        self,
+        query: Query,
+        state: CatalogState,
+        variables: Variables | None = None,
+        params: Parameters | None = None,
+    ) -> bool:
+        """Whether the query draws random numbers, so that each run answers something else."""
+        return bind(query, Snapshot(state, self.catalog.files, variables), params).is_random
+
     def types(self, query: Query, state: CatalogState) -> tuple[DataType, ...]:
         """The types of the query's columns, which has no parameters."""
         return self.describe(query, state).types

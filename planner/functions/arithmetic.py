@@ -273,7 +273,7 @@ ARITHMETIC = (
     ),  # a sum and a count, which is 0 where the sum is NULL; no SQL calls it
     # of samples: a number from 0 to 2**62 for each row, another in each run, or by the row's number and a seed
     *(
-        scalar(name, work=Work.CALCULATION, range=lambda *_: (0, 2**62 - 1))
+        scalar(name, work=Work.CALCULATION, range=lambda *_: (0, 2**62 - 1), is_random=True)
         for name in ("random_number", "seeded_number")
     ),
     scalar("abs", *_NUMBERS, raises=_overflows, range=_absolute, work=Work.CALCULATION),

@@ -93,6 +93,7 @@ class ScalarFunction:
     bends: bool = (
         True  # where an argument is the constant NULL, the text that it gives bends as a literal does
     )
+    is_random: bool = False  # it answers something else in each run
 
     @property
     def is_strict(self) -> bool:

@@ -36,6 +36,8 @@ SCALARS: Mapping[str, ScalarFunction] = {
     )
     for function in family
 }
+#: Calls that answer something else in each run.
+RANDOM_CALLS = frozenset(name for name, function in SCALARS.items() if function.is_random)
 AGGREGATES: Mapping[str, AggregateFunction] = {function.name: function for function in AGGREGATE_FUNCTIONS}
 WINDOWS: Mapping[str, WindowFunction] = {function.name: function for function in WINDOW_FUNCTIONS}
 

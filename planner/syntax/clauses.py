@@ -167,6 +167,66 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True)
+class UpdateRow:
+    """UPDATE of MERGE; without `assignments` all columns, or with `by_name` those that the source has, from the source."""
+
+    assignments: tuple[Assignment, ...] | None
+    by_name: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRow:
+    """DELETE of MERGE."""
+
+
+@dataclass(frozen=True, slots=True)
+class InsertRow:
+    """INSERT of MERGE: `values` for some or all columns, or without them the row of the source. Other columns get defaults."""
+
+    columns: tuple[Name, ...] | None
+    values: tuple[Part, ...] | None
+    by_name: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DoNothing:
+    """DO NOTHING of MERGE."""
+
+
+@dataclass(frozen=True, slots=True)
+class RaiseError:
+    """ERROR of MERGE, which any row makes fail."""
+
+    message: Part | None
+
+
+MergeAction = UpdateRow | DeleteRow | InsertRow | DoNothing | RaiseError
+#: Rows of the table with their partners in the source, and the rows of either that the other has no partner for.
+Match = OneOf["MATCHED", "NOT MATCHED BY SOURCE", "NOT MATCHED BY TARGET"]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeBranch:
+    """WHEN ... AND condition THEN action."""
+
+    match: Match
+    condition: Part | None
+    action: MergeAction
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """`partners`: ON condition, or USING (columns). A row takes the first branch of its kind whose condition holds."""
+
+    table: Name
+    alias: Name | None
+    source: Part
+    partners: Part
+    branches: tuple[MergeBranch, ...]
+    returning: Part | None
+
+
+@dataclass(frozen=True, slots=True)
 class RenameTable:
     """ALTER TABLE table RENAME TO name."""
 
@@ -353,6 +413,7 @@ Clauses = (
     | Insert
     | Update
     | Delete
+    | Merge
     | Alter
     | Set
     | Reset

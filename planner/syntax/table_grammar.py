@@ -161,7 +161,7 @@ class TableGrammar(ExpressionGrammar):
         self._plain_table()
         self._joins()
         self._refuse_nearest()
-        self._condition()
+        self.join_condition()
 
     def _join_type(self) -> None:
         if self.skip_any(_SIDES):
@@ -169,7 +169,8 @@ class TableGrammar(ExpressionGrammar):
         else:
             self.skip_any(("INNER", "SEMI", "ANTI"))
 
-    def _condition(self) -> None:
+    def join_condition(self) -> None:
+        """ON condition, or USING (columns)."""
         if self.skip("ON"):
             self.expression()
             return

@@ -8,7 +8,6 @@ import numpy as np
 
 from tqp.core.datatypes import DataType
 from tqp.core.definitions import quoted
-from tqp.core.errors import BindError, UnsupportedError
 from tqp.data.column import Table
 from tqp.data.sources.stored_tables import ROW_ID, Rows, StoredTable
 from tqp.planner.parse import ParsedStatement
@@ -17,7 +16,17 @@ from tqp.result import Result
 from tqp.statements.conflicts import resolved
 from tqp.statements.constraints import check_constraints
 from tqp.statements.execution import Execution, counted
-from tqp.statements.pieces import Piece, cast, others, places_by_name, places_of, row_ids
+from tqp.statements.pieces import (
+    Piece,
+    cast,
+    check_row_ids,
+    others,
+    places_by_name,
+    places_of,
+    row_ids,
+    told,
+    wrong_count,
+)
 from tqp.statements.plain_rows import plain_rows
 
 
@@ -80,7 +89,7 @@ def delete(execution: Execution) -> Result:
             version = table.with_kept(others(table, [rows])) if len(rows) else table
         answer = counted(len(rows))
         if clauses.returning is not None:
-            answer = _told(execution, table.with_kept(rows), clauses.returning, clauses.alias)
+            answer = told(execution, table.with_kept(rows), clauses.returning, clauses.alias)
         execution.session.catalog.change(lambda state: state.with_table(version))
         return answer
 
@@ -99,17 +108,10 @@ def _replace(
 ) -> Result:
     """The version in place of the one before, if its new rows may be so: how many these are, or what RETURNING says of them."""
     check_constraints(execution, version, new, places)
-    answer = counted(new.num_rows) if returning is None else _told(execution, new, returning, alias)
+    answer = counted(new.num_rows) if returning is None else told(execution, new, returning, alias)
     if new.num_rows:
         execution.session.catalog.change(lambda state: state.with_table(version))
     return answer
-
-
-def _told(execution: Execution, rows: StoredTable, returning: Part, alias: Name | None) -> Result:
-    """What RETURNING says of the rows."""
-    name = quoted(rows.name) + (f" AS {quoted(alias.text)}" if alias is not None else "")
-    query = execution.command.query("SELECT", returning, f"FROM {name}")
-    return execution.rows(query, execution.state.with_table(rows))
 
 
 # the rows of INSERT
@@ -125,7 +127,7 @@ def _new_rows(execution: Execution, clauses: Insert, table: StoredTable) -> Tabl
         places = places_of(table, clauses.columns)
     for row in clauses.rows or ():
         if len(row) != len(places):
-            raise _wrong_count(table, clauses.columns, len(places), len(row))
+            raise wrong_count(table, clauses.columns, len(places), len(row))
     plain = plain_rows(execution, table, places, clauses.rows or ())
     if plain is not None:
         return plain._table
@@ -162,7 +164,7 @@ def _rows_of_query(
         else:
             places = list(range(len(columns))) if listed is None else listed
             if len(places) != given:
-                raise _wrong_count(table, names, len(places), given)
+                raise wrong_count(table, names, len(places), given)
         defaults = {place: given + number for number, place in enumerate(with_default)}
         sources = {**defaults, **{place: number for number, place in enumerate(places)}}
         return [(sources.get(place), column.data_type) for place, column in enumerate(columns)]
@@ -177,11 +179,6 @@ def _rows_of_query(
     return execution.rows(parsed, execution.state, arranged)._table
 
 
-def _wrong_count(table: StoredTable, columns: Sequence[Name] | None, expected: int, given: int) -> BindError:
-    what = f'table "{table.name}" has' if columns is None else "the list names"
-    return BindError(f"{what} {expected} column{'s' if expected != 1 else ''}, but {given} values are given")
-
-
 # the rows of UPDATE and DELETE
 
 
@@ -189,8 +186,7 @@ def _affected(
     execution: Execution, clauses: Update | Delete, table: StoredTable, items: Sequence[Piece]
 ) -> ParsedStatement:
     """The query for the places of the rows, and what else is asked of them."""
-    if ROW_ID not in table.hidden_names:
-        raise UnsupportedError(f'UPDATE and DELETE of a table with a column "{ROW_ID}" are not supported')
+    check_row_ids(table, "UPDATE and DELETE of")
     name = clauses.alias.text if clauses.alias is not None else table.name
     pieces: list[Piece] = [
         f"SELECT {quoted(name)}.{ROW_ID}",

@@ -14,6 +14,7 @@ from tqp.statements.create import create_table, create_view, drop
 from tqp.statements.execution import Execution
 from tqp.statements.export import export_database, import_database
 from tqp.statements.macros import create_macro
+from tqp.statements.merge import merge
 from tqp.statements.pragmas import pragma
 from tqp.statements.prepared import deallocate, execute_prepared, prepare
 from tqp.statements.settings import reset_setting, set_setting
@@ -30,6 +31,7 @@ EXECUTORS: Mapping[type[Any], Callable[[Execution], Result]] = {
     clauses.Insert: insert,
     clauses.Update: update,
     clauses.Delete: delete,
+    clauses.Merge: merge,
     clauses.CopyTo: copy_to,
     clauses.CopyFrom: copy_from,
     clauses.ExportDatabase: export_database,

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tqp.core.definitions import ColumnDefinition
-from tqp.core.errors import BindError
-from tqp.data.sources.stored_tables import Rows, StoredTable
+from tqp.core.definitions import ColumnDefinition, quoted
+from tqp.core.errors import BindError, UnsupportedError
+from tqp.data.sources.stored_tables import ROW_ID, Rows, StoredTable
 from tqp.planner.syntax.clauses import Name, Part
 from tqp.result import Result
+from tqp.statements.execution import Execution
 
 #: A piece of a query; see `Command.query`.
 Piece = str | Part
@@ -52,3 +53,22 @@ def others(table: StoredTable, rows: Sequence[Rows]) -> Rows:
     stays = np.ones(table.num_rows, np.bool_)
     stays[np.concatenate(rows)] = False
     return np.flatnonzero(stays)
+
+
+def check_row_ids(table: StoredTable, what: str) -> None:
+    """Raises UnsupportedError where a column hides the places of the rows."""
+    if ROW_ID not in table.hidden_names:
+        raise UnsupportedError(f'{what} a table with a column "{ROW_ID}" is not supported')
+
+
+def wrong_count(table: StoredTable, columns: Sequence[Name] | None, expected: int, given: int) -> BindError:
+    """The error for a row that has more or less values than the table, or the list of columns."""
+    what = f'table "{table.name}" has' if columns is None else "the list names"
+    return BindError(f"{what} {expected} column{'s' if expected != 1 else ''}, but {given} values are given")
+
+
+def told(execution: Execution, rows: StoredTable, returning: Part, alias: Name | None) -> Result:
+    """What RETURNING says of the rows."""
+    name = quoted(rows.name) + (f" AS {quoted(alias.text)}" if alias is not None else "")
+    query = execution.command.query("SELECT", returning, f"FROM {name}")
+    return execution.rows(query, execution.state.with_table(rows))

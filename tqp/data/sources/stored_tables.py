@@ -41,12 +41,15 @@ class StoredTable(Source):
         num_rows: int,
         device: torch.device,
         threads: int | None = None,
+        hidden: Mapping[str, Column] | None = None,
     ) -> None:
-        names = definition.names
-        hidden = () if definition.has_column(ROW_ID) else (ROW_ID,)
-        super().__init__(definition.name, names, device, hidden_names=hidden)
+        """`hidden`: columns that `*` does not stand for, by default the places of the rows."""
+        hidden_names = [ROW_ID] if hidden is None else list(hidden)
+        hidden_names = [name for name in hidden_names if not definition.has_column(name)]
+        super().__init__(definition.name, definition.names, device, hidden_names=hidden_names)
         self.definition, self.num_rows, self.threads = definition, num_rows, threads
         self._chunks = [tuple(each) for each in chunks]
+        self._hidden = hidden or {}
 
     @staticmethod
     def empty(definition: TableDefinition, device: torch.device, threads: int | None = None) -> StoredTable:
@@ -104,15 +107,24 @@ class StoredTable(Source):
         chunks = [*self._chunks[:place], *self._chunks[place + 1 :]]
         return StoredTable(definition, chunks, self.num_rows, self.device, self.threads)
 
+    def with_hidden(self, hidden: Mapping[str, Column]) -> StoredTable:
+        """The same rows with these hidden columns in place of others, but for those whose names columns have."""
+        return StoredTable(self.definition, self._chunks, self.num_rows, self.device, self.threads, hidden)
+
     def _version(self, chunks: Sequence[Sequence[Chunk]], num_rows: int) -> StoredTable:
         return StoredTable(self.definition, chunks, num_rows, self.device, self.threads)
 
     def _type_at(self, position: int) -> DataType:
         columns = self.definition.columns
-        return columns[position].data_type if position < len(columns) else BIGINT
+        if position < len(columns):
+            return columns[position].data_type
+        hidden = self._hidden.get(self._all_names[position])
+        return BIGINT if hidden is None else hidden.data_type
 
     def _encode(self, position: int) -> Column:
         name, data_type = self._all_names[position], self._type_at(position)
+        if name in self._hidden and position >= len(self._chunks):
+            return self._hidden[name]
         if position == len(self._chunks):
             return encode_chunks(name, [pa.array(np.arange(self.num_rows))], data_type, self.device)
         column = encode_stored(name, self._chunks[position], data_type, self.device)
