@@ -9,12 +9,13 @@ from tqp.core.datatypes import DataType
 from tqp.core.deep_recursion import call_deep
 from tqp.core.errors import Error
 from tqp.core.schema import TableSource
-from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal, walk
+from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal, has_side_effects
 from tqp.planner.algebra.logical_plan import LogicalPlan, Project, Scan
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.binder.context import BindContext, Parameters
 from tqp.planner.binder.expressions.coercion import cast_to
 from tqp.planner.binder.expressions.literals import check_unread_placeholders
+from tqp.planner.binder.expressions.sequences import check_drawn
 from tqp.planner.binder.macros import expanded
 from tqp.planner.binder.query import QueryBinder
 from tqp.planner.binder.select.output import BoundQuery
@@ -40,12 +41,11 @@ class BoundStatement:
 
     @property
     def is_random(self) -> bool:
-        """Whether it draws random numbers."""
+        """Whether it draws random numbers, or those of a sequence."""
         return any(
-            isinstance(part, Call) and part.function in RANDOM_CALLS
+            isinstance(part, Call) and part.function in RANDOM_CALLS or has_side_effects([part])
             for node in walk_plan(self.plan, into_subqueries=True)
-            for expression in node.expressions
-            for part in walk(expression)
+            for part in node.parts
         )
 
     def over(
@@ -109,6 +109,8 @@ def _bind(
     context.bind_query = QueryBinder(context)
     bound = context.bind_query.bind_exact(tree, None)
     check_unread_placeholders(context, tree)
+    if context.drawn:
+        check_drawn(bound.plan)
     if not statement.is_part:
         check_parameters(context.parameters, context.used_parameters, "query")
     plan = bound.plan if arranged is None else _arrange(context, bound, arranged(bound.names))

@@ -64,6 +64,19 @@ class Setting(NamedTuple):
         return str(self.value).lower() if isinstance(self.value, bool) else str(self.value)
 
 
+class NumberSequence(Protocol):
+    """A sequence; implemented by `tqp.catalog.sequences`."""
+
+    @property
+    def last(self) -> int | None:
+        """The number that was drawn last; None before the first."""
+        ...
+
+    def values(self) -> FunctionSignature:
+        """The numbers of one call of nextval(): a function of the numbers of rows."""
+        ...
+
+
 class Catalog(Protocol):
     """The tables, views and models a query may name; names match without regard to case."""
 
@@ -103,6 +116,18 @@ class Catalog(Protocol):
 
     def lookup_type(self, name: str) -> DataType | None:
         """The type that CREATE TYPE has made under that name, or None."""
+        ...
+
+    def lookup_sequence(self, name: str) -> NumberSequence | None:
+        """The sequence of that name, or None."""
+        ...
+
+    def sequence_names(self) -> Sequence[str]:
+        """Every sequence's name."""
+        ...
+
+    def never_kept(self) -> None:
+        """Note that the query answers something else each time, so that its program is not kept."""
         ...
 
     def lookup_variable(self, name: str) -> Literal | None:

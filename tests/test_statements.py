@@ -132,7 +132,10 @@ def test_errors_point_at_the_statement() -> None:
     [
         "CREATE INDEX i ON t(a)",
         "CREATE SCHEMA s",
-        "CREATE SEQUENCE s",
+        "CREATE SEQUENCE s; SELECT (SELECT nextval('s') + a) FROM t",
+        "CREATE SEQUENCE s; SELECT nextval('s'), unnest([1, 2])",
+        "CREATE SEQUENCE s; SELECT nextval('s'); SELECT nextval('s'), currval('s')",
+        "CREATE SEQUENCE s; WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT nextval('s') FROM r) FROM r",
         "CREATE TABLE s.t(a INT)",
         "CREATE TABLE t2(a INT, b INT GENERATED ALWAYS AS (a + 1))",
         "CREATE TABLE t2(a INT REFERENCES t(a))",
@@ -219,6 +222,32 @@ def test_threads_see_whole_versions_and_lose_nothing() -> None:
         assert not errors
         found = con.sql("SELECT writer, count(*) FROM t GROUP BY writer ORDER BY writer").fetchall()
         assert found == [(number, 2 * count) for number, count in enumerate(written) if count]
+
+
+def test_threads_draw_each_number_once() -> None:
+    with tqp.connect(threads=2) as con:
+        con.sql("CREATE SEQUENCE s; CREATE TABLE t AS SELECT nextval('s') AS id, i FROM range(400_000) r(i)")
+        assert con.sql("SELECT count(*) FROM t WHERE id <> i + 1").fetchall() == [
+            (0,)
+        ]  # in the order of the rows
+        drawn: list[int] = []
+
+        def draw() -> None:
+            for _ in range(20):
+                drawn.extend(number for (number,) in con.sql("SELECT nextval('s') FROM range(7)").fetchall())
+
+        threads = [threading.Thread(target=draw) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(drawn) == list(range(400_001, 400_001 + len(drawn))) and len(drawn) == 4 * 20 * 7
+
+
+def test_what_is_drawn_differs_within_a_transaction() -> None:
+    with tqp.connect() as con:
+        con.sql("BEGIN")
+        assert len({con.sql("SELECT random()").fetchone() for _ in range(3)}) == 3
 
 
 def test_variables_of_the_caller_are_tables_beside_others() -> None:

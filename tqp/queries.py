@@ -161,8 +161,14 @@ class Queries:
         variables: Variables | None = None,
         params: Parameters | None = None,
     ) -> bool:
-        """Whether the query draws random numbers, so that each run answers something else."""
+        """Whether the query draws random numbers or those of sequences, so that each run answers something else."""
         return bind(query, Snapshot(state, self.catalog.files, variables), params).is_random
+
+    def sequences(self, query: Query, state: CatalogState) -> set[str]:
+        """The names of the sequences that the query draws from, in lower case."""
+        snapshot = Snapshot(state, self.catalog.files)
+        bind(query, snapshot)
+        return {name for kind, name in snapshot.read if kind == "sequence" and isinstance(name, str)}
 
     def types(self, query: Query, state: CatalogState) -> tuple[DataType, ...]:
         """The types of the query's columns, which has no parameters."""

@@ -408,6 +408,11 @@ def walk(expression: Expression) -> list[Expression]:
     return found
 
 
+def has_side_effects(parts: Iterable[Expression]) -> bool:
+    """Whether one of them, not of what is below it, is a call that counts for which rows it is made."""
+    return any(isinstance(part, PythonCall) and part.function.has_side_effects for part in parts)
+
+
 def column_ids(expression: Expression) -> frozenset[int]:
     """Ids of the columns an expression reads; does not enter the plans of subqueries."""
     found, left = set(), [expression]

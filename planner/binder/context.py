@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqp.core.datatypes import DataType
 from tqp.core.schema import Field, TableSource
+from tqp.planner.algebra.expressions import PythonCall
 from tqp.planner.catalog_protocol import Catalog, View
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ class BindContext:
     views: frozenset[int] = frozenset()
     #: Names that this view alone knows, before those of the catalog, by their lower case.
     inputs: Mapping[str, View | TableSource] = field(default_factory=dict)
+
+    #: The calls of nextval() so far.
+    drawn: list[PythonCall] = field(default_factory=list)
 
     def new_field(self, name: str, data_type: DataType, nullable: bool = True) -> Field:
         """A field with an id of its own."""

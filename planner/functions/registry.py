@@ -50,7 +50,7 @@ SPECIAL_FORMS = (
     "date_add",
     *"approx_top_k fmod fdiv ago generate_subscripts days_in_month pg_typeof pg_size_pretty geomean geometric_mean wavg weighted_avg".split(),
     *"not_like_escape not_ilike_escape current_schema current_database current_catalog".split(),
-    *"random uuid gen_random_uuid uuidv4 uuidv7".split(),
+    *"nextval currval random uuid gen_random_uuid uuidv4 uuidv7".split(),
     "parse_path",
     *"user current_user session_user current_role".split(),
     "pi",

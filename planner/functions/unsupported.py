@@ -17,11 +17,11 @@ _NAMES = frozenset(
     """
 alias assert_true bit_position bitstring bitstring_agg
 bitstring_byte_comparable cast_to_type col_description combine
-combine_aggr create_sort_key currval decimal_average decimal_division
+combine_aggr create_sort_key decimal_average decimal_division
 finalize format_pg_type format_type
 get_bit get_block_size get_type hash hive_partition_component index_key invoke
 lttb make_type md5_number md5_number_lower md5_number_upper
-nextval normalized_interval obj_description parse_duckdb_log_message
+normalized_interval obj_description parse_duckdb_log_message
 parse_formatted_bytes path_join
 regexp_split_to_table remap_struct replace_type reservoir_quantile set_bit setval shobj_description sleep_ms stats
 switch

@@ -96,16 +96,32 @@ class CreateType:
     if_not_exists: bool
 
 
-ObjectKind = OneOf["table", "view", "macro", "type"]
+@dataclass(frozen=True, slots=True)
+class CreateSequence:
+    """CREATE SEQUENCE; None stands for what is not said."""
+
+    name: Name
+    start: int | None = None
+    increment: int | None = None
+    minimum: int | None = None
+    maximum: int | None = None
+    cycles: bool = False
+    temporary: bool = False
+    or_replace: bool = False
+    if_not_exists: bool = False
+
+
+ObjectKind = OneOf["table", "view", "macro", "type", "sequence"]
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """DROP TABLE, VIEW, MACRO or TYPE."""
+    """DROP TABLE, VIEW, MACRO, TYPE or SEQUENCE."""
 
     kind: ObjectKind
     name: Name
     if_exists: bool
+    cascades: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,6 +425,7 @@ Clauses = (
     | CreateView
     | CreateMacro
     | CreateType
+    | CreateSequence
     | Drop
     | Insert
     | Update

@@ -14,6 +14,7 @@ from tqp.planner.syntax.clauses import (
     ChangeType,
     ColumnClause,
     CreateMacro,
+    CreateSequence,
     CreateTable,
     CreateType,
     CreateView,
@@ -29,7 +30,7 @@ from tqp.planner.syntax.clauses import (
 )
 from tqp.planner.syntax.operand_grammar import QUERY_STARTS
 from tqp.planner.syntax.query_grammar import QueryGrammar
-from tqp.planner.syntax.words import COLUMN_NAMES, FUNCTION_NAMES, LABELS
+from tqp.planner.syntax.words import COLUMN_NAMES, FUNCTION_NAMES, LABELS, NUMBER
 
 Item = TypeVar("Item")
 
@@ -101,7 +102,7 @@ class DefinitionGrammar(QueryGrammar):
 
     # CREATE
 
-    def create(self) -> CreateTable | CreateView | CreateMacro | CreateType:
+    def create(self) -> CreateTable | CreateView | CreateMacro | CreateType | CreateSequence:
         """CREATE, behind which stands what is made."""
         self.expect("CREATE")
         or_replace = self.skip("OR", "REPLACE")
@@ -114,6 +115,8 @@ class DefinitionGrammar(QueryGrammar):
             return self._create_macro(or_replace)
         if self.skip("TYPE"):
             return self._create_type(or_replace)
+        if self.skip("SEQUENCE"):
+            return self._create_sequence(temporary, or_replace)
         self.lacks(f"CREATE {self.tokens.source(self.index).upper()}".strip())
 
     def _create_type(self, or_replace: bool) -> CreateType:
@@ -129,6 +132,51 @@ class DefinitionGrammar(QueryGrammar):
                 return CreateType(name, None, query, or_replace, if_not_exists)
             self.go_back(start)
         return CreateType(name, self.part(self.type), None, or_replace, if_not_exists)
+
+    def _create_sequence(self, temporary: bool, or_replace: bool) -> CreateSequence:
+        if_not_exists = self._if_not_exists(or_replace)
+        name = self.qualified_name("the name of a sequence")
+        numbers: dict[str, int | None] = {}
+        cycles: list[bool] = []
+        while True:
+            option = self.kind
+            if self.skip("NO"):
+                option = self.kind
+                self.expect_any(("MINVALUE", "MAXVALUE", "CYCLE"), "MINVALUE, MAXVALUE or CYCLE")
+                is_again, numbers = option in numbers, {**numbers, option: None}
+            elif self.skip_any(("START", "INCREMENT", "MINVALUE", "MAXVALUE")):
+                if option in ("START", "INCREMENT"):
+                    self.skip("WITH" if option == "START" else "BY")
+                is_again, numbers = option in numbers, {**numbers, option: self._integer()}
+            elif self.skip("CYCLE"):
+                is_again = False
+            else:
+                break
+            if option == "CYCLE":
+                is_again = bool(cycles)
+                cycles.append(self.kinds[self.index - 2] != "NO")
+            if is_again:
+                self.complain(f"{option} is said twice")
+        return CreateSequence(
+            name,
+            numbers.get("START"),
+            numbers.get("INCREMENT"),
+            numbers.get("MINVALUE"),
+            numbers.get("MAXVALUE"),
+            True in cycles,
+            temporary,
+            or_replace,
+            if_not_exists,
+        )
+
+    def _integer(self) -> int:
+        """A number that is written out, perhaps with a sign."""
+        is_negative = self.skip("-")
+        text = self.tokens.source(self.index).replace("_", "")
+        if self.kind != NUMBER or not text.isdecimal():
+            self.refuse("an integer")
+        self.advance()
+        return -int(text) if is_negative else int(text)
 
     def _create_macro(self, or_replace: bool) -> CreateMacro:
         if_not_exists = self._if_not_exists(or_replace)
@@ -274,13 +322,14 @@ class DefinitionGrammar(QueryGrammar):
             self.skip("TABLE")
             kind: ObjectKind = "macro"
         else:
-            kind = self._object_kind("DROP", ("table", "view", "type"))
+            kind = self._object_kind("DROP", ("table", "view", "type", "sequence"))
         if_exists = self.if_exists()
         name = self.qualified_name(f"the name of a {kind}")
         if self.kind == ",":
             self.lacks("DROP of several at a time")
+        cascades = self.kind == "CASCADE"
         self._skip_cascade()
-        return Drop(kind, name, if_exists)
+        return Drop(kind, name, if_exists, cascades)
 
     def _object_kind(self, statement: str, kinds: Sequence[ObjectKind] = ("table", "view")) -> ObjectKind:
         for kind in kinds:

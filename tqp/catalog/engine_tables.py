@@ -253,6 +253,27 @@ def _version(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
     yield {"library_version": VERSION, "source_id": "", "codename": CODENAME}
 
 
+def _sequences(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    for sequence in state.sequences.values():
+        each = sequence.definition
+        cycle = "CYCLE" if each.cycles else "NO CYCLE"
+        yield {
+            "database_name": "temp" if each.temporary else _DATABASE,
+            "schema_name": _SCHEMA,
+            "sequence_name": each.name,
+            "tags": [],
+            "temporary": each.temporary,
+            "start_value": each.start,
+            "min_value": each.minimum,
+            "max_value": each.maximum,
+            "increment_by": each.increment,
+            "cycle": each.cycles,
+            "last_value": sequence.last,
+            "sql": f"CREATE SEQUENCE {each.name} INCREMENT BY {each.increment} MINVALUE {each.minimum}"
+            f" MAXVALUE {each.maximum} START {sequence.next} {cycle};",
+        }
+
+
 def _none(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
     return iter(())
 
@@ -275,6 +296,11 @@ ENGINE_TABLES: Mapping[str, SystemTable] = {
         "database_name database_oid:l schema_name schema_oid:l table_name table_oid:l constraint_index:l constraint_type"
         " constraint_text expression constraint_column_indexes:p constraint_column_names:a constraint_name"
         " referenced_table referenced_column_names:a",
+    ),
+    "duckdb_sequences()": table(
+        _sequences,
+        "database_name database_oid:l schema_name schema_oid:l sequence_name sequence_oid:l comment tags:m temporary:b"
+        " start_value:l min_value:l max_value:l increment_by:l cycle:b last_value:l sql",
     ),
     "duckdb_variables()": table(_variables, "name value type"),
     "duckdb_keywords()": table(_keywords, "keyword_name keyword_category"),

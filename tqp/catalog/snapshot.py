@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from collections.abc import Sequence as SequenceOf
 
+from tqp.catalog.sequences import Sequence
 from tqp.catalog.settings import current_settings
 from tqp.catalog.state import CatalogState
 from tqp.catalog.system_tables import system_table
@@ -23,11 +25,11 @@ from tqp.ml.python_functions import PythonFunction
 from tqp.planner.algebra.expressions import Literal
 from tqp.planner.catalog_protocol import Macro, Setting, View
 
-#: What names meant when they were looked up: the version of a table or of files, a view, a macro, a model or function, a type, a value, or None;
-#: the time, under "clock"; and the text of a setting.
+#: What names meant when they were looked up: the version of a table or of files, a view, a macro, a model or function, a type,
+#: a sequence, a value, or None; the time, under "clock"; the text of a setting; and under "never", what no name means again.
 Meanings = dict[
     tuple[str, str | NamedFiles],
-    int | str | View | Macro | Model | PythonFunction | DataType | Literal | None,
+    int | str | View | Macro | Model | PythonFunction | DataType | Sequence | Literal | None,
 ]
 
 
@@ -74,12 +76,12 @@ class Snapshot:
             self.read["macro", name.lower()] = macro
         return macro
 
-    def macro_names(self) -> Sequence[str]:
+    def macro_names(self) -> SequenceOf[str]:
         """Every macro's name."""
         return [macro.name for macro in self.state.macros.values()]
 
     def lookup_files(
-        self, paths: Sequence[str], kind: FileKind | None = None, options: ReadOptions = NO_OPTIONS
+        self, paths: SequenceOf[str], kind: FileKind | None = None, options: ReadOptions = NO_OPTIONS
     ) -> TableSource | None:
         """The files of these names, which stay the same for the whole query; see `Catalog`."""
         if kind is None and any(kind_of_name(path) is None for path in paths):
@@ -100,6 +102,19 @@ class Snapshot:
         self.read["type", name.lower()] = self.meaning("type", name.lower())
         return self.state.types.get(name.lower())
 
+    def lookup_sequence(self, name: str) -> Sequence | None:
+        """The sequence of that name, or None."""
+        self.read["sequence", name.lower()] = self.meaning("sequence", name.lower())
+        return self.state.sequences.get(name.lower())
+
+    def sequence_names(self) -> SequenceOf[str]:
+        """Every sequence's name."""
+        return [each.definition.name for each in self.state.sequences.values()]
+
+    def never_kept(self) -> None:
+        """Note that the query answers something else each time, so that its program is not kept."""
+        self.read["never", ""] = _NO_TABLE
+
     def lookup_variable(self, name: str) -> Literal | None:
         """The value that SET VARIABLE has given to that name, or None."""
         self.read["variable", name.lower()] = self.meaning("variable", name.lower())
@@ -119,7 +134,7 @@ class Snapshot:
         """All settings by their names."""
         return current_settings(self._open_files.threads)
 
-    def table_names(self) -> Sequence[str]:
+    def table_names(self) -> SequenceOf[str]:
         """The names of tables and views as they were given."""
         return list(self.state.names())
 
@@ -128,7 +143,7 @@ class Snapshot:
         self.read["function", name.lower()] = self.meaning("function", name.lower())
         return self.state.functions.get(name.lower())
 
-    def function_names(self) -> Sequence[str]:
+    def function_names(self) -> SequenceOf[str]:
         """Every model's and Python function's name as it was registered."""
         return [each.name for each in self.state.functions.values()]
 
@@ -152,8 +167,8 @@ class Snapshot:
 
     def meaning(
         self, kind: str, name: str | NamedFiles
-    ) -> int | str | View | Macro | Model | PythonFunction | DataType | Literal | None:
-        """What a name (of a "table", "view", "macro", "function", "type" or "variable", in lower case, or of "file"s) stands for: see `Meanings`."""
+    ) -> int | str | View | Macro | Model | PythonFunction | DataType | Sequence | Literal | None:
+        """What a name (of a "table", "view", "macro", "function", "type", "sequence" or "variable", in lower case, or of "file"s) stands for: see `Meanings`."""
         table: Source | None
         try:
             if isinstance(name, NamedFiles):
@@ -166,6 +181,10 @@ class Snapshot:
                 return self.state.functions.get(name)
             elif kind == "type":
                 return self.state.types.get(name)
+            elif kind == "sequence":
+                return self.state.sequences.get(name)
+            elif kind == "never":
+                return None
             elif kind == "variable":
                 return self.state.variables.get(name)
             elif kind == "clock":

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from tqp.catalog.sequences import Sequence
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.data.sources.base import Source
@@ -30,6 +31,7 @@ class CatalogState:
     macros: Mapping[str, Macro] = field(default_factory=dict)
     functions: Mapping[str, Model | PythonFunction] = field(default_factory=dict)
     types: Mapping[str, DataType] = field(default_factory=dict)
+    sequences: Mapping[str, Sequence] = field(default_factory=dict)
     variables: Mapping[str, Literal] = field(default_factory=dict)
     began: int | None = None
 
@@ -68,6 +70,14 @@ class CatalogState:
     def without_type(self, name: str) -> CatalogState:
         """Without the type of that name, if there is one."""
         return self._replaced(types=_without(self.types, name))
+
+    def with_sequence(self, sequence: Sequence) -> CatalogState:
+        """With the sequence in place of one of its name."""
+        return self._replaced(sequences={**self.sequences, sequence.definition.name.lower(): sequence})
+
+    def without_sequence(self, name: str) -> CatalogState:
+        """Without the sequence of that name, if there is one."""
+        return self._replaced(sequences=_without(self.sequences, name))
 
     def with_variable(self, name: str, value: Literal | None) -> CatalogState:
         """With the value of a variable; None takes it away."""

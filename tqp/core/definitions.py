@@ -54,6 +54,19 @@ class TableDefinition:
         return name.lower() in map(str.lower, self.names)
 
 
+@dataclass(frozen=True, slots=True)
+class SequenceDefinition:
+    """Numbers from `start` by `increment`, none outside the bounds; one that `cycles` begins at the other bound again."""
+
+    name: str
+    start: int
+    increment: int
+    minimum: int
+    maximum: int
+    cycles: bool = False
+    temporary: bool = False
+
+
 def quoted(name: str) -> str:
     """The name as SQL text that means nothing else.
 

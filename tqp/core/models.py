@@ -132,6 +132,11 @@ class FunctionSignature(Protocol):
         ...
 
     @property
+    def has_side_effects(self) -> bool:
+        """Whether it counts for which rows it is called."""
+        ...
+
+    @property
     def cost(self) -> float:
         """Estimated nanoseconds to call it for one row."""
         ...

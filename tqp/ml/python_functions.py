@@ -61,6 +61,10 @@ class PythonFunction:
     hides_exceptions: bool = False
 
     @property
+    def has_side_effects(self) -> bool:
+        return False
+
+    @property
     def gives_null(self) -> bool:
         return self.takes_null or self.hides_exceptions
 

@@ -211,7 +211,8 @@ class Executor:
         if pipeline.row_limit is not None:
             states = job.until(pipeline.row_limit, num_rows, self.batch_rows)
         else:
-            num_helpers = min(self.threads, job.cut(self._bounds(pipeline, num_rows))) - 1
+            num_batches = job.cut(self._bounds(pipeline, num_rows))
+            num_helpers = 0 if pipeline.in_order else min(self.threads, num_batches) - 1
             states = work_together(job.help, self._workers(), num_helpers, job.batches)
             states.sort(key=operator.itemgetter(0))
             if num_rows:

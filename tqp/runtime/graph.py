@@ -46,13 +46,14 @@ class Node:
 
     `fragment`: the SQL it comes from; `operator`: the id of the physical node that it belongs to; `row_bytes`: what it
     takes a row, 0 where that is not known (masks, row numbers); `scans`: the call reads all the text of its rows;
-    `makes_text`: it makes bytes of text for each row, or values of them.
+    `makes_text`: it makes bytes of text for each row, or values of them; `counts_rows`: it minds which rows came before.
     """
 
     __slots__ = (
         "_fragment",
         "_uses",
         "arguments",
+        "counts_rows",
         "keywords",
         "makes_text",
         "name",
@@ -77,6 +78,7 @@ class Node:
         self.row_bytes = 0
         self.scans = False
         self.makes_text = False
+        self.counts_rows = False
 
     def __repr__(self) -> str:
         return self.name

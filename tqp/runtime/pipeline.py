@@ -103,6 +103,7 @@ class Pipeline:
     operator: int | None = None  # id of the physical node that the breaker belongs to
     title: str = ""
     row_bytes: int = 0  # what a row's values take at once while the function runs; 0: not known
+    in_order: bool = False  # of the rows: one worker computes its batches
     makes_text: bool = False  # bytes of text for each row, or values of them
     on_arrays: bool = False
     calls_modules: bool = False  # torch modules of models, which may be anybody's

@@ -13,6 +13,7 @@ from tqp.planner.parse import parse
 from tqp.planner.syntax.clauses import ColumnClause, CreateTable, CreateView, Drop, KeyClause, Name
 from tqp.result import Result
 from tqp.statements.execution import Execution, counted, done, is_there, made
+from tqp.statements.sequences import check_unused, tables_with
 
 
 def create_table(execution: Execution) -> Result:
@@ -130,7 +131,7 @@ def create_view(execution: Execution) -> Result:
 
 
 def drop(execution: Execution) -> Result:
-    """DROP TABLE and DROP VIEW."""
+    """DROP of what CREATE makes."""
     clauses = execution.command.clauses
     assert isinstance(clauses, Drop)
     name = clauses.name
@@ -145,6 +146,8 @@ def drop(execution: Execution) -> Result:
             if name.text.lower() in state.types or clauses.if_exists:
                 return state.without_type(name.text)
             raise BindError(f'there is no type "{name.text}"{nearest(name.text, state.types)}', name.span)
+        if clauses.kind == "sequence":
+            return _without_sequence(execution, state, clauses)
         found = state.kind_of(name.text)
         if found is None and clauses.if_exists:
             return state
@@ -158,3 +161,18 @@ def drop(execution: Execution) -> Result:
 
     execution.session.catalog.change(next_state)
     return done()
+
+
+def _without_sequence(execution: Execution, state: CatalogState, clauses: Drop) -> CatalogState:
+    """With CASCADE also without the tables that draw from it."""
+    name = clauses.name
+    if name.text.lower() not in state.sequences:
+        if clauses.if_exists:
+            return state
+        known = [each.definition.name for each in state.sequences.values()]
+        raise BindError(f'there is no sequence "{name.text}"{nearest(name.text, known)}', name.span)
+    if not clauses.cascades:
+        check_unused(execution, state, name)
+    for table in tables_with(execution, state, name.text):
+        state = state.without(table.name)
+    return state.without_sequence(name.text)

@@ -16,7 +16,7 @@ from tqp.core.errors import BindError
 from tqp.data.column import Column, Table
 from tqp.planner.bind import Arrangement
 from tqp.planner.parse import Command, ParsedStatement, parse
-from tqp.planner.syntax.clauses import CreateMacro, CreateTable, CreateType, CreateView, Part
+from tqp.planner.syntax.clauses import CreateMacro, CreateSequence, CreateTable, CreateType, CreateView, Part
 from tqp.queries import Rows
 from tqp.result import Result
 
@@ -70,7 +70,7 @@ class Execution:
 #: Words that stand for truth values in options and settings.
 TRUTH_WORDS = {"true": True, "on": True, "false": False, "off": False}
 
-Creation = CreateTable | CreateView | CreateMacro | CreateType
+Creation = CreateTable | CreateView | CreateMacro | CreateType | CreateSequence
 
 
 def is_there(clauses: Creation, kind: str, found: str | None) -> bool:

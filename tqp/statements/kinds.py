@@ -17,6 +17,7 @@ from tqp.statements.macros import create_macro
 from tqp.statements.merge import merge
 from tqp.statements.pragmas import pragma
 from tqp.statements.prepared import deallocate, execute_prepared, prepare
+from tqp.statements.sequences import create_sequence
 from tqp.statements.settings import reset_setting, set_setting
 from tqp.statements.transactions import transaction
 from tqp.statements.types import create_type
@@ -26,6 +27,7 @@ EXECUTORS: Mapping[type[Any], Callable[[Execution], Result]] = {
     clauses.CreateView: create_view,
     clauses.CreateMacro: create_macro,
     clauses.CreateType: create_type,
+    clauses.CreateSequence: create_sequence,
     clauses.Drop: drop,
     clauses.Alter: alter,
     clauses.Insert: insert,

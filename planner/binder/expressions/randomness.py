@@ -31,13 +31,13 @@ _SPARE_BITS = 62 - 53
 def with_row_numbers(
     context: BindContext, scope: Scope, plan: LogicalPlan, select: exp.Select
 ) -> LogicalPlan:
-    """The plan of FROM with the numbers of its rows, if the clauses over it draw random numbers."""
+    """The plan of FROM with the numbers of its rows, if the clauses over it draw something for each."""
     query = context.query.lower()
-    if "random" not in query and "uuid" not in query and not context.catalog.macro_names():
+    if not any(word in query for word in ("random", "uuid", "nextval")) and not context.catalog.macro_names():
         return plan
     clauses = [*select.expressions, select.args.get("where"), select.args.get("group")]
     nodes = (node for clause in clauses if clause is not None for node in clause.walk(prune=_is_query))
-    if not any(isinstance(node, exp.Anonymous) and node.name.lower() in RANDOM_FORMS for node in nodes):
+    if not any(isinstance(node, exp.Anonymous) and node.name.lower() in _DRAWING for node in nodes):
         return plan
     made, scope.row_number = numbered(context, plan)
     return made
@@ -47,11 +47,13 @@ def _is_query(node: exp.Expr) -> bool:
     return isinstance(node, exp.Query)
 
 
-def _drawn(binder: ExpressionBinder, name: str, span: Span | None) -> Expression:
-    """From 0 to below 2**62; `name`: the function that asks."""
+def number_of_row(binder: ExpressionBinder, name: str, span: Span | None) -> Expression:
+    """The number of the row for which something is drawn; `name`: the function that asks."""
     if binder.lambdas:
         raise UnsupportedError(f"{name}() inside a lambda is not supported", span)
     is_of_rows = binder.inside_aggregate or binder.clause in ("WHERE", "GROUP BY")
+    if binder.clause == "VALUES":  # each expression stands for one row
+        return Literal(1, BIGINT)
     if binder.windows is not None and not is_of_rows and not binder.windows.is_inside:
         number: Expression = binder.windows.bind(
             binder, exp.Window(this=exp.Anonymous(this="row_number", expressions=[]), over="OVER")
@@ -61,7 +63,13 @@ def _drawn(binder: ExpressionBinder, name: str, span: Span | None) -> Expression
         binder.scope.used[binder.scope.row_number.id] = f"{name}()", span
     else:
         raise UnsupportedError(f"{name}() in {binder.clause} is not supported; draw it in a subquery", span)
-    binder.context.catalog.query_time()
+    return number
+
+
+def _drawn(binder: ExpressionBinder, name: str, span: Span | None) -> Expression:
+    """From 0 to below 2**62; `name`: the function that asks."""
+    number = number_of_row(binder, name, span)
+    binder.context.catalog.never_kept()
     return Call("seeded_number", (number, Literal(getrandbits(62), BIGINT)), BIGINT, span)
 
 
@@ -90,3 +98,6 @@ RANDOM_FORMS: Forms = {
     **dict.fromkeys(("uuid", "gen_random_uuid", "uuidv4"), (_uuid, 0, 0)),
     "uuidv7": (_time_ordered, 0, 0),
 }
+
+#: What draws something for each row.
+_DRAWING = frozenset((*RANDOM_FORMS, "nextval"))

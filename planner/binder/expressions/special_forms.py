@@ -38,6 +38,7 @@ from tqp.planner.binder.expressions.maps import MAP_FORMS
 from tqp.planner.binder.expressions.nested import NESTED_FORMS, joined
 from tqp.planner.binder.expressions.operators import apply, bind_operator, negation
 from tqp.planner.binder.expressions.randomness import RANDOM_FORMS
+from tqp.planner.binder.expressions.sequences import SEQUENCE_FORMS
 from tqp.planner.binder.expressions.short_forms import SHORT_FORMS
 from tqp.planner.binder.expressions.structs import STRUCT_FORMS
 from tqp.planner.functions import registry as functions
@@ -263,6 +264,7 @@ _SPECIAL_FORMS: Forms = {
     **JSON_FORMS,
     **INSTANT_FORMS,
     **RANDOM_FORMS,
+    **SEQUENCE_FORMS,
     **ENUM_FORMS,
     **HISTOGRAM_FORMS,
     **TRY_FORMS,

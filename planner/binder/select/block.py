@@ -13,13 +13,14 @@ from itertools import chain
 from sqlglot import exp
 
 from tqp.core.errors import BindError
-from tqp.planner.algebra.expressions import Cast, ColumnRef, Expression, Literal, column_ids
+from tqp.planner.algebra.expressions import Cast, ColumnRef, Expression, Literal, column_ids, walk
 from tqp.planner.algebra.logical_plan import Aggregate, Filter, LogicalPlan, Project, Sort, Values
 from tqp.planner.algebra.subquery_expressions import has_subquery
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.aggregates import AggregateCollector
 from tqp.planner.binder.expressions.randomness import with_row_numbers
 from tqp.planner.binder.expressions.scalars import Aliases, ExpressionBinder
+from tqp.planner.binder.expressions.sequences import refuse_drawn
 from tqp.planner.binder.expressions.windows import WindowCollector
 from tqp.planner.binder.from_clause.tables import bind_from
 from tqp.planner.binder.scope import ColumnUse, MergedColumn, Scope
@@ -193,6 +194,10 @@ class SelectBlock:
         plan = self.windows.over(plan)
         if qualification is not None:
             plan = Filter(plan, qualification)
+        if self.unnests.lists and self.context.drawn:
+            refuse_drawn(
+                (part for value in bound if value is not None for part in walk(value)), "beside unnest()"
+            )
         plan = self.unnests.over(plan)
         return self._finish(plan, nodes, bound, sorts, lazy)
 

@@ -365,6 +365,7 @@ class ProgramBuilder:
                 operator=self.operator,
                 title=title,
                 row_bytes=_row_bytes(stream, graph, breaker),
+                in_order=any(node.counts_rows for node in graph.nodes),
                 makes_text=any(node.makes_text for node in graph.nodes),
                 on_arrays=self.on_host and not self.carries_gradients,
                 calls_modules=any(isinstance(self.constants.get(item.slot), nn.Module) for item in inputs),

@@ -41,6 +41,7 @@ def lower_python_call(lowering: ExpressionLowering, call: PythonCall) -> Value:
     asked = lowering.active(None if function.takes_null else lowering.combine_validity(*values))
     kernel = NamedKernel(_Caller(function), function.name, call.span)
     made = build.call(kernel, columns, types, stream.num_rows(), asked, stream.object("device"))
+    made.counts_rows = function.has_side_effects
     result = build.call(operator.getitem, made, 0, name=function.name)
     is_nullable = may_be_null(call, lowering.fields())
     validity = stream.or_all_rows(build.call(operator.getitem, made, 1)) if is_nullable else None

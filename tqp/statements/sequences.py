@@ -1,0 +1,78 @@
+"""CREATE SEQUENCE, and what depends on sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tqp.catalog.sequences import Sequence
+from tqp.catalog.state import CatalogState
+from tqp.core.datatypes import BIGINT
+from tqp.core.definitions import SequenceDefinition
+from tqp.core.errors import BindError
+from tqp.data.sources.stored_tables import StoredTable
+from tqp.planner.parse import parse
+from tqp.planner.syntax.clauses import CreateSequence, Name
+from tqp.result import Result
+from tqp.statements.execution import Execution, is_there, made
+
+
+def create_sequence(execution: Execution) -> Result:
+    """Makes a sequence. Raises BindError for bounds that do not go together."""
+    clauses = execution.command.clauses
+    assert isinstance(clauses, CreateSequence)
+    definition = _definition(clauses)
+    name = clauses.name
+    with execution.session.catalog.writing:
+        is_known = name.text.lower() in execution.state.sequences
+        if is_there(clauses, "sequence", "sequence" if is_known else None):
+            return made()
+        check_unused(execution, execution.state, name)
+        execution.session.catalog.change(lambda state: state.with_sequence(Sequence(definition)))
+    return made()
+
+
+def _definition(clauses: CreateSequence) -> SequenceDefinition:
+    """With DuckDB's defaults: upwards from 1, downwards from -1."""
+    lowest, highest = BIGINT.bounds
+    step = 1 if clauses.increment is None else clauses.increment
+    low, high = (1, highest) if step > 0 else (lowest, -1)
+    low = low if clauses.minimum is None else clauses.minimum
+    high = high if clauses.maximum is None else clauses.maximum
+    first = low if step > 0 else high
+    start = first if clauses.start is None else clauses.start
+
+    def refuse(reason: str) -> BindError:
+        return BindError(f'the sequence "{clauses.name.text}" {reason}', clauses.name.span)
+
+    if not step:
+        raise refuse("has an INCREMENT of zero")
+    if not all(lowest <= value <= highest for value in (step, low, high, start)):
+        raise refuse("has numbers that are no BIGINT")
+    if low >= high:
+        raise refuse(f"has a MINVALUE, {low}, that is not below its MAXVALUE, {high}")
+    if not low <= start <= high:
+        raise refuse(f"has a START, {start}, that does not lie between {low} and {high}")
+    return SequenceDefinition(clauses.name.text, start, step, low, high, clauses.cycles, clauses.temporary)
+
+
+def check_unused(execution: Execution, state: CatalogState, name: Name) -> None:
+    """Raises BindError where the default of a column draws from the sequence of that name."""
+    for table in tables_with(execution, state, name.text):
+        raise BindError(
+            f'table "{table.name}" draws from the sequence "{name.text}"; DROP ... CASCADE drops both',
+            name.span,
+        )
+
+
+def tables_with(execution: Execution, state: CatalogState, name: str) -> Iterator[StoredTable]:
+    """The tables of which a default draws from the sequence of that name."""
+    for table in state.tables.values():
+        if isinstance(table, StoredTable):
+            defaults = [column.default for column in table.definition.columns if column.default is not None]
+            used = (
+                execution.session.queries.sequences(parse(f"SELECT {default}"), state)
+                for default in defaults
+                if "nextval" in default.lower()
+            )
+            if any(name.lower() in names for names in used):
+                yield table
