@@ -81,6 +81,11 @@ def test_parameters_of_statements() -> None:
             con.sql("CREATE VIEW v AS SELECT ?", [1])
 
 
+def test_parameters_of_call() -> None:
+    with tqp.connect() as con:
+        assert con.sql("CALL range(?)", [2]).fetchall() == [(0,), (1,)]
+
+
 def test_names_of_parameters() -> None:
     """A statement and a query know a parameter by the same name, without its quotes and the "_" in a number."""
     with tqp.connect() as con:
@@ -132,6 +137,9 @@ def test_errors_point_at_the_statement() -> None:
     [
         "CREATE INDEX i ON t(a)",
         "CREATE SCHEMA s",
+        "VACUUM FULL",
+        "ANALYZE VERBOSE t",
+        "PREPARE p AS CALL range(2)",
         "CREATE SEQUENCE s; SELECT (SELECT nextval('s') + a) FROM t",
         "CREATE SEQUENCE s; SELECT nextval('s'), unnest([1, 2])",
         "CREATE SEQUENCE s; SELECT nextval('s'); SELECT nextval('s'), currval('s')",

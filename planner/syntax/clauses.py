@@ -376,6 +376,28 @@ class Transaction:
 
 
 @dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """CHECKPOINT, perhaps of a database."""
+
+    database: Name | None
+
+
+@dataclass(frozen=True, slots=True)
+class Vacuum:
+    """VACUUM or ANALYZE, perhaps of a table or some of its columns."""
+
+    table: Name | None = None
+    columns: tuple[Name, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CallFunction:
+    """CALL function(...)."""
+
+    call: Part
+
+
+@dataclass(frozen=True, slots=True)
 class CopyOption:
     """An option of COPY; one without a value is on."""
 
@@ -439,6 +461,9 @@ Clauses = (
     | Execute
     | Deallocate
     | Transaction
+    | Checkpoint
+    | Vacuum
+    | CallFunction
     | CopyTo
     | CopyFrom
     | ExportDatabase

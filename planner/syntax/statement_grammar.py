@@ -7,6 +7,8 @@ from collections.abc import Callable
 from tqp.planner.syntax.change_grammar import ChangeGrammar
 from tqp.planner.syntax.clauses import (
     Argument,
+    CallFunction,
+    Checkpoint,
     Clauses,
     Deallocate,
     Execute,
@@ -15,10 +17,11 @@ from tqp.planner.syntax.clauses import (
     Reset,
     Set,
     Transaction,
+    Vacuum,
 )
 from tqp.planner.syntax.query_grammar import Statement
 from tqp.planner.syntax.tokens import Tokens
-from tqp.planner.syntax.words import COLUMN_NAMES, END, LABELS
+from tqp.planner.syntax.words import COLUMN_NAMES, END, FUNCTION_NAMES, LABELS
 
 
 class StatementGrammar(ChangeGrammar):
@@ -86,7 +89,7 @@ class StatementGrammar(ChangeGrammar):
         return Prepare(name, self.part(self._prepared))
 
     def _prepared(self) -> None:
-        if self.kind in ("PREPARE", "EXECUTE", "DEALLOCATE"):
+        if self.kind in ("PREPARE", "EXECUTE", "DEALLOCATE", "CALL"):
             self.lacks(f"PREPARE of {self.kind}")
         self.statement()
 
@@ -123,6 +126,37 @@ class StatementGrammar(ChangeGrammar):
             return Transaction("begin")
         return Transaction("rollback" if word in ("ROLLBACK", "ABORT") else "commit")
 
+    # CHECKPOINT, VACUUM, ANALYZE, CALL
+
+    def _checkpoint(self) -> Checkpoint:
+        self.skip("FORCE")
+        self.expect("CHECKPOINT")
+        return Checkpoint(None if self.kind in (";", END) else self.name("the name of a database"))
+
+    def _vacuum(self) -> Vacuum:
+        self.advance()
+        in_parentheses = self.skip("(")
+        self.skip_any(("ANALYZE", "ANALYSE"))
+        if self.kind in ("FULL", "FREEZE", "VERBOSE"):
+            self.lacks(f"{self.kind} of VACUUM and ANALYZE")
+        if in_parentheses:
+            self.expect(")")
+        if self.kind in (";", END):
+            return Vacuum()
+        table = self.qualified_name("the name of a table")
+        return Vacuum(table, self.column_names() if self.kind == "(" else ())
+
+    def _call(self) -> CallFunction:
+        self.expect("CALL")
+        return CallFunction(self.part(self._called))
+
+    def _called(self) -> None:
+        self.expect_any(FUNCTION_NAMES | COLUMN_NAMES, "the name of a function")
+        self.dotted()
+        if self.kind != "(":
+            self.refuse('"("')
+        self.call(with_clauses=False)
+
 
 _READERS: dict[str, Callable[[StatementGrammar], Clauses]] = {
     "CREATE": StatementGrammar.create,
@@ -142,6 +176,9 @@ _READERS: dict[str, Callable[[StatementGrammar], Clauses]] = {
     "PREPARE": StatementGrammar._prepare,
     "EXECUTE": StatementGrammar._execute,
     "DEALLOCATE": StatementGrammar._deallocate,
+    **dict.fromkeys(("CHECKPOINT", "FORCE"), StatementGrammar._checkpoint),
+    **dict.fromkeys(("VACUUM", "ANALYZE", "ANALYSE"), StatementGrammar._vacuum),
+    "CALL": StatementGrammar._call,
     **dict.fromkeys(("BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT"), StatementGrammar._transaction),
 }
 

@@ -65,6 +65,14 @@ class Catalog:
         """Whether BEGIN has begun a transaction that has not ended."""
         return self._before is not None
 
+    @property
+    def has_local_changes(self) -> bool:
+        """Whether the transaction, if there is one, has changed what names mean."""
+        before = self._before
+        if before is None:
+            return False
+        return replace(self.state, began=before.began, variables=before.variables) != before
+
     def forget_files(self) -> None:
         """Forget what was read of files that queries named."""
         with self.lock:

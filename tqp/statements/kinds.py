@@ -14,6 +14,7 @@ from tqp.statements.create import create_table, create_view, drop
 from tqp.statements.execution import Execution
 from tqp.statements.export import export_database, import_database
 from tqp.statements.macros import create_macro
+from tqp.statements.maintenance import call, checkpoint, vacuum
 from tqp.statements.merge import merge
 from tqp.statements.pragmas import pragma
 from tqp.statements.prepared import deallocate, execute_prepared, prepare
@@ -38,6 +39,9 @@ EXECUTORS: Mapping[type[Any], Callable[[Execution], Result]] = {
     clauses.CopyFrom: copy_from,
     clauses.ExportDatabase: export_database,
     clauses.ImportDatabase: import_database,
+    clauses.Checkpoint: checkpoint,
+    clauses.Vacuum: vacuum,
+    clauses.CallFunction: call,
     clauses.Set: set_setting,
     clauses.Reset: reset_setting,
     clauses.Pragma: pragma,
