@@ -135,7 +135,9 @@ def test_errors_point_at_the_statement() -> None:
 @pytest.mark.parametrize(
     "statement",
     [
-        "CREATE INDEX i ON t(a)",
+        "CREATE UNIQUE INDEX i ON t((a + 1))",
+        "CREATE OR REPLACE INDEX i ON t(a)",
+        "CREATE INDEX i ON t(a) WHERE a > 1",
         "CREATE SCHEMA s",
         "VACUUM FULL",
         "ANALYZE VERBOSE t",

@@ -111,12 +111,23 @@ class CreateSequence:
     if_not_exists: bool = False
 
 
-ObjectKind = OneOf["table", "view", "macro", "type", "sequence"]
+@dataclass(frozen=True, slots=True)
+class CreateIndex:
+    """CREATE INDEX name ON table(items), which are names of columns or other expressions."""
+
+    name: Name
+    table: Name
+    items: tuple[Part, ...]
+    is_unique: bool
+    if_not_exists: bool
+
+
+ObjectKind = OneOf["table", "view", "macro", "type", "sequence", "index"]
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """DROP TABLE, VIEW, MACRO, TYPE or SEQUENCE."""
+    """DROP TABLE, VIEW, MACRO, TYPE, SEQUENCE or INDEX."""
 
     kind: ObjectKind
     name: Name
@@ -448,6 +459,7 @@ Clauses = (
     | CreateMacro
     | CreateType
     | CreateSequence
+    | CreateIndex
     | Drop
     | Insert
     | Update

@@ -13,6 +13,7 @@ from tqp.planner.syntax.clauses import (
     ChangeNullable,
     ChangeType,
     ColumnClause,
+    CreateIndex,
     CreateMacro,
     CreateSequence,
     CreateTable,
@@ -102,7 +103,7 @@ class DefinitionGrammar(QueryGrammar):
 
     # CREATE
 
-    def create(self) -> CreateTable | CreateView | CreateMacro | CreateType | CreateSequence:
+    def create(self) -> CreateTable | CreateView | CreateMacro | CreateType | CreateSequence | CreateIndex:
         """CREATE, behind which stands what is made."""
         self.expect("CREATE")
         or_replace = self.skip("OR", "REPLACE")
@@ -115,6 +116,8 @@ class DefinitionGrammar(QueryGrammar):
             return self._create_macro(or_replace)
         if self.skip("TYPE"):
             return self._create_type(or_replace)
+        if self.kind in ("UNIQUE", "INDEX"):
+            return self._create_index(or_replace)
         if self.skip("SEQUENCE"):
             return self._create_sequence(temporary, or_replace)
         self.lacks(f"CREATE {self.tokens.source(self.index).upper()}".strip())
@@ -132,6 +135,31 @@ class DefinitionGrammar(QueryGrammar):
                 return CreateType(name, None, query, or_replace, if_not_exists)
             self.go_back(start)
         return CreateType(name, self.part(self.type), None, or_replace, if_not_exists)
+
+    def _create_index(self, or_replace: bool) -> CreateIndex:
+        if or_replace:
+            self.lacks("OR REPLACE of an index")
+        is_unique = self.skip("UNIQUE")
+        self.expect("INDEX")
+        if_not_exists = self._if_not_exists(or_replace)
+        if self.kind == "ON":
+            self.complain("an index has a name")
+        name = self.name("the name of an index")
+        self.expect("ON")
+        table = self.qualified_name("the name of a table")
+        if self.skip("USING") and not self.word_is("ART"):
+            self.lacks("an index of another kind than ART")
+        if self.word_is("ART"):
+            self.advance()
+        items = self.collected(self._item_of_index)
+        if self.kind in ("WITH", "WHERE"):
+            self.lacks(f"{self.kind} of an index")
+        return CreateIndex(name, table, items, is_unique, if_not_exists)
+
+    def _item_of_index(self) -> Part:
+        item = self.part(self.expression)
+        self.skip_any(("ASC", "DESC"))
+        return item
 
     def _create_sequence(self, temporary: bool, or_replace: bool) -> CreateSequence:
         if_not_exists = self._if_not_exists(or_replace)
@@ -322,7 +350,7 @@ class DefinitionGrammar(QueryGrammar):
             self.skip("TABLE")
             kind: ObjectKind = "macro"
         else:
-            kind = self._object_kind("DROP", ("table", "view", "type", "sequence"))
+            kind = self._object_kind("DROP", ("table", "view", "type", "sequence", "index"))
         if_exists = self.if_exists()
         name = self.qualified_name(f"the name of a {kind}")
         if self.kind == ",":

@@ -43,6 +43,7 @@ _SYSTEM = (
     "VACUUM ANALYZE t",
     "ANALYZE u(c0)",
     "CALL range(3)",
+    "SELECT index_name, lower(table_name), is_unique FROM duckdb_indexes() ORDER BY ALL",
     "SELECT sequence_name, start_value, last_value FROM duckdb_sequences() ORDER BY ALL",
     "SELECT * EXCLUDE dflt_value FROM pragma_table_info('t')",
     'SELECT name, "notnull", pk FROM pragma_table_info(u)',
@@ -78,6 +79,7 @@ class Script:
             (13, self._update),
             (8, self._delete),
             (10, self._merge),
+            (3, self._index),
             (12, self._alter),
             (4, lambda *_: random.choice(("BEGIN", "COMMIT", "ROLLBACK", "ABORT"))),
             (3, self._drop),
@@ -138,7 +140,7 @@ class Script:
 
         def value(data_type: str) -> str:
             return (
-                self._new_value(data_type)
+                (self._new_value if some is columns else self._value)(data_type)
                 if random.random() < 0.93
                 else random.choice(("DEFAULT", "'oops'", "1+1"))
             )
@@ -212,6 +214,13 @@ class Script:
             f"RENAME TO {random.choice(('t', 'u', 'w'))}",
         )
         return f"ALTER TABLE {name} {random.choice(changes)}"
+
+    def _index(self, name: str, columns: Columns) -> str:
+        random, index = self.random, f"i{self.random.randint(0, 3)}"
+        if random.random() < 0.3:
+            return f"DROP INDEX {random.choice(('', 'IF EXISTS '))}{index}"
+        unique = random.choice(("", "", "UNIQUE "))
+        return f"CREATE {unique}INDEX {index} ON {name} ({random.choice(columns)[0]})"
 
     def _drop(self, name: str, columns: Columns) -> str:
         return f"DROP TABLE {self.random.choice(('', 'IF EXISTS '))}{name}"

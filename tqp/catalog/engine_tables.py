@@ -253,6 +253,19 @@ def _version(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
     yield {"library_version": VERSION, "source_id": "", "codename": CODENAME}
 
 
+def _indexes(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    for table, index in state.indexes():
+        yield {
+            "database_name": "temp" if table.definition.temporary else _DATABASE,
+            "schema_name": _SCHEMA,
+            "index_name": index.name,
+            "table_name": table.name,
+            "tags": [],
+            "is_unique": index.unique is not None,
+            "is_primary": False,
+        }
+
+
 def _sequences(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
     for sequence in state.sequences.values():
         each = sequence.definition
@@ -296,6 +309,11 @@ ENGINE_TABLES: Mapping[str, SystemTable] = {
         "database_name database_oid:l schema_name schema_oid:l table_name table_oid:l constraint_index:l constraint_type"
         " constraint_text expression constraint_column_indexes:p constraint_column_names:a constraint_name"
         " referenced_table referenced_column_names:a",
+    ),
+    "duckdb_indexes()": table(
+        _indexes,
+        "database_name database_oid:l schema_name schema_oid:l index_name index_oid:l table_name table_oid:l comment"
+        " tags:m is_unique:b is_primary:b expressions sql",
     ),
     "duckdb_sequences()": table(
         _sequences,

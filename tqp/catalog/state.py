@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from tqp.catalog.sequences import Sequence
 from tqp.core.datatypes import DataType
+from tqp.core.definitions import IndexDefinition
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.data.sources.base import Source
 from tqp.data.sources.stored_tables import StoredTable
@@ -108,6 +109,12 @@ class CatalogState:
         if name.lower() in self.views:
             raise BindError(f'"{name}" is a view, whose rows cannot be changed', span)
         raise BindError(f'there is no table "{name}"{nearest(name, self.names())}', span)
+
+    def indexes(self) -> Iterator[tuple[StoredTable, IndexDefinition]]:
+        """All indexes, each with its table."""
+        for table in self.tables.values():
+            if isinstance(table, StoredTable):
+                yield from ((table, index) for index in table.definition.indexes)
 
     def names(self) -> Iterator[str]:
         """The names of all tables and views."""

@@ -28,6 +28,14 @@ class UniqueKey:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexDefinition:
+    """An index, of which nothing is stored. `unique`: the columns that a unique one keeps apart."""
+
+    name: str
+    unique: UniqueKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TableDefinition:
     """`checks`: the SQL of conditions that are false for no row."""
 
@@ -36,6 +44,12 @@ class TableDefinition:
     keys: tuple[UniqueKey, ...] = ()
     checks: tuple[str, ...] = ()
     temporary: bool = False
+    indexes: tuple[IndexDefinition, ...] = ()
+
+    @property
+    def unique_keys(self) -> tuple[UniqueKey, ...]:
+        """Those of the table and of its indexes."""
+        return (*self.keys, *(index.unique for index in self.indexes if index.unique is not None))
 
     @property
     def names(self) -> tuple[str, ...]:

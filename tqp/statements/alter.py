@@ -41,6 +41,8 @@ def alter(execution: Execution) -> Result:
             return done()
         table = execution.state.stored_table(clauses.name.text, clauses.name.span)
         changed = _ALTERATIONS[type(clauses.alteration)](execution, table, clauses.alteration)
+        if changed is not table:
+            _check_without_indexes(table, clauses)
         catalog.change(lambda state: state.with_table(changed))
     return done()
 
@@ -55,8 +57,19 @@ def _rename(execution: Execution, clauses: Alter, name: Name) -> None:
         catalog.change(lambda state: state.without(old.text).with_view(view))
         return
     table = execution.state.stored_table(old.text, old.span)
+    _check_without_indexes(table, clauses)
     renamed = table.defined(dataclasses.replace(table.definition, name=name.text))
     catalog.change(lambda state: state.without(old.text).with_table(renamed))
+
+
+def _check_without_indexes(table: StoredTable, clauses: Alter) -> None:
+    """Raises BindError where indexes depend on what would change, as in DuckDB."""
+    indexes = table.definition.indexes
+    if indexes and not isinstance(clauses.alteration, AddColumn | ChangeDefault):
+        raise BindError(
+            f'table "{table.name}" has an index, "{indexes[0].name}"; DROP INDEX comes before this change',
+            clauses.name.span,
+        )
 
 
 def _rename_column(execution: Execution, table: StoredTable, alteration: RenameColumn) -> StoredTable:

@@ -47,7 +47,7 @@ def resolved(
 
 def _keys(table: StoredTable, conflict: Conflict) -> Sequence[UniqueKey]:
     """The keys that are looked at: of an update one."""
-    keys = table.definition.keys
+    keys = table.definition.unique_keys
     if conflict.columns is not None:
         places = places_of(table, conflict.columns)
         named = {table.definition.names[place] for place in places}

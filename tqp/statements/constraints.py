@@ -32,9 +32,9 @@ def check_constraints(
             raise ConstraintError(
                 f'a row of table "{version.name}" breaks the constraint CHECK ({condition})'
             )
-    for key in definition.keys:
+    for key in definition.unique_keys:
         if any(name in names for name in key.columns):
-            _check_unique(execution, version, key)
+            check_unique(execution, version, key)
 
 
 def _check_not_null(changed: StoredTable, name: str) -> None:
@@ -45,7 +45,8 @@ def _check_not_null(changed: StoredTable, name: str) -> None:
         )
 
 
-def _check_unique(execution: Execution, version: StoredTable, key: UniqueKey) -> None:
+def check_unique(execution: Execution, version: StoredTable, key: UniqueKey) -> None:
+    """Raises ConstraintError where rows have the same values in the columns of a key."""
     if len(key.columns) == 1 and version.column(key.columns[0]).facts.is_unique:
         return
     columns = quoted_list(key.columns)

@@ -13,6 +13,7 @@ from tqp.planner.parse import parse
 from tqp.planner.syntax.clauses import ColumnClause, CreateTable, CreateView, Drop, KeyClause, Name
 from tqp.result import Result
 from tqp.statements.execution import Execution, counted, done, is_there, made
+from tqp.statements.indexes import without_index
 from tqp.statements.sequences import check_unused, tables_with
 
 
@@ -146,6 +147,8 @@ def drop(execution: Execution) -> Result:
             if name.text.lower() in state.types or clauses.if_exists:
                 return state.without_type(name.text)
             raise BindError(f'there is no type "{name.text}"{nearest(name.text, state.types)}', name.span)
+        if clauses.kind == "index":
+            return without_index(state, clauses)
         if clauses.kind == "sequence":
             return _without_sequence(execution, state, clauses)
         found = state.kind_of(name.text)

@@ -13,6 +13,7 @@ from tqp.statements.copy import copy_from, copy_to
 from tqp.statements.create import create_table, create_view, drop
 from tqp.statements.execution import Execution
 from tqp.statements.export import export_database, import_database
+from tqp.statements.indexes import create_index
 from tqp.statements.macros import create_macro
 from tqp.statements.maintenance import call, checkpoint, vacuum
 from tqp.statements.merge import merge
@@ -29,6 +30,7 @@ EXECUTORS: Mapping[type[Any], Callable[[Execution], Result]] = {
     clauses.CreateMacro: create_macro,
     clauses.CreateType: create_type,
     clauses.CreateSequence: create_sequence,
+    clauses.CreateIndex: create_index,
     clauses.Drop: drop,
     clauses.Alter: alter,
     clauses.Insert: insert,

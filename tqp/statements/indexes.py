@@ -1,0 +1,71 @@
+"""CREATE INDEX and DROP INDEX: tables are scanned, so that of an index only its name is kept, and that it is unique."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tqp.catalog.state import CatalogState
+from tqp.core.definitions import IndexDefinition, UniqueKey, quoted
+from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.data.sources.stored_tables import StoredTable
+from tqp.planner.syntax.clauses import CreateIndex, Drop, Part
+from tqp.planner.syntax.words import COLUMN_NAMES
+from tqp.result import Result
+from tqp.statements.constraints import check_unique
+from tqp.statements.execution import Execution, made
+
+
+def create_index(execution: Execution) -> Result:
+    """Notes the index with its table. A unique one is a constraint: raises ConstraintError where the rows break it."""
+    clauses = execution.command.clauses
+    assert isinstance(clauses, CreateIndex)
+    execution.refuse_parameters("an index")
+    with execution.session.catalog.writing:
+        if table_with(execution.state, clauses.name.text) is not None:
+            if clauses.if_not_exists:
+                return made()
+            raise BindError(f'there is an index "{clauses.name.text}" already', clauses.name.span)
+        table = execution.state.stored_table(clauses.table.text, clauses.table.span)
+        columns = [_column(execution, table, item) for item in clauses.items]
+        key = None
+        if clauses.is_unique:
+            if None in columns:
+                raise UnsupportedError(
+                    "a unique index of anything but columns is not supported", clauses.name.span
+                )
+            key = UniqueKey(tuple(dict.fromkeys(name for name in columns if name is not None)))
+            check_unique(execution, table, key)
+        index = IndexDefinition(clauses.name.text, key)
+        definition = replace(table.definition, indexes=(*table.definition.indexes, index))
+        execution.session.catalog.change(lambda state: state.with_table(table.defined(definition)))
+    return made()
+
+
+def _column(execution: Execution, table: StoredTable, item: Part) -> str | None:
+    """The column that an item names; None of another expression, which is bound, so that what can never be computed is an error."""
+    tokens = execution.command.tokens
+    if item.stop == item.start + 1 and tokens.kinds[item.start] in COLUMN_NAMES:
+        place = table.definition.place_of(tokens.name(item.start), execution.command.span(item))
+        return table.definition.names[place]
+    query = execution.command.query("SELECT 1 FROM", quoted(table.name), "WHERE (", item, ") IS NULL")
+    execution.session.queries.types(query, execution.state)
+    return None
+
+
+def table_with(state: CatalogState, name: str) -> StoredTable | None:
+    """The table with the index of that name; None if there is none."""
+    found = (table for table, index in state.indexes() if index.name.lower() == name.lower())
+    return next(found, None)
+
+
+def without_index(state: CatalogState, clauses: Drop) -> CatalogState:
+    """The state without an index. Raises BindError if there is none of that name."""
+    name = clauses.name
+    table = table_with(state, name.text)
+    if table is None:
+        if clauses.if_exists:
+            return state
+        known = [index.name for _, index in state.indexes()]
+        raise BindError(f'there is no index "{name.text}"{nearest(name.text, known)}', name.span)
+    left = tuple(index for index in table.definition.indexes if index.name.lower() != name.text.lower())
+    return state.with_table(table.defined(replace(table.definition, indexes=left)))
