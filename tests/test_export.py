@@ -76,6 +76,46 @@ def test_what_one_exports_another_imports(tmp_path: Path, source: Any, target: A
     assert importing.execute("SELECT s FROM t WHERE i = 9").fetchall() == [("x",)]
 
 
+NUMBERED = """
+    CREATE SEQUENCE "My numbers" START 5 INCREMENT 2;
+    CREATE SEQUENCE downwards INCREMENT -1 MINVALUE -2 CYCLE;
+    CREATE TEMP SEQUENCE passing;
+    CREATE TABLE t(n BIGINT DEFAULT nextval('"My numbers"'), d INTEGER DEFAULT (nextval('downwards') * 10), s VARCHAR, c BIGINT DEFAULT currval('downwards'));
+    CREATE UNIQUE INDEX "By name" ON t(s, n);
+    CREATE INDEX by_length ON t(length(s), (n + 1));
+    CREATE TEMP TABLE gone(a INTEGER);
+    CREATE INDEX of_gone ON gone(a);
+    CREATE MACRO drawn() AS nextval('downwards');
+    CREATE VIEW v AS SELECT nextval('"My numbers"') AS n;
+    INSERT INTO t(s, c) VALUES ('a', 1), ('b', 2)
+"""
+AFTERWARDS = [
+    "INSERT INTO t(s, c) VALUES ('c', 3), ('a', 4)",
+    "FROM t ORDER BY ALL",
+    "SELECT drawn()",
+    "FROM v",
+    "INSERT INTO t(n, d, s) VALUES (0, 0, 'd')",
+    "SELECT c FROM t WHERE s = 'd'",
+    """SELECT sequence_name, start_value, min_value, max_value, increment_by, cycle, last_value, temporary
+        FROM duckdb_sequences() ORDER BY ALL""",
+    "SELECT index_name, table_name, is_unique FROM duckdb_indexes() ORDER BY ALL",
+]
+
+
+@pytest.mark.parametrize(("source", "target"), [(tqp, duckdb), (duckdb, tqp), (tqp, tqp)])
+def test_sequences_go_on_and_indexes_are_there(tmp_path: Path, source: Any, target: Any) -> None:
+    answers = []
+    for exporting, importing in ((source.connect(), target.connect()), (duckdb.connect(), duckdb.connect())):
+        for statement in NUMBERED.split(";\n"):
+            exporting.execute(statement)
+        exporting.execute(f"EXPORT DATABASE '{tmp_path}'")
+        importing.execute(f"IMPORT DATABASE '{tmp_path}'")
+        with pytest.raises((tqp.Error, duckdb.Error)):
+            importing.execute("INSERT INTO t(n, d, s, c) VALUES (5, 1, 'a', 1)")
+        answers.append([importing.execute(query).fetchall() for query in AFTERWARDS])
+    assert answers[0] == answers[1]
+
+
 def test_json_holds_what_json_can(tmp_path: Path) -> None:
     connection = tqp.connect()
     connection.execute("CREATE TABLE t(a INTEGER, b VARCHAR, c STRUCT(x DATE, y INTEGER[]), j JSON)")

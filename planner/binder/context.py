@@ -10,6 +10,7 @@ from tqp.core.datatypes import DataType
 from tqp.core.schema import Field, TableSource
 from tqp.planner.algebra.expressions import PythonCall
 from tqp.planner.catalog_protocol import Catalog, View
+from tqp.planner.parse import Span
 
 if TYPE_CHECKING:
     from tqp.planner.binder.query import QueryBinder
@@ -44,6 +45,8 @@ class BindContext:
 
     #: The calls of nextval() so far.
     drawn: list[PythonCall] = field(default_factory=list)
+    #: Where the calls of currval() so far stand.
+    recalled: list[Span | None] = field(default_factory=list)
 
     def new_field(self, name: str, data_type: DataType, nullable: bool = True) -> Field:
         """A field with an id of its own."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tqp.catalog.sequences import Sequence
 from tqp.catalog.state import CatalogState
 from tqp.core.datatypes import DataType
-from tqp.core.definitions import ColumnDefinition, TableDefinition, UniqueKey
+from tqp.core.definitions import ColumnDefinition, IndexDefinition, TableDefinition, UniqueKey
 from tqp.core.keywords import quoted
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.catalog_protocol import Macro, MacroForm, View
@@ -18,6 +19,9 @@ def schema_statements(state: CatalogState) -> Iterator[str]:
     """Of all that is not temporary and was made by statements, in an order in which nothing is read before it is made."""
     for name, data_type in state.types.items():
         yield create_type(name, data_type)
+    for sequence in state.sequences.values():
+        if not sequence.definition.temporary:
+            yield create_sequence(quoted(sequence.definition.name), sequence)
     for table in state.tables.values():
         if isinstance(table, StoredTable) and not table.definition.temporary:
             yield create_table(table.definition)
@@ -26,6 +30,9 @@ def schema_statements(state: CatalogState) -> Iterator[str]:
     for view in state.views.values():
         if not view.temporary and not view.is_relation:
             yield create_view(view)
+    for table, index in state.indexes():
+        if not table.definition.temporary:
+            yield create_index(table.definition, index)
 
 
 def create_table(definition: TableDefinition) -> str:
@@ -51,6 +58,21 @@ def _column(column: ColumnDefinition, definition: TableDefinition) -> str:
 def key_text(key: UniqueKey) -> str:
     """A key as a constraint of its table."""
     return f"{'PRIMARY KEY' if key.is_primary else 'UNIQUE'}({', '.join(map(quoted, key.columns))})"
+
+
+def create_sequence(name: str, sequence: Sequence) -> str:
+    """CREATE SEQUENCE, of one that begins with the number that would be drawn next. `name`: with the quotes it needs."""
+    each = sequence.definition
+    return (
+        f"CREATE SEQUENCE {name} INCREMENT BY {each.increment} MINVALUE {each.minimum}"
+        f" MAXVALUE {each.maximum} START {sequence.next} {'CYCLE' if each.cycles else 'NO CYCLE'};"
+    )
+
+
+def create_index(definition: TableDefinition, index: IndexDefinition) -> str:
+    """CREATE INDEX, with expressions as they were written."""
+    kind = "INDEX" if index.unique is None else "UNIQUE INDEX"
+    return f"CREATE {kind} {quoted(index.name)} ON {quoted(definition.name)}({', '.join(index.items)});"
 
 
 def create_view(view: View) -> str:

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from tqp.catalog.definitions_as_sql import key_text, macro_body
+from tqp.catalog.definitions_as_sql import create_index, create_sequence, key_text, macro_body
 from tqp.catalog.state import CatalogState
 from tqp.core.datatypes import TICKS_PER_SECOND, VARCHAR, DataType, TypeKind
 from tqp.core.dialect import CODENAME, VERSION
 from tqp.core.keywords import COLUMN_AND_FUNCTION_WORDS, COLUMN_WORDS, FUNCTION_WORDS, RESERVED, UNRESERVED
-from tqp.data.results.value_text import interval_text, time_text, timestamp_text
+from tqp.data.results.value_text import inner_text, interval_text, time_text, timestamp_text
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.algebra.expressions import Literal
 from tqp.planner.catalog_protocol import Catalog
@@ -263,13 +263,14 @@ def _indexes(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
             "tags": [],
             "is_unique": index.unique is not None,
             "is_primary": False,
+            "expressions": f"[{', '.join(map(inner_text, index.items))}]",
+            "sql": create_index(table.definition, index),
         }
 
 
 def _sequences(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
     for sequence in state.sequences.values():
         each = sequence.definition
-        cycle = "CYCLE" if each.cycles else "NO CYCLE"
         yield {
             "database_name": "temp" if each.temporary else _DATABASE,
             "schema_name": _SCHEMA,
@@ -282,8 +283,7 @@ def _sequences(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
             "increment_by": each.increment,
             "cycle": each.cycles,
             "last_value": sequence.last,
-            "sql": f"CREATE SEQUENCE {each.name} INCREMENT BY {each.increment} MINVALUE {each.minimum}"
-            f" MAXVALUE {each.maximum} START {sequence.next} {cycle};",
+            "sql": create_sequence(each.name, sequence),  # in DuckDB, too, without quotes
         }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tqp.catalog.definitions_as_sql import create_table, create_view
+from tqp.catalog.definitions_as_sql import create_index, create_table, create_view
 from tqp.catalog.engine_tables import Row, SystemTable, built_in_types, table, type_number
 from tqp.catalog.objects import CatalogObject, columns_of_object, objects_of
 from tqp.catalog.state import CatalogState
@@ -34,6 +34,10 @@ def _definition(each: CatalogObject) -> TableDefinition | None:
     return each.what.definition if isinstance(each.what, StoredTable) else None
 
 
+def _has_index(definition: TableDefinition) -> bool:
+    return bool(definition.keys or definition.indexes)
+
+
 def _statement(each: CatalogObject) -> str | None:
     if isinstance(each.what, StoredTable):
         return create_table(each.what.definition)
@@ -52,7 +56,7 @@ def _tables(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
                 "schemaname": _SCHEMA,
                 "tablename": each.name,
                 "tableowner": _OWNER,
-                "hasindexes": bool(definition.keys),
+                "hasindexes": _has_index(definition),
                 "hasrules": False,
                 "hastriggers": False,
             }
@@ -69,7 +73,7 @@ def _views(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
             }
 
 
-#: What is the same of every table and view.
+#: What is the same of every table, view, sequence and index.
 _OF_CLASSES: Mapping[str, Any] = {
     "relnamespace": _NAMESPACE,
     "reltuples": 0.0,
@@ -94,12 +98,28 @@ def _classes(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
             **_OF_CLASSES,
             "oid": number,
             "relname": each.name,
-            "relhasindex": bool(keys),
+            "relhasindex": definition is not None and _has_index(definition),
             "relpersistence": "t" if each.temporary else "p",
             "relkind": "v" if each.is_view else "r",
             "relnatts": len(columns_of_object(each, catalog)),
             "relchecks": 0 if definition is None else len(definition.checks),
             "relhaspkey": any(key.is_primary for key in keys),
+        }
+    others: list[tuple[str, str, bool, int | None]] = [
+        (each.definition.name, "S", each.definition.temporary, 0) for each in state.sequences.values()
+    ]
+    others += [(index.name, "i", True, None) for _, index in state.indexes()]
+    for number, (name, kind, temporary, count) in enumerate(others, _FIRST + len(objects_of(state))):
+        yield {
+            **_OF_CLASSES,
+            "oid": number,
+            "relname": name,
+            "relhasindex": False,
+            "relpersistence": "t" if temporary else "p",
+            "relkind": kind,
+            "relnatts": count,
+            "relchecks": 0,
+            "relhaspkey": False,
         }
 
 
@@ -172,6 +192,9 @@ def _master(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
         if statement is not None:
             kind = "view" if each.is_view else "table"
             yield {"type": kind, "name": each.name, "tbl_name": each.name, "rootpage": 0, "sql": statement}
+    for indexed, index in state.indexes():
+        statement = create_index(indexed.definition, index)
+        yield {"type": "index", "name": index.name, "tbl_name": indexed.name, "rootpage": 0, "sql": statement}
 
 
 _MASTER = table(_master, "type name tbl_name rootpage:i sql")

@@ -29,9 +29,10 @@ class UniqueKey:
 
 @dataclass(frozen=True, slots=True)
 class IndexDefinition:
-    """An index, of which nothing is stored. `unique`: the columns that a unique one keeps apart."""
+    """An index, of which nothing is stored. `items`: the SQL of its columns and other expressions; `unique`: the columns that a unique one keeps apart."""
 
     name: str
+    items: tuple[str, ...]
     unique: UniqueKey | None = None
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tqp.catalog.state import CatalogState
-from tqp.core.definitions import IndexDefinition, UniqueKey, quoted
+from tqp.core.definitions import IndexDefinition, UniqueKey
 from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.core.keywords import quoted
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.syntax.clauses import CreateIndex, Drop, Part
 from tqp.planner.syntax.words import COLUMN_NAMES
@@ -35,7 +36,11 @@ def create_index(execution: Execution) -> Result:
                 )
             key = UniqueKey(tuple(dict.fromkeys(name for name in columns if name is not None)))
             check_unique(execution, table, key)
-        index = IndexDefinition(clauses.name.text, key)
+        items = tuple(
+            f"({execution.command.source(item)})" if column is None else quoted(column)
+            for item, column in zip(clauses.items, columns, strict=True)
+        )
+        index = IndexDefinition(clauses.name.text, items, key)
         definition = replace(table.definition, indexes=(*table.definition.indexes, index))
         execution.session.catalog.change(lambda state: state.with_table(table.defined(definition)))
     return made()

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from tqp.core.datatypes import BIGINT, NULL
-from tqp.core.errors import BindError, ExecutionError, UnsupportedError, nearest
-from tqp.planner.algebra.expressions import Expression, Literal, PythonCall, has_side_effects
+from tqp.core.datatypes import BIGINT, NULL, VARCHAR
+from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.planner.algebra.expressions import Call, Expression, Literal, PythonCall, has_side_effects
 from tqp.planner.algebra.logical_plan import LogicalPlan
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.recursive import Recursive
+from tqp.planner.binder.expressions.coercion import null_after
 from tqp.planner.binder.expressions.forms import Forms, Nodes
 from tqp.planner.binder.expressions.randomness import number_of_row
 from tqp.planner.catalog_protocol import NumberSequence
@@ -23,6 +24,7 @@ from tqp.planner.parse import Span
 from tqp.planner.syntax.tokens import tokenize
 
 if TYPE_CHECKING:
+    from tqp.planner.binder.context import BindContext
     from tqp.planner.binder.expressions.scalars import ExpressionBinder
 
 
@@ -37,14 +39,14 @@ def _nextval(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expre
 
 
 def _currval(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
-    """A constant: what was drawn last before the query."""
+    """A constant: what was drawn last before the query. Where nothing was, computing it raises: a default may name it before."""
     sequence = _sequence(binder, nodes, "currval", span)
     if sequence is None:
         return Literal(None, BIGINT)
+    binder.context.recalled.append(span)
     if sequence.last is None:
-        raise ExecutionError("currval: nextval() has not given a number of this sequence yet", span)
-    if "nextval" in binder.context.query.lower():
-        raise UnsupportedError("currval() in a query with nextval() is not supported", span)
+        message = Literal("currval: nextval() has not given a number of this sequence yet", VARCHAR)
+        return null_after(Call("error", (message,), VARCHAR, span), BIGINT)
     return Literal(sequence.last, BIGINT)
 
 
@@ -77,8 +79,11 @@ def _name_in(text: str, span: Span | None) -> str:
     return name
 
 
-def check_drawn(plan: LogicalPlan) -> None:
-    """Raises UnsupportedError where numbers are drawn in a part that is computed again and again, whose rows have the same numbers each time."""
+def check_drawn(context: BindContext, plan: LogicalPlan) -> None:
+    """Raises UnsupportedError where numbers are drawn in a part that is computed again and again, whose rows have the same numbers each time;
+    and beside currval(), which would differ from row to row."""
+    if context.recalled:
+        raise UnsupportedError("currval() in a query with nextval() is not supported", context.recalled[0])
     for node in walk_plan(plan, into_subqueries=True):
         again = [node.step] if isinstance(node, Recursive) else []
         again += [part for part in (*node.inputs, *node.subqueries) if part.free_ids]

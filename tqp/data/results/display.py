@@ -18,8 +18,8 @@ from tqp.data.nested import Structs
 from tqp.data.results.to_python import python_values, split, storage_values, where_valid
 from tqp.data.results.value_text import (
     date_text,
+    inner_text,
     interval_text,
-    needs_quotes,
     quoted_text,
     time_text,
     time_with_zone_text,
@@ -69,10 +69,7 @@ def _nested_texts(column: Column) -> list[str]:
 def _inner_texts(column: Column) -> list[str]:
     """Values as they stand inside of nested ones."""
     plain = column.nested is not None or column.data_type.is_vector
-    return [
-        "NULL" if text is None else text if plain or not needs_quotes(text) else quoted_text(text)
-        for text in cell_texts(column)
-    ]
+    return [text if plain and text is not None else inner_text(text) for text in cell_texts(column)]
 
 
 def text_table(table: Table, width: int | None = None, max_rows: int = MAX_ROWS) -> str:

@@ -93,5 +93,16 @@ def quoted_text(text: str) -> str:
     return f"'{escaped}'"
 
 
+def inner_text(text: str | None) -> str:
+    """A value as it stands inside of a list or a struct.
+
+    >>> print(inner_text("a b"), inner_text("a,b"), inner_text(None))
+    a b 'a,b' NULL
+    """
+    if text is None:
+        return "NULL"
+    return quoted_text(text) if needs_quotes(text) else text
+
+
 _SPACES = " \t\n\v\f\r"
 _MARKS = frozenset("\"'(),:=[]{}\\")
