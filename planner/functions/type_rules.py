@@ -149,7 +149,7 @@ def _fits(constant: SourceLiteral | Varying, target: DataType) -> bool:
     value = constant.example if isinstance(constant, Varying) else constant.value
     if not isinstance(value, int):
         return False
-    if constant.data_type == UHUGEINT:
+    if constant.data_type.kind is TypeKind.UHUGEINT:
         value = unsigned_of_stored(value)
     if target.is_whole:
         low, high = target.value_bounds

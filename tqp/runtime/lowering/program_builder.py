@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
 #: From so many rows on, keeping their strings as integers too is worth the memory.
 _MANY_ROWS = 16_384
+#: What any node of a graph may be.
+_COUNTS_ROWS, _MAKES_TEXT = attrgetter("counts_rows"), attrgetter("makes_text")
 
 
 class TableInput:
@@ -365,8 +368,8 @@ class ProgramBuilder:
                 operator=self.operator,
                 title=title,
                 row_bytes=_row_bytes(stream, graph, breaker),
-                in_order=any(node.counts_rows for node in graph.nodes),
-                makes_text=any(node.makes_text for node in graph.nodes),
+                in_order=any(map(_COUNTS_ROWS, graph.nodes)),
+                makes_text=any(map(_MAKES_TEXT, graph.nodes)),
                 on_arrays=self.on_host and not self.carries_gradients,
                 calls_modules=any(isinstance(self.constants.get(item.slot), nn.Module) for item in inputs),
             )
