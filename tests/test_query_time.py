@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import datetime
 
-import pytest
-
 import tqp
 
 
@@ -61,6 +59,8 @@ def test_a_view_and_a_default_have_the_time_of_their_query() -> None:
         assert con.sql("SELECT count(*) FROM v WHERE n = now()").fetchall() == [(1,)]
 
 
-def test_its_time_zone_is_not_known() -> None:
-    with pytest.raises(tqp.UnsupportedError, match="LOCALTIME has none"):
-        tqp.sql("SELECT current_time")
+def test_its_time_zone_is_utc() -> None:
+    (kind, is_utc) = tqp.sql(
+        "SELECT typeof(current_time), current_time::TIME = now()::TIMESTAMP::TIME"
+    ).fetchall()[0]
+    assert kind == "TIME WITH TIME ZONE" and is_utc

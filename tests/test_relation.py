@@ -158,7 +158,7 @@ def test_dbapi() -> None:
         ("SELEC 1", dbapi.ProgrammingError),
         ("SELECT nope FROM t", dbapi.ProgrammingError),
         ("SELECT CAST('x' AS INTEGER)", dbapi.DataError),
-        ("CREATE INDEX i ON t(a)", dbapi.NotSupportedError),
+        ("CREATE SCHEMA i", dbapi.NotSupportedError),
     ):
         with pytest.raises(kind):
             cursor.execute(statement)

@@ -12,6 +12,7 @@ from tqp.planner.syntax.clauses import (
     Clauses,
     Deallocate,
     Execute,
+    Name,
     Pragma,
     Prepare,
     Reset,
@@ -21,7 +22,7 @@ from tqp.planner.syntax.clauses import (
 )
 from tqp.planner.syntax.query_grammar import Statement
 from tqp.planner.syntax.tokens import Tokens
-from tqp.planner.syntax.words import COLUMN_NAMES, END, FUNCTION_NAMES, LABELS
+from tqp.planner.syntax.words import COLUMN_NAMES, END, FUNCTION_NAMES, LABELS, TEXT
 
 
 class StatementGrammar(ChangeGrammar):
@@ -143,8 +144,13 @@ class StatementGrammar(ChangeGrammar):
             self.expect(")")
         if self.kind in (";", END):
             return Vacuum()
-        table = self.qualified_name("the name of a table")
+        table = self._text_as_name() if self.kind == TEXT else self.qualified_name("the name of a table")
         return Vacuum(table, self.column_names() if self.kind == "(" else ())
+
+    def _text_as_name(self) -> Name:
+        written = self.name_at(self.index)
+        self.advance()
+        return written._replace(text=self.tokens.source(self.index - 1)[1:-1].replace("''", "'"))
 
     def _call(self) -> CallFunction:
         self.expect("CALL")
