@@ -63,7 +63,9 @@ def integer_bins(low: int, high: int, count: int, is_nice: bool) -> list[int]:
     ends: list[int] = []
     end = last
     while end > first and len(ends) < count:
-        whole = min(_truncated(end, _PARTS), _LAST_INTEGER)
+        whole = _truncated(end, _PARTS)
+        if whole > _LAST_INTEGER:
+            whole = high
         if not ends or whole != ends[-1]:
             ends.append(whole)
         end -= step
