@@ -40,6 +40,8 @@ def _equal_width(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> E
                 f"equi_width_bins() takes the number of bins and whether they are nice, not {argument.data_type}",
                 span,
             )
+    if high.data_type.is_string or (low.data_type.is_string and high.data_type.is_numeric):
+        raise UnsupportedError("equi_width_bins() of texts is not supported; cast them", span)
     common = common_type_of(bound[:2], "equi_width_bins()", span)
     computed = _computed_as(common, high.data_type, span)
     count, is_nice = cast_to(bound[2], BIGINT, span), cast_to(bound[3], BOOLEAN, span)
