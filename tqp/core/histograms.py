@@ -31,11 +31,11 @@ def other_bin(data_type: DataType) -> int | float | str | bytes | None:
     """The key of the bin for all that lies in no bin, as a literal of the type holds it; None if the type has none."""
     if data_type.is_float:
         return math.inf
-    if data_type.is_integer or data_type.is_decimal:
+    if data_type.is_whole or data_type.is_decimal or data_type.kind is TypeKind.TIME_TZ:
         return data_type.bounds[1]
     if data_type.is_timestamp:
         return INFINITE_TICK
-    return _OTHER_BINS.get(data_type.kind)
+    return None if data_type.is_json else _OTHER_BINS.get(data_type.kind)
 
 
 _OTHER_BINS: dict[TypeKind, int | str | bytes] = {
@@ -73,11 +73,13 @@ def integer_bins(low: int, high: int, count: int, is_nice: bool) -> list[int]:
 
 
 def instant_bins(low: int, high: int, count: int, is_nice: bool) -> list[int]:
-    """As `integer_bins`, of microseconds that are finite instants; nice ones end at the turn of a unit, a nice interval apart.
+    """As `integer_bins`, of microseconds; nice ones end at the turn of a unit, a nice interval apart.
 
-    Raises UnsupportedError for nice ones outside of the years 1 to 9999.
+    Raises ExecutionError for infinite ones that differ, UnsupportedError for nice ones outside of the years 1 to 9999.
     """
     _check(low, high, count)
+    if low == high:
+        return [low]
     if INFINITE_TICK in (abs(low), abs(high)):
         raise ExecutionError("equi_width_bins() takes finite instants")
     if not is_nice:
@@ -92,8 +94,6 @@ def instant_bins(low: int, high: int, count: int, is_nice: bool) -> list[int]:
 
 def _nice_instants(low: int, high: int, count: int) -> list[int]:
     first, last = (_EPOCH + timedelta(microseconds=each) for each in (low, high))
-    if first == last:
-        return [low]
     months, days, micros = _nice_interval(*_difference_divided(first, last, count))
     end = _turn_of_unit(last, months, days, micros)
     ends: list[int] = []
@@ -156,12 +156,12 @@ def _months_before(instant: datetime, months: int) -> datetime:
 def float_bins(low: float, high: float, count: int, is_nice: bool) -> list[float]:
     """As `integer_bins`, of floats. Raises UnsupportedError where the difference of the ends is infinite."""
     _check(low, high, count)
+    if low == high:
+        return [low]
     if not math.isfinite(low) or not math.isfinite(high):
         raise ExecutionError("equi_width_bins() takes finite numbers")
     if math.isinf(high - low):
         raise UnsupportedError("equi_width_bins() of numbers whose difference is infinite is not supported")
-    if low == high:
-        return [low]
     step, last, precision = (high - low) / count, high, 0.0
     if is_nice and step > 0:
         power = _power_of_ten(step)

@@ -65,13 +65,13 @@ def _computed_as(low: DataType, high: DataType, span: Span | None) -> DataType:
 def _is_other(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """is_histogram_other_bin(x): whether it is the key of the bin for what lies in no other."""
     value = binder.bind(nodes[0])
-    if value.data_type == NULL:
+    if is_null_literal(value):
         return Literal(None, BOOLEAN)
     if value.data_type.is_nested:
         raise UnsupportedError(f"is_histogram_other_bin() of {value.data_type} is not supported", span)
     marker = other_bin(value.data_type)
-    if marker is None:  # such a value is in no other bin; of NULL it is not known
-        return compare("not_equal", value, value, span)
+    if marker is None:  # such a value is in no other bin, not even NULL, as in DuckDB
+        return compare("is_distinct_from", value, value, span)
     return compare("equal", value, Literal(marker, value.data_type), span)
 
 
