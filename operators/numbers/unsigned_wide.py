@@ -1,7 +1,7 @@
 """UHUGEINT: arithmetic, bits, casts and text of unsigned integers of 128 bits.
 
 A value is stored with its first bit turned (`tqp.core.unsigned_128`), so that wide integers compare, sort and join as unsigned ones do.
-Here it is taken back into its `words`, int64 [n, 2] of which both hold unsigned bits.
+Here it is taken back into its words (`tqp.data.unsigned_words`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.data.strings import Strings
+from tqp.data.unsigned_words import turned, words_of
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers import wide
 from tqp.operators.numbers.integers import shift_left_wide, shift_right_wide
@@ -21,16 +22,6 @@ from tqp.operators.strings.layout import from_list
 
 _BITS = 128
 _TWO_TO_64 = float(2**64)
-
-
-def words_of(stored: Tensor) -> Tensor:
-    """The unsigned words of stored values, narrow or wide: int64 [n, 2]."""
-    return turned(wide.widen(stored))
-
-
-def turned(words: Tensor) -> Tensor:
-    """Words with the first bit turned: from stored values to unsigned words, and back."""
-    return torch.stack((words[:, 0] ^ wide.SIGN_BIT, words[:, 1]), 1)
 
 
 def _ints(words: Tensor) -> list[int]:
@@ -229,10 +220,7 @@ def cast_to_unsigned(
 
 def format_unsigned(values: Tensor) -> Strings:
     """Decimal digits of stored values, [n] or [n, 2]."""
-    if values.dim() < 2 or values.shape[1] != 2:
-        values = wide.widen(values.reshape(-1))
-    words = turned(values)
-    return from_list([str(value) for value in _ints(words)], values.device)
+    return from_list([str(value) for value in _ints(words_of(values))], values.device)
 
 
 def _sign(values: Tensor) -> Tensor:

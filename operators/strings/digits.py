@@ -11,9 +11,9 @@ from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError
 from tqp.core.memory_budget import reserve
 from tqp.data.strings import Strings
+from tqp.data.unsigned_words import words_of
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers import wide
-from tqp.operators.numbers.unsigned_wide import words_of
 from tqp.operators.numbers.wide import raise_where
 from tqp.operators.strings.layout import compact, total_length
 

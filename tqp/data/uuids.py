@@ -5,12 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from tqp.data.unsigned_words import turned, words_of
+
 #: Bytes of a UUID, and those of its text, of which 32 are digits of base 16.
 UUID_BYTES, UUID_TEXT_BYTES = 16, 36
 HYPHENS = (8, 13, 18, 23)
 DIGITS = tuple(place for place in range(UUID_TEXT_BYTES) if place not in HYPHENS)
 
-_SIGN_BIT = -(2**63)
 _LETTERS = b"0123456789abcdef"
 #: The two digits of each byte.
 _PAIRS = bytes(letter for byte in range(256) for letter in (_LETTERS[byte >> 4], _LETTERS[byte & 15]))
@@ -18,16 +19,12 @@ _PAIRS = bytes(letter for byte in range(256) for letter in (_LETTERS[byte >> 4],
 
 def uuid_bytes(values: Tensor) -> Tensor:
     """uint8 [n, 16], most significant first, of stored values: int64 [n, 2], or integers [n] of 64 bits at most."""
-    if values.dim() == 1:
-        values = torch.stack([values.to(torch.int64) >> 63, values.to(torch.int64)], 1)
-    words = torch.stack([values[:, 0] ^ _SIGN_BIT, values[:, 1]], 1)
-    return words.view(torch.uint8).view(-1, 2, 8).flip(2).reshape(-1, UUID_BYTES)
+    return words_of(values).view(torch.uint8).view(-1, 2, 8).flip(2).reshape(-1, UUID_BYTES)
 
 
 def uuid_values(content: Tensor) -> Tensor:
     """The stored values, int64 [n, 2], of bytes, uint8 [n, 16]: the other way round of `uuid_bytes`."""
-    words = content.reshape(-1, 2, 8).flip(2).contiguous().view(-1, UUID_BYTES).view(torch.int64)
-    return torch.stack([words[:, 0] ^ _SIGN_BIT, words[:, 1]], 1)
+    return turned(content.reshape(-1, 2, 8).flip(2).contiguous().view(-1, UUID_BYTES).view(torch.int64))
 
 
 def uuid_texts(values: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from tqp.data.arrow_types import Purpose, arrow_type_of
 from tqp.data.column import Column, Table, elements_in_order, fields_of
 from tqp.data.nested import Lists, Structs
 from tqp.data.string_buffers import string_array
+from tqp.data.unsigned_words import words_of
 from tqp.data.uuids import UUID_BYTES, uuid_bytes, uuid_texts
 
 _MAX_DAYS = np.iinfo(np.int64).max // MICROSECONDS_PER_DAY - 1
@@ -178,10 +179,7 @@ def _fixed_width(values: Tensor, data_type: DataType, arrow_type: pa.DataType) -
 
 def _signed(name: str, values: Tensor, validity: BoolArray | None) -> Tensor:
     """Stored UHUGEINT as integers of 128 bits with a sign, zeros under a NULL. Raises ExecutionError for one that is none."""
-    if values.dim() == 1:
-        values = values.to(torch.int64)
-        values = torch.stack([values >> 63, values], 1)
-    words = torch.stack([values[:, 0] ^ -(2**63), values[:, 1]], 1)
+    words = words_of(values)
     if validity is not None:
         words = words * torch.from_numpy(validity).unsqueeze(1)
     if bool((words[:, 0] < 0).any()):

@@ -20,12 +20,7 @@ def column_to_numpy(name: str, column: Column) -> NDArray[Any]:
     timedelta64 with 30 days a month, everything else as Python objects. Where there is a NULL, a masked array."""
     data_type = column.data_type
     if data_type.kind is TypeKind.UHUGEINT:
-        numbers = np.array([float(each or 0) for each in python_values(column)])
-        return (
-            numbers
-            if column.validity is None
-            else np.ma.masked_array(numbers, ~column.validity.cpu().numpy())
-        )
+        return _masked(np.array([float(each or 0) for each in python_values(column)]), column)
     if data_type.is_decimal or data_type.kind is TypeKind.HUGEINT:
         array = column_to_arrow(name, column).cast(pa.float64())
     elif data_type == INTERVAL:
@@ -37,9 +32,7 @@ def column_to_numpy(name: str, column: Column) -> NDArray[Any]:
     else:
         values = np.empty(column.num_rows, object)
         values[:] = python_values(column)
-        return (
-            values if column.validity is None else np.ma.masked_array(values, ~column.validity.cpu().numpy())
-        )
+        return _masked(values, column)
     if pa.types.is_date32(array.type):
         array = array.cast(pa.timestamp("s"))
     if array.null_count == 0:
@@ -48,3 +41,7 @@ def column_to_numpy(name: str, column: Column) -> NDArray[Any]:
     filler = False if pa.types.is_boolean(array.type) else pa.scalar(0, pa.int64()).cast(array.type)
     filled = pc.fill_null(array, filler).to_numpy(zero_copy_only=False)
     return np.ma.masked_array(filled, array.is_null().to_numpy(zero_copy_only=False))
+
+
+def _masked(values: NDArray[Any], column: Column) -> NDArray[Any]:
+    return values if column.validity is None else np.ma.masked_array(values, ~column.validity.cpu().numpy())

@@ -16,6 +16,7 @@ from tqp.data.division import divide_by
 from tqp.data.encoding.strings import dictionary_codes
 from tqp.data.nested import Lists, flattened
 from tqp.data.results.to_arrow import column_to_arrow
+from tqp.data.unsigned_words import words_of
 
 #: Torch has few operations on wider unsigned integers, so those leave in the next signed type.
 _DTYPES: dict[TypeKind, torch.dtype] = {
@@ -75,7 +76,8 @@ def column_tensor(
     if data_type.is_decimal and decimals == "float":
         return decimal_to_double(column.values, data_type.scale)
     if data_type.kind is TypeKind.UHUGEINT:
-        return _narrow(name, column, _words_of_unsigned(column.values))
+        words = words_of(column.values)
+        return _narrow(name, column, words, words[:, 0] < 0)
     if data_type.is_integer_like and column.values.dim() == 2:
         return _narrow(name, column, column.values)
     return column.values.to(_DTYPES.get(data_type.kind, torch.int64))
@@ -127,16 +129,12 @@ def _matrix(column: Column) -> Tensor | None:
     return made
 
 
-def _words_of_unsigned(values: Tensor) -> Tensor:
-    """Of stored UHUGEINT, int64 [n, 2] with a sign."""
-    if values.dim() == 1:
-        values = torch.stack([values.to(torch.int64) >> 63, values.to(torch.int64)], 1)
-    return torch.stack([values[:, 0] ^ -(2**63), values[:, 1]], 1)
-
-
-def _narrow(name: str, column: Column, values: Tensor) -> Tensor:
-    high, low = values.unbind(1)
+def _narrow(name: str, column: Column, words: Tensor, beyond: Tensor | None = None) -> Tensor:
+    """int64 [n] of words with a sign, int64 [n, 2], but for those that are `beyond` them."""
+    high, low = words.unbind(1)
     is_outside = high != low >> 63
+    if beyond is not None:
+        is_outside |= beyond
     if column.validity is not None:
         is_outside &= column.validity
     if is_outside.any():

@@ -11,10 +11,10 @@ import torch
 
 from tqp.core.datatypes import BOOLEAN, COMPOSED, TypeKind
 from tqp.core.errors import UnsupportedError
+from tqp.data.unsigned_words import turned, words_of
 from tqp.operators.groups import averages
 from tqp.operators.groups.distinct_sets import ValueRange
 from tqp.operators.numbers import arithmetic
-from tqp.operators.numbers.unsigned_wide import turned, words_of
 from tqp.operators.temporal.clocks import in_universal_time
 from tqp.planner.algebra.expressions import AggregateCall, ColumnRef
 from tqp.planner.algebra.may_raise import may_raise
