@@ -1,4 +1,4 @@
-"""UHUGEINT on its way in and out: Python, Arrow, frames, tensors, files, Python functions."""
+"""UHUGEINT on its way in and out: Python, Arrow, frames, tensors, files."""
 
 from __future__ import annotations
 
@@ -73,15 +73,3 @@ def test_files(tmp_path: Path) -> None:
         assert connection.sql(f"FROM '{file}'").fetchall() == [(number,) for number in NUMBERS[:4]]
         with pytest.raises(tqp.ExecutionError, match="beyond 127 bits"):
             connection.execute(f"COPY (SELECT v FROM {ROWS}) TO '{file}'")
-
-
-def test_functions_of_python() -> None:
-    with tqp.connect() as connection:
-        connection.create_function(
-            "half", lambda each: str(each // 2), ["UHUGEINT"], "VARCHAR", type="native"
-        )
-        assert connection.sql("SELECT half(340282366920938463463374607431768211455)").fetchall() == [
-            (str(2**127 - 1),)
-        ]
-        with pytest.raises(tqp.UnsupportedError, match="cannot return a UHUGEINT"):
-            connection.create_function("make", lambda: 1, [], "UHUGEINT", type="native")

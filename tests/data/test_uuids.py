@@ -1,4 +1,4 @@
-"""UUIDs on their way in and out: Arrow, pandas, parameters, Parquet, CSV, JSON, Python functions."""
+"""UUIDs on their way in and out: Arrow, pandas, parameters, Parquet, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -122,16 +122,6 @@ def test_texts_of_files(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE kept (u UUID)")
         connection.execute(f"COPY kept FROM '{csv}'")
         assert connection.sql("FROM kept").fetchall() == [(IDS[1],), (None,)]
-
-
-def test_functions_of_python() -> None:
-    with tqp.connect() as connection:
-        connection.create_function(
-            "version_of", lambda each: each.version or 0, ["UUID"], "INTEGER", type="native"
-        )
-        assert connection.sql(f"SELECT version_of('{IDS[5]}'::UUID)").fetchall() == [(7,)]
-        with pytest.raises(tqp.UnsupportedError, match="cannot return a UUID"):
-            connection.create_function("make", lambda: IDS[0], [], "UUID", type="native")
 
 
 def test_tables_that_statements_change() -> None:

@@ -1,4 +1,4 @@
-"""TIME WITH TIME ZONE on its way in and out: Python, frames, Arrow, Parquet, text, tables, Python functions."""
+"""TIME WITH TIME ZONE on its way in and out: Python, frames, Arrow, Parquet, text, tables."""
 
 from __future__ import annotations
 
@@ -122,6 +122,15 @@ def test_parquet_of_times_without_a_zone(tmp_path: Path) -> None:
         tqp.sql("SELECT TIME '12:00' AS a, [TIMETZ '12:00'] AS b").write_parquet(str(file))
 
 
+def test_parquet_files_of_both_kinds_of_times(tmp_path: Path) -> None:
+    tqp.sql("SELECT TIME '12:00:00' AS t").write_parquet(str(tmp_path / "a.parquet"))
+    tqp.sql("SELECT TIMETZ '12:00:00' AS t").write_parquet(str(tmp_path / "b.parquet"))
+    with pytest.raises(
+        tqp.ExecutionError, match=r'"t" is time64\[us\] in UTC, but time64\[us\] in .*a.parquet'
+    ):
+        tqp.sql(f"FROM '{tmp_path}/*.parquet'").fetchall()
+
+
 def _unit(unit: str) -> Any:
     return pa.time32(unit) if unit == "ms" else pa.time64(unit)
 
@@ -141,16 +150,6 @@ def test_files_of_text(tmp_path: Path) -> None:
         assert connection.sql("SELECT v::VARCHAR FROM kept ORDER BY n").fetchall() == [
             (each,) for each in TEXTS
         ]
-
-
-def test_functions_of_python() -> None:
-    with tqp.connect() as connection:
-        connection.create_function(
-            "offset_of", lambda each: str(each.utcoffset()), ["TIMETZ"], "VARCHAR", type="native"
-        )
-        assert connection.sql("SELECT offset_of(TIMETZ '12:00:00+01:30')").fetchall() == [("1:30:00",)]
-        with pytest.raises(tqp.UnsupportedError, match="cannot return a TIME WITH TIME ZONE"):
-            connection.create_function("make", lambda: TIMES[0], [], "TIMETZ", type="native")
 
 
 def test_tables_that_statements_change() -> None:

@@ -134,6 +134,23 @@ def test_any_type_and_names_of_types(con: tqp.Connection) -> None:
     assert (str(found.types[0]), found.fetchall()) == ("FLOAT", [(3.5,)])
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "function", "text"),
+    [
+        ("UUID", "'01890a5d-ac96-774b-bcce-b302099a8057'", lambda each: str(each.version), "7"),
+        ("UHUGEINT", str(2**128 - 1), lambda each: str(each // 2), str(2**127 - 1)),
+        ("TIMETZ", "'12:00:00+01:30'", lambda each: str(each.utcoffset()), "1:30:00"),
+    ],
+)
+def test_types_that_are_given_only(
+    con: tqp.Connection, name: str, value: str, function: Callable[[Any], str], text: str
+) -> None:
+    con.create_function("f", function, [name], "VARCHAR", type="native")
+    assert con.sql(f"SELECT f({value}::{name})").fetchall() == [(text,)]
+    with pytest.raises(tqp.UnsupportedError, match="cannot return a "):
+        con.create_function("g", lambda: None, [], name, type="native")
+
+
 def test_it_sees_no_row_that_a_condition_has_dropped(con: tqp.Connection) -> None:
     con.create_function("inverse", lambda x: 1 / x, ["INTEGER"], "DOUBLE", type="native")
     assert con.sql("SELECT CASE WHEN i > 1 THEN inverse(i - 1) END FROM t").fetchall() == [

@@ -55,6 +55,9 @@ class UniversalTimeArray(pa.ExtensionType):  # type: ignore[misc]
     def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> UniversalTimeArray:
         return cls(storage_type)
 
+    def __str__(self) -> str:
+        return f"{self.storage_type} in UTC"
+
 
 #: The types of Arrow arrays made here that are read as HUGEINT, UHUGEINT and TIME WITH TIME ZONE.
 HUGEINT_ARRAY = _WideArray("tqp.hugeint")
