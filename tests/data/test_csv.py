@@ -149,6 +149,14 @@ def test_all_rows_count_for_the_type(tmp_path: Path) -> None:
     assert types == ["VARCHAR"] and rows[-1] == ("x",)
 
 
+@pytest.mark.parametrize("padding", range(2))
+def test_line_ends_in_quotes_where_arrow_reads_on(tmp_path: Path, padding: int) -> None:
+    """More than the megabyte that Arrow reads at a time."""
+    value = "\r\n" * 50
+    _, _, rows = read(written(tmp_path, f'a,b\n{"9" * padding},""\n' + f'1,"{value}"\n' * 12_000))
+    assert rows[1:] == [(1, value)] * 12_000
+
+
 def test_nan(tmp_path: Path) -> None:
     _, types, rows = read(written(tmp_path, "a\nnan\n1.5\nNaN\n"))
     assert types == ["DOUBLE"] and str(rows) == "[(nan,), (1.5,), (nan,)]"

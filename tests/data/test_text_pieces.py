@@ -118,6 +118,27 @@ def test_what_a_later_block_refutes_is_read_again(
     assert len(small) > 3
 
 
+def test_what_a_block_read_again_refutes_is_asked_of_all(
+    tmp_path: Path, small: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows with a zone come in blocks of their own: those with none refute a zone, and those with one what is tried then."""
+    time = "2024-01-02 03:04:05"
+    rows = [f"{time},1\n"] * 100 + [",2\n"] * 500 + [f"{time}+02,3\n"] * 100
+    (tmp_path / "t.csv").write_text("v,k\n" + "".join(rows))
+    types, _ = _both(f"FROM '{tmp_path}/t.csv'", small, monkeypatch)
+    assert types == ["VARCHAR", "BIGINT"]
+
+
+@pytest.mark.parametrize("padding", range(4))
+def test_line_ends_in_values_at_the_borders_of_blocks(
+    tmp_path: Path, small: list[Any], monkeypatch: pytest.MonkeyPatch, padding: int
+) -> None:
+    value = "\r\n" * 50
+    (tmp_path / "t.csv").write_bytes(f'a,b\n{"9" * padding},""\n'.encode() + f'1,"{value}"\n'.encode() * 100)
+    _, rows = _both(f"FROM '{tmp_path}/t.csv'", small, monkeypatch)
+    assert rows[1:] == [(1, value)] * 100
+
+
 def _plain(rows: int = 300) -> str:
     return "id;name;day\n" + "".join(f"{i};n{i % 7};2024-01-{i % 28 + 1:02}\n" for i in range(rows))
 
@@ -134,6 +155,7 @@ FILES: dict[str, tuple[bytes, str, bool]] = {
     "backslashes before quotes": (('a,b\n1,"x \\"y\\" z"\n' * 100).encode(), "", False),
     "unicode": (("ä,𝒳\n" + "é𝒳,1\n" * 300).encode(), "", True),
     "not UTF-8": ((_plain() + "1;ü;2024-01-01\n").encode("latin-1"), "", False),
+    "names that are not UTF-8": (("ü\n" + "1\n" * 300).encode("latin-1"), "", False),
     "latin-1": ((_plain() + "1;ü;2024-01-01\n").encode("latin-1"), ", encoding = 'latin-1'", False),
     "lines to skip": (b"# made by\n\n" + _plain().encode(), ", skip = 2", True),
     "comments at the start": (b"# made by\n# us\n" + _plain().encode(), "", True),
@@ -217,6 +239,16 @@ def test_several_files(tmp_path: Path, small: list[Any], monkeypatch: pytest.Mon
     _both(f"SELECT year, max(v) {query} GROUP BY year ORDER BY year", small, monkeypatch)
     _both(f"SELECT DISTINCT year, filename {query} ORDER BY ALL", small, monkeypatch, in_pieces=False)
     _both(query.replace("filename", "union_by_name"), small, monkeypatch, in_pieces=False)
+
+
+def test_a_column_that_directories_are_named_after(
+    tmp_path: Path, small: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "name=x"
+    folder.mkdir()
+    (folder / "t.csv").write_text(_plain())
+    types, rows = _both(f"FROM '{tmp_path}/*/t.csv'", small, monkeypatch)
+    assert types == ["BIGINT", "DATE", "VARCHAR"] and {row[2] for row in rows} == {"x"}
 
 
 def test_what_reads_all_rows_twice_reads_the_file_whole(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -15,23 +14,18 @@ from tqp.data.sources.file_identity import reading
 from tqp.data.sources.file_systems import Identity
 
 
-class Extent(NamedTuple):
-    """The rows of a file, and the bytes of each column as it is read."""
-
-    num_rows: int
-    num_bytes: Sequence[int]
-
-
 class FileInBlocks(ABC):
     """A file, of which some columns are read at a time."""
 
     #: Its columns as they are read; some of text may become others.
     schema: pa.Schema
-    #: Known once all of it was read.
-    extent: Extent | None = None
+    #: Known once all rows were read.
+    num_rows: int | None = None
 
     def __init__(self, path: str, identity: Identity) -> None:
         self.path, self.identity = path, identity
+        #: By position, the bytes of each column of which all rows were read, as it is read.
+        self.num_bytes: dict[int, int] = {}
 
     def conversions(self, position: int) -> Sequence[Convert]:
         """What the column at `position` may be made of its text, in the order in which that is tried."""
@@ -47,8 +41,8 @@ class FileInBlocks(ABC):
                 for place, column in enumerate(table.columns):
                     num_bytes[place] += column.nbytes
                 yield table
-        if len(positions) == len(self.schema):
-            self.extent = Extent(num_rows, num_bytes)
+        self.num_rows = num_rows
+        self.num_bytes.update(zip(positions, num_bytes, strict=True))
 
     @abstractmethod
     def _blocks(self, positions: Sequence[int]) -> Iterator[pa.Table]:
@@ -60,7 +54,7 @@ def find_conversions(
 ) -> dict[int, Convert]:
     """By column, the first conversion that every value has, in all blocks; none of columns that stay text.
 
-    `read` gives the blocks of some columns. Where a block refutes what those before it told, these are read again.
+    `read` gives the blocks of some columns. Where a block refutes what others told, these are read again, unless only text is left.
     """
     places, are_null = dict.fromkeys(tried, 0), set(tried)
     #: How many blocks are to be asked; None: all.
@@ -68,7 +62,7 @@ def find_conversions(
     while asked:
         columns, again = list(asked), dict[int, int | None]()
         for number, table in enumerate(read(columns)):
-            left = [each for each in columns if (asked[each] or number + 1) > number]
+            left = [each for each in columns if (most := asked[each]) is None or number < most]
             if not left:
                 break
 
@@ -82,9 +76,13 @@ def find_conversions(
             for column, place in zip(left, share(look, left), strict=True):
                 if place != places[column]:
                     places[column] = place
-                    if number:
-                        again[column] = number
-        asked = again
+                    # Blocks that were not among those asked have told only that the places before hold.
+                    again[column] = number if asked[column] is None else None
+        asked = {
+            column: most
+            for column, most in again.items()
+            if most != 0 and places[column] < len(tried[column])
+        }
     return {
         column: tried[column][place]
         for column, place in places.items()

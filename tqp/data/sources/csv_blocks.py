@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pyarrow.csv as pa_csv
 from tqp.core.read_options import ReadOptions
 from tqp.data.sources.blocks import FileInBlocks
 from tqp.data.sources.csv_files import SAMPLE_BYTES, arrow_options, find_layout
-from tqp.data.sources.csv_text import BYTE_ORDER_MARK, without_lines
+from tqp.data.sources.csv_text import BYTE_ORDER_MARK, with_whole_line_ends, without_lines
 from tqp.data.sources.csv_types import Convert, conversions
 from tqp.data.sources.file_identity import reading
 from tqp.data.sources.file_systems import Identity, content_stream
@@ -29,6 +30,7 @@ class CsvInBlocks(FileInBlocks):
         with reading(path, identity):
             with content_stream(path) as stream:
                 head = bytes(stream.read(_HEAD_BYTES))
+            codecs.getincrementaldecoder("utf-8")().decode(head)  # Arrow looks at no names
             rows = without_lines(head.removeprefix(BYTE_ORDER_MARK), options.skip).lstrip(b"\r\n")
             content, self._layout = find_layout(rows, options)
             is_changed = bool(options.comment) or options.encoding not in (None, "utf-8")
@@ -48,7 +50,7 @@ class CsvInBlocks(FileInBlocks):
         given["convert_options"].include_columns = [str(position) for position in positions]
         with content_stream(self.path) as stream:
             stream.read(self._start)
-            with pa_csv.open_csv(stream, **given) as batches:
+            with pa_csv.open_csv(with_whole_line_ends(stream), **given) as batches:
                 for batch in batches:
                     yield pa.Table.from_batches([batch])
 

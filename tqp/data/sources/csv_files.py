@@ -18,6 +18,7 @@ from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.data.sources.csv_text import (
     in_utf8,
     with_doubled_quotes,
+    with_whole_line_ends,
     without_comments,
     without_first_comments,
     without_lines,
@@ -147,12 +148,12 @@ def _read(content: bytes, layout: Layout, options: ReadOptions) -> pa.Table:
         return "skip" if options.ignore_errors else "error"
 
     dialect = layout.dialect
+    has_quotes = bool(dialect.quote) and dialect.quote.encode() in content
+    stream = pa.BufferReader(content)
     try:
         table = pa_csv.read_csv(
-            pa.BufferReader(content),
-            **arrow_options(
-                layout, options, bool(dialect.quote) and dialect.quote.encode() in content, without_fault
-            ),
+            with_whole_line_ends(stream) if has_quotes and b"\r\n" in content else stream,
+            **arrow_options(layout, options, has_quotes, without_fault),
         )
     except pa.ArrowInvalid as error:
         raise ValueError(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pyarrow as pa
+
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 #: What may stand before a field in quotes: a separator, or nothing.
@@ -67,3 +69,26 @@ def with_doubled_quotes(content: bytes, quote: str) -> bytes:
     escaped = re.compile(rb"\\([\\%b])" % mark)
     doubled = {b"\\": b"\\", quote.encode(): quote.encode() * 2}
     return quoted.sub(lambda value: escaped.sub(lambda match: doubled[match[1]], value[0]), content)
+
+
+def with_whole_line_ends(stream: pa.NativeFile) -> pa.NativeFile:
+    r"""The same bytes, of which no read ends between `\r` and `\n`: Arrow drops a `\n` there, even one inside of a quoted value."""
+    return pa.PythonFile(_WholeLineEnds(stream), mode="r")
+
+
+class _WholeLineEnds:
+    """What `pa.PythonFile` asks of a file."""
+
+    closed = False
+
+    def __init__(self, stream: pa.NativeFile) -> None:
+        self._stream = stream
+        self._held = b""
+
+    def read(self, size: int) -> bytes:
+        content = self._held + bytes(self._stream.read(size - len(self._held)))
+        self._held = b"\r" if len(content) > 1 and content.endswith(b"\r") else b""
+        return content.removesuffix(self._held)
+
+    def close(self) -> None:
+        """Whoever opened the stream closes it."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.json as pa_json
 
-from tqp.data.sources.blocks import Extent, FileInBlocks
+from tqp.data.sources.blocks import FileInBlocks
 from tqp.data.sources.csv_text import BYTE_ORDER_MARK
 from tqp.data.sources.csv_types import Convert, conversions
 from tqp.data.sources.file_identity import reading
@@ -23,7 +23,7 @@ class JsonInBlocks(FileInBlocks):
         super().__init__(path, identity)
         self._block_bytes = block_bytes
         with reading(path, identity):
-            found, self.extent = self._survey()
+            found = self._survey()
         self._times = frozenset(place for place, each in enumerate(found) if pa.types.is_timestamp(each.type))
         self.schema = pa.schema(
             [
@@ -35,8 +35,8 @@ class JsonInBlocks(FileInBlocks):
     def conversions(self, position: int) -> Sequence[Convert]:
         return conversions(self.schema.names[position]) if position in self._times else ()
 
-    def _survey(self) -> tuple[pa.Schema, Extent]:
-        """The types that hold of all rows."""
+    def _survey(self) -> pa.Schema:
+        """The types that hold of all rows; counts these."""
         fields: dict[str, pa.DataType] = {}
         num_bytes: dict[str, int] = {}
         num_rows = 0
@@ -48,7 +48,8 @@ class JsonInBlocks(FileInBlocks):
                 num_bytes[field.name] = num_bytes.get(field.name, 0) + column.nbytes
         if not fields:
             raise ValueError("it holds no objects")
-        return pa.schema(list(fields.items())), Extent(num_rows, list(num_bytes.values()))
+        self.num_rows, self.num_bytes = num_rows, dict(enumerate(num_bytes.values()))
+        return pa.schema(list(fields.items()))
 
     def _blocks(self, positions: Sequence[int]) -> Iterator[pa.Table]:
         asked = pa.schema([self.schema.field(position) for position in positions])

@@ -84,7 +84,7 @@ class _TextFilesSource(Source):
         #: Columns of which each file has one value, by position.
         self._constants: Mapping[int, pa.Array] = dict(enumerate(constants.values(), len(fields)))
         tried = {place: parts[0].conversions(at) for place, at in enumerate(self._places[0])}
-        if all(part.extent is not None for part in parts):
+        if all(part.num_rows is not None for part in parts):
             tried = {place: each for place, each in tried.items() if each}
         self._conversions = find_conversions(self._text, tried)
         self._fields = [*fields, *(pa.field(each, values.type) for each, values in constants.items())]
@@ -92,10 +92,9 @@ class _TextFilesSource(Source):
             values = convert(pa.chunked_array([], pa.string()))
             assert values is not None
             self._fields[place] = pa.field(names[place], values.type)
-        extents = [part.extent for part in parts]
-        self.num_rows = sum(each.num_rows for each in extents if each is not None)
+        self.num_rows = sum(part.num_rows or 0 for part in parts)
         self._num_bytes = [
-            sum(each.num_bytes[at[place]] for each, at in zip(extents, self._places, strict=True) if each)
+            sum(part.num_bytes[at[place]] for part, at in zip(parts, self._places, strict=True))
             for place in range(len(fields))
         ]
         self._read: dict[int, pa.ChunkedArray] = {}
