@@ -290,6 +290,24 @@ def test_a_file_that_is_replaced_meanwhile_is_read_anew(
     assert tqp.sql(f"SELECT count(*), max(id) FROM '{path}'").fetchall() == [(150, 149)]
 
 
+def test_a_file_that_is_written_over_meanwhile_is_read_anew(
+    tmp_path: Path, small: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that came since may be of other types than those that were found."""
+    path, rows = tmp_path / "t.csv", 5_000  # more than Arrow reads ahead
+    path.write_text("id,v\n" + "".join(f"{number},{number}\n" for number in range(rows)))
+    rows_of = pieces.QueryInPieces._rows_of
+
+    def writing(self: Any, piece: Any, names: Any) -> Any:
+        if len(small) == 3:
+            time.sleep(0.01)
+            path.write_text("id,v\n" + "".join(f"{number},{number}x\n" for number in range(rows)))
+        return rows_of(self, piece, names)
+
+    monkeypatch.setattr(pieces.QueryInPieces, "_rows_of", writing)
+    assert tqp.sql(f"SELECT count(*), max(v) FROM '{path}'").fetchall() == [(rows, "9x")]
+
+
 @pytest.mark.parametrize("form", ["csv", "json"])
 def test_copy_writes_piece_by_piece(tmp_path: Path, small: list[Any], form: str) -> None:
     source, target = tmp_path / f"t.{form}", tmp_path / "out.parquet"

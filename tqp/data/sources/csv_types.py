@@ -108,14 +108,15 @@ def converted(
     found = column.drop_null()
     sample = pa.chunked_array([*found[:_SAMPLE_ROWS].chunks, *found[-_SAMPLE_ROWS:].chunks], pa.string())
     for place in range(start, len(tried)):
-        if _values(tried[place], sample) is not None:
-            values = _values(tried[place], column)
+        if values_or_none(tried[place], sample) is not None:
+            values = values_or_none(tried[place], column)
             if values is not None:
                 return place, values
     return len(tried), column
 
 
-def _values(convert: Convert, column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+def values_or_none(convert: Convert, column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """What the text of a column is converted to; None where a value is not of that type."""
     try:
         return convert(column)
     except pa.ArrowInvalid:

@@ -21,6 +21,11 @@ _ATTEMPTS = 10
 class FileChangedError(ExecutionError):
     """A file was replaced or written to while a query read it; reading all of it again may succeed."""
 
+    @staticmethod
+    def of(file: str) -> FileChangedError:
+        """The error that names the file."""
+        return FileChangedError(f"cannot read {file}: it changed while it was read; run the query again")
+
 
 @contextlib.contextmanager
 def reading(file: str, identity: Identity | None = None, part: str = "") -> Iterator[None]:
@@ -49,7 +54,7 @@ def reading(file: str, identity: Identity | None = None, part: str = "") -> Iter
 
 def _check_identity(file: str, identity: Identity) -> None:
     if identity_of(file) != identity:
-        raise FileChangedError(f"cannot read {file}: it changed while it was read; run the query again")
+        raise FileChangedError.of(file)
 
 
 def read_again_if_changed(read: Callable[[], Outcome]) -> Outcome:

@@ -20,6 +20,7 @@ from tqp.data.sources.arrow_tables import ArrowSource
 from tqp.data.sources.base import Pieces, Source
 from tqp.data.sources.blocks import FileInBlocks, find_conversions
 from tqp.data.sources.csv_blocks import CsvInBlocks
+from tqp.data.sources.csv_types import values_or_none
 from tqp.data.sources.file_identity import FileChangedError, FileSet
 from tqp.data.sources.file_systems import compression_of
 from tqp.data.sources.hive_partitions import partition_columns
@@ -156,7 +157,10 @@ class _TextFilesSource(Source):
         """Columns in their types, block by block."""
         stored = [position for position in positions if position not in self._constants]
         for number, table in self._blocks(stored or [0]):
-            columns = dict(zip(stored, share(self._typed, list(zip(stored, table.columns))), strict=True))
+            typed = share(self._typed, list(zip(stored, table.columns)))
+            if any(each is None for each in typed):  # all values had the type when it was found
+                raise FileChangedError.of(self._parts[number].path)
+            columns = dict(zip(stored, typed, strict=True))
             for position in positions:
                 if position in self._constants:
                     columns[position] = pa.repeat(self._constants[position][number], table.num_rows)
@@ -165,12 +169,10 @@ class _TextFilesSource(Source):
                 names=[self.column_names[position] for position in positions],
             )
 
-    def _typed(self, column: tuple[int, pa.ChunkedArray]) -> pa.ChunkedArray:
+    def _typed(self, column: tuple[int, pa.ChunkedArray]) -> pa.ChunkedArray | None:
         position, text = column
         convert = self._conversions.get(position)
-        values = text if convert is None else convert(text)
-        assert values is not None
-        return values
+        return text if convert is None else values_or_none(convert, text)
 
     def _text(self, positions: Sequence[int]) -> Iterator[pa.Table]:
         return (table for _, table in self._blocks(positions))
