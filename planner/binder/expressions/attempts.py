@@ -12,7 +12,7 @@ from tqp.planner.algebra.expressions import Cast, Expression, Literal, Predict, 
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.subquery_expressions import Subquery
 from tqp.planner.binder.expressions.forms import Forms, Nodes
-from tqp.planner.binder.expressions.randomness import RANDOM_FORMS
+from tqp.planner.binder.expressions.randomness import DRAWING
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.parse import Span, span_of
@@ -66,6 +66,6 @@ def _check(node: exp.Expr) -> None:
             raise BindError(f"try() takes no volatile function, as {name}() is", span_of(part))
 
 
-_VOLATILE = frozenset(("error", *RANDOM_FORMS))
+_VOLATILE = DRAWING | {"currval", "error"}
 
 TRY_FORMS: Forms = {"try": (_try, 1, 1)}

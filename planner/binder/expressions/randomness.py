@@ -37,7 +37,7 @@ def with_row_numbers(
         return plan
     clauses = [*select.expressions, select.args.get("where"), select.args.get("group")]
     nodes = (node for clause in clauses if clause is not None for node in clause.walk(prune=_is_query))
-    if not any(isinstance(node, exp.Anonymous) and node.name.lower() in _DRAWING for node in nodes):
+    if not any(isinstance(node, exp.Anonymous) and node.name.lower() in DRAWING for node in nodes):
         return plan
     made, scope.row_number = numbered(context, plan)
     return made
@@ -100,4 +100,4 @@ RANDOM_FORMS: Forms = {
 }
 
 #: What draws something for each row.
-_DRAWING = frozenset((*RANDOM_FORMS, "nextval"))
+DRAWING = frozenset((*RANDOM_FORMS, "nextval"))
