@@ -132,7 +132,7 @@ class JoinCandidates:
     def _with_distinct_keys(self, plan: Join, keys: JoinKeys, new_ids: Callable[[], NewIds]) -> Join:
         """The same of a join by hashes: a left row is compared with all right rows of its hash, those that are equal among them.
 
-        Of keys whose numbers of values are not known, that may be any number of rows.
+        That may be any number of rows, unless a key is known to have many values.
         """
         left, right = plan.left.field_facts, plan.right.field_facts
         groups = tuple(dict.fromkeys(keys.right))
@@ -140,11 +140,11 @@ class JoinCandidates:
             return plan
         if not all(map(column_ids, groups)):
             return plan
-        if all(expression_distinct(each, right) is not None for each in groups):
+        counted = tuple(each for each in groups if expression_distinct(each, right) is not None)
+        if counted:
             probes, rows = self.estimator.rows(plan.left), self.estimator.rows(plan.right)
-            if probes * (rows / self.estimator.distinct(plan.right, groups) - 1.0) < (
-                _PAIRS_PER_GROUPED_ROW * rows
-            ):
+            pairs = probes * (rows / self.estimator.distinct(plan.right, counted) - 1.0)
+            if pairs < _PAIRS_PER_GROUPED_ROW * rows:
                 return plan
         new = new_ids()
         fields = tuple(key_field(each, plan.right, new) for each in groups)
