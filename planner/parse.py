@@ -209,6 +209,13 @@ def without_places(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
+def placed(node: exp.Expr, span: Span | None) -> exp.Expr:
+    """The node, changed to say that it stands there."""
+    if span is not None:
+        node.meta.update(start=span[0], end=span[1] - 1)
+    return node
+
+
 def without_parentheses(node: exp.Expr) -> exp.Expr:
     """What stands in any number of parentheses around a query."""
     while isinstance(node, (exp.Subquery, exp.Paren)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from tqp.core.datatypes import BIGINT, DOUBLE, NULL, TIMESTAMP, DataType
-from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.errors import BindError, Error, UnsupportedError
 from tqp.core.keywords import quoted
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import of_type
@@ -57,7 +57,10 @@ def bind_histogram(
             f"{name}() takes a table and values of it, and may take bin_count and technique by name", span
         )
     rows, siblings = _rows(context, name, arguments), Scope(ctes=siblings.ctes)  # it is not LATERAL
-    [column] = context.bind_query.bind_exact(rows.copy(), siblings).columns
+    try:
+        [column] = context.bind_query.bind_exact(rows.copy(), siblings).columns
+    except Error as error:
+        raise type(error)(error.message, error.span or span) from None
     data_type = column.field().data_type
     if data_type == NULL:
         raise UnsupportedError(f"{name}() of NULLs without a type is not supported; cast them", span)

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from tqp.core.errors import UnsupportedError
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.aggregate_arguments import written
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
 from tqp.planner.binder.scope import Scope
 from tqp.planner.functions import registry as functions
+from tqp.planner.parse import span_of
 
 
 def read_rows(arguments: Sequence[exp.Expr]) -> bool:
@@ -23,17 +25,26 @@ def row_arguments(
 ) -> tuple[ExpressionBinder, list[exp.Expr]]:
     """What binds the arguments, and the nodes to bind.
 
-    To DuckDB arguments that name columns are a query of one row, so that an aggregate that names none is one of that row.
+    To DuckDB arguments that name columns are a query of one row, so that an aggregate or a window function that names none is one of
+    that row.
     """
     binder = ExpressionBinder(context, Scope(parent=siblings, ctes=siblings.ctes), clause)
     names_column = any(node.find(exp.Column) is not None for node in arguments)
-    return binder, [_with_aggregates_of_one_row(node) for node in arguments] if names_column else [*arguments]
+    return binder, [_with_calls_of_one_row(node) for node in arguments] if names_column else [*arguments]
 
 
-def _with_aggregates_of_one_row(argument: exp.Expr) -> exp.Expr:
+def _with_calls_of_one_row(argument: exp.Expr) -> exp.Expr:
     def change(node: exp.Expr) -> exp.Expr:
         is_part = isinstance(node.parent, exp.Filter | exp.WithinGroup | exp.Window)
-        if is_part or not _is_aggregate(node) or node.find(exp.Column) is not None:
+        is_call = isinstance(node, exp.Window) or _is_aggregate(node)
+        if is_part or not is_call:
+            return node
+        if node.find(exp.Column) is not None:
+            if isinstance(node, exp.Window):
+                raise UnsupportedError(
+                    "a window function of columns is not supported in arguments of table functions; use a subquery",
+                    span_of(node),
+                )
             return node
         return exp.Subquery(this=exp.Select(expressions=[node.copy()]))
 

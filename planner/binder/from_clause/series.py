@@ -26,7 +26,7 @@ from tqp.planner.functions.time_series import (
     instants_by_months,
     microseconds_of_step,
 )
-from tqp.planner.parse import Span, span_of
+from tqp.planner.parse import Span, placed, span_of
 
 #: By name: is the end one of the numbers?
 SERIES = {"range": False, "generate_series": True}
@@ -79,8 +79,8 @@ def _checked_step(binder: ExpressionBinder, step: exp.Expr, name: str) -> exp.Ex
             raise BindError(message, span_of(step))
         return step
     is_zero = exp.EQ(this=step.copy(), expression=exp.Literal.number(0))
-    refused = exp.If(this=is_zero, true=call_of("error", exp.Literal.string(message)))
-    return exp.Case(ifs=[refused], default=step)
+    error = placed(call_of("error", exp.Literal.string(message)), span_of(step))
+    return exp.Case(ifs=[exp.If(this=is_zero, true=error)], default=step)
 
 
 def numbered_rows(context: BindContext, count: int, name: str, span: Span | None) -> Series:

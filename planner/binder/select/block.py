@@ -134,10 +134,14 @@ class SelectBlock:
         holds_window: list[bool] = []
         defined: Aliases = {}  # an item may name the aliases before its own
         items: list[Item] = []
+        of_all = group is not None and is_of_all(group)
         for item in nodes:
             before, aggregates_before, windows_before = len(uses), collector.uses, self.windows.uses
-            columns = self._bind_item(item, self.binder("SELECT", collector, defined), lazy)
-            for column, value in columns:
+            for column, value in self._bind_item(item, self.binder("SELECT", collector, defined), lazy):
+                if of_all and column is not item:
+                    raise BindError(
+                        "unnest() of structs cannot be combined with GROUP BY ALL", span_of(item.node)
+                    )
                 items.append(column)
                 bound.append(value)
                 item_uses.append(uses[before:])
@@ -146,9 +150,6 @@ class SelectBlock:
             alias = "" if item.alias is None else item.alias.lower()
             if aliases.get(alias) is item:
                 defined = {**defined, alias: item}
-        of_all = group is not None and is_of_all(group)
-        if of_all and any(column not in nodes for column in items):
-            raise BindError("unnest() of structs cannot be combined with GROUP BY ALL", span_of(group))
         nodes = items
         having = select.args.get("having")
         before = len(uses)
