@@ -21,6 +21,27 @@ def with_guarded_rounding(sql: str) -> str:
     return transformed(sql, lambda node: _guarded(node) if is_call(node, *names) else node)
 
 
+def with_entries_of_maps(sql: str) -> str:
+    """The query with maps compared as lists of their entries: within maps, DuckDB has another order of times with a zone."""
+    if "TIME WITH TIME ZONE" not in sql:
+        return sql
+
+    def change(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.LT | exp.LTE | exp.GT | exp.GTE):
+            return node
+        sides = node.this.unnest(), node.expression.unnest()
+        if not all(is_call(side, "map") for side in sides):
+            return node
+        return type(node)(
+            **{
+                name: exp.Anonymous(this="map_entries", expressions=[side.copy()])
+                for name, side in zip(("this", "expression"), sides, strict=True)
+            }
+        )
+
+    return transformed(sql, change)
+
+
 def with_null_constants(sql: str, type_of_null: Callable[[str], str | None]) -> str:
     """The query with NULL as each call and cast of constants that is the first to be NULL: DuckDB knows it before there are types.
 
