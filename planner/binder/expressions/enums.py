@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -67,8 +66,8 @@ def _part_of_range(binder: ExpressionBinder, nodes: Nodes, span: Span | None) ->
 def _or_end(value: Expression, end: int, span: Span | None) -> Expression:
     if is_null_literal(value):
         return Literal(end, BIGINT)
-    place: Sequence[Expression] = (cast_to(_place(value, span), BIGINT, span), Literal(end, BIGINT))
-    return folded(Call("coalesce", tuple(place), BIGINT, span))
+    place = cast_to(_place(value, span), BIGINT, span)
+    return folded(Call("coalesce", (place, Literal(end, BIGINT)), BIGINT, span))
 
 
 ENUM_FORMS: Forms = {

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import BIGINT, NULL, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError, nearest
-from tqp.planner.algebra.expressions import Call, Expression, Literal, PythonCall, has_side_effects
+from tqp.planner.algebra.expressions import (
+    Call,
+    Expression,
+    Literal,
+    PythonCall,
+    has_side_effects,
+    is_null_literal,
+)
 from tqp.planner.algebra.logical_plan import LogicalPlan
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.recursive import Recursive
@@ -53,7 +60,7 @@ def _currval(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expre
 def _sequence(binder: ExpressionBinder, nodes: Nodes, name: str, span: Span | None) -> NumberSequence | None:
     """The sequence that a call names; None of NULL."""
     given, catalog = binder.bind(nodes[0]), binder.context.catalog
-    if given.data_type == NULL or isinstance(given, Literal) and given.value is None:
+    if given.data_type == NULL or is_null_literal(given):
         return None
     if not isinstance(given, Literal) or not isinstance(given.value, str):
         raise no_constant(given, f"{name}() takes the name of a sequence, a constant text", span)
