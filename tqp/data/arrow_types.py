@@ -199,10 +199,12 @@ def arrow_type_of(data_type: DataType, purpose: Purpose = Purpose.RESULT) -> pa.
     """The Arrow type in which a result column of this type leaves; DuckDB's choice, but an ENUM's order is kept.
 
     `purpose`: UUIDs leave as text, into files as Arrow's own; times with a zone as what their clocks show, into files as
-    those of UTC.
+    those of UTC; in storage both are integers.
     """
-    if purpose is not Purpose.RESULT and data_type.kind is TypeKind.UUID:
+    if data_type.kind is TypeKind.UUID and purpose is Purpose.FILE:
         return pa.uuid()
+    if data_type.kind is TypeKind.UUID and purpose is Purpose.STORAGE:
+        return HUGEINT_ARRAY.storage_type
     if purpose is Purpose.STORAGE and data_type.kind is TypeKind.TIME_TZ:
         return pa.int64()
     if data_type.is_decimal:

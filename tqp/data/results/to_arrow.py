@@ -23,7 +23,7 @@ from tqp.data.uuids import UUID_BYTES, uuid_bytes, uuid_texts
 
 _MAX_DAYS = np.iinfo(np.int64).max // MICROSECONDS_PER_DAY - 1
 _MAX_ELEMENTS = np.iinfo(np.int32).max
-_WIDE_KINDS = (TypeKind.DECIMAL, TypeKind.HUGEINT, TypeKind.UHUGEINT)
+_WIDE_KINDS = (TypeKind.DECIMAL, TypeKind.HUGEINT, TypeKind.UHUGEINT, TypeKind.UUID)
 
 
 def table_to_arrow(table: Table) -> pa.Table:
@@ -53,7 +53,7 @@ def column_to_arrow(name: str, column: Column, purpose: Purpose = Purpose.RESULT
     arrow_type = arrow_type_of(data_type, purpose)
     if data_type.is_enum:
         return _dictionary(column, validity)
-    if data_type.kind is TypeKind.UUID:
+    if data_type.kind is TypeKind.UUID and purpose is not Purpose.STORAGE:
         return _uuids(values, bitmap, purpose)
     if data_type.kind is TypeKind.TIME_TZ:
         values = _clocks(values, validity, purpose)
@@ -76,7 +76,7 @@ def column_to_arrow(name: str, column: Column, purpose: Purpose = Purpose.RESULT
 
 
 def _uuids(values: Tensor, bitmap: pa.Buffer | None, purpose: Purpose) -> pa.Array:
-    if purpose is not Purpose.RESULT:
+    if purpose is Purpose.FILE:
         content = _buffer(uuid_bytes(values).numpy())
         storage = pa.Array.from_buffers(pa.binary(UUID_BYTES), len(values), [bitmap, content])
         return pa.ExtensionArray.from_storage(pa.uuid(), storage)
