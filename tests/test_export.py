@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,7 @@ def test_json_holds_what_json_can(tmp_path: Path) -> None:
     for module in (tqp, duckdb):
         other: Any = module.connect()
         other.execute(f"IMPORT DATABASE '{tmp_path}'")
-        for query in ("SELECT a, b, c FROM t", "SELECT j -> 1 FROM t", "FROM none"):
+        for query in ("SELECT a, b, c FROM t", "SELECT j IS NULL, j -> 1 FROM t", "FROM none"):
             assert other.execute(query).fetchall() == connection.execute(query).fetchall()
 
 
@@ -147,6 +148,76 @@ def test_an_import_is_whole_or_nothing(tmp_path: Path) -> None:
     with pytest.raises(tqp.BindError, match='"empty" already'):
         connection.execute(f"IMPORT DATABASE '{tmp_path}'")
     assert connection.execute("SHOW TABLES").fetchall() == [("empty",)]
+
+
+def test_an_import_takes_no_work_of_other_threads_back(tmp_path: Path) -> None:
+    (tmp_path / "schema.sql").write_text("CREATE TABLE t AS SELECT meanwhile(1)")
+    (tmp_path / "load.sql").write_text("INSERT INTO nope VALUES (1)")
+    with tqp.connect() as connection:
+        connection.execute("CREATE TABLE mine(i INTEGER)")
+        thread = threading.Thread(target=lambda: connection.sql("INSERT INTO mine VALUES (1)"))
+
+        def meanwhile(values: Any) -> Any:
+            thread.start()
+            thread.join(timeout=0.2)  # in which it inserts, if nothing keeps it from doing so
+            return values
+
+        connection.create_function("meanwhile", meanwhile, ["BIGINT"], "BIGINT")
+        with pytest.raises(tqp.BindError, match='"nope"'):
+            connection.execute(f"IMPORT DATABASE '{tmp_path}'")
+        thread.join()
+        assert connection.sql("FROM mine").fetchall() == [(1,)]
+        assert connection.sql("SHOW TABLES").fetchall() == [("mine",)]
+
+
+@pytest.mark.parametrize(
+    ("schema", "load", "words"),
+    [
+        ("CREATE TABLE t(a INTEGER); COMMIT", "", "COMMIT .* is not supported, in 'COMMIT' of .*schema.sql"),
+        (
+            "CREATE TABLE t(a INTEGER)",
+            "ROLLBACK",
+            "ROLLBACK .* is not supported, in 'ROLLBACK' of .*load.sql",
+        ),
+        ("BEGIN", "", "BEGIN .* is not supported"),
+        ("CREATE TABLE t(a INTEGER)", "IMPORT DATABASE '{}'", "IMPORT .* is not supported"),
+        ("CREATE TABLE t(a INTEGER)", "oops", 'syntax error at or near "oops".*, in .*load.sql$'),
+        ("CREATE TABLE t(a INTEGER)", "\xff", "cannot read .*load.sql: .*decode"),
+        ("CREATE TABLE t(a INTEGER)", "COPY t FROM '{}/t.csv'", 'no file matches .*, in "COPY'),
+    ],
+)
+def test_folders_that_cannot_be_imported(tmp_path: Path, schema: str, load: str, words: str) -> None:
+    (tmp_path / "schema.sql").write_text(schema)
+    (tmp_path / "load.sql").write_bytes(load.replace("{}", str(tmp_path)).encode("latin-1"))
+    with tqp.connect() as connection:
+        with pytest.raises(tqp.Error, match=words) as caught:
+            connection.execute(f"IMPORT DATABASE '{tmp_path}'")
+        assert "LINE" not in str(caught.value)  # it is not the statement that is wrong
+        assert connection.execute("SHOW TABLES").fetchall() == []
+        connection.execute("BEGIN")
+
+
+def test_what_is_read_is_made_before(tmp_path: Path) -> None:
+    """Though it was made again, under another name or by another statement, after what reads it."""
+    connection = tqp.connect()
+    for statement in (
+        "CREATE MACRO positive(x) AS x > 0",
+        "CREATE MACRO twice(x) AS 2 * x",
+        "CREATE TABLE t(a INTEGER DEFAULT twice(3) CHECK (positive(a)), b INTEGER)",
+        "CREATE VIEW bottom AS SELECT a FROM t",
+        "CREATE VIEW middle AS SELECT twice(a) AS a FROM bottom",
+        "CREATE VIEW top AS SELECT a FROM middle",
+        "DROP VIEW bottom",
+        "CREATE VIEW bottom AS SELECT a FROM t",
+        "ALTER VIEW middle RENAME TO renamed",
+        "CREATE VIEW middle AS FROM renamed",
+        "INSERT INTO t(b) VALUES (1)",
+    ):
+        connection.execute(statement)
+    connection.execute(f"EXPORT DATABASE '{tmp_path}'")
+    other = tqp.connect()
+    other.execute(f"IMPORT DATABASE '{tmp_path}'")
+    assert other.execute("FROM top").fetchall() == [(12,)]
 
 
 def test_names_of_the_database_and_errors(tmp_path: Path) -> None:

@@ -164,11 +164,11 @@ class Queries:
         """Whether the query draws random numbers or those of sequences, so that each run answers something else."""
         return bind(query, Snapshot(state, self.catalog.files, variables), params).is_random
 
-    def sequences(self, query: Query, state: CatalogState) -> set[str]:
-        """The names of the sequences that the query draws from, in lower case."""
+    def names_read(self, query: Query, state: CatalogState, kind: str) -> set[str]:
+        """The names of a kind, such as "sequence", that the query looks up, in lower case; see `Snapshot.meaning`."""
         snapshot = Snapshot(state, self.catalog.files)
         bind(query, snapshot)
-        return {name for kind, name in snapshot.read if kind == "sequence" and isinstance(name, str)}
+        return {name for each, name in snapshot.read if each == kind and isinstance(name, str)}
 
     def types(self, query: Query, state: CatalogState) -> tuple[DataType, ...]:
         """The types of the query's columns, which has no parameters."""

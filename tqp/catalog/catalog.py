@@ -136,6 +136,19 @@ class Catalog:
             variables = self.state.variables  # which no transaction takes back
             self._set(replace(self.state if is_kept else before, began=None, variables=variables))
 
+    @contextlib.contextmanager
+    def whole(self) -> Iterator[None]:
+        """What the block changes is kept, or where it raises nothing of it. Changes of other threads wait for its end."""
+        with self.writing:
+            before = self.state
+            try:
+                yield
+            except BaseException:
+                with self.lock:
+                    if not self._closed:
+                        self._set(before)
+                raise
+
     def close(self) -> None:
         """Forget everything."""
         with self.lock:

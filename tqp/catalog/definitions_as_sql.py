@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from tqp.catalog.sequences import Sequence
 from tqp.catalog.state import CatalogState
@@ -15,24 +15,38 @@ from tqp.planner.catalog_protocol import Macro, MacroForm, View
 _SELECT = "SELECT "
 
 
-def schema_statements(state: CatalogState) -> Iterator[str]:
+#: The names of a kind, "macro" or "view", that a query reads, also by way of others, in lower case.
+NamesRead = Callable[[str, str], Collection[str]]
+
+
+def schema_statements(state: CatalogState, names_read: NamesRead) -> Iterator[str]:
     """Of all that is not temporary and was made by statements, in an order in which nothing is read before it is made."""
     for name, data_type in state.types.items():
         yield create_type(name, data_type)
     for sequence in state.sequences.values():
         if not sequence.definition.temporary:
             yield create_sequence(quoted(sequence.definition.name), sequence)
-    for table in state.tables.values():
-        if isinstance(table, StoredTable) and not table.definition.temporary:
-            yield create_table(table.definition)
-    for macro in state.macros.values():
-        yield create_macro(macro)
-    for view in state.views.values():
-        if not view.temporary and not view.is_relation:
-            yield create_view(view)
-    for table, index in state.indexes():
-        if not table.definition.temporary:
-            yield create_index(table.definition, index)
+    tables = [table.definition for table in state.tables.values() if isinstance(table, StoredTable)]
+    tables = [table for table in tables if not table.temporary]
+    of_tables = {
+        name for table in tables for query in _queries_of(table) for name in names_read(query, "macro")
+    }
+    early = {name: macro for name, macro in state.macros.items() if name in of_tables}
+    yield from map(create_macro, early.values())
+    yield from map(create_table, tables)
+    yield from (create_macro(macro) for name, macro in state.macros.items() if name not in early)
+    views = [view for view in state.views.values() if not view.temporary and not view.is_relation]
+    # a view reads more views than those do that it reads
+    yield from map(create_view, sorted(views, key=lambda view: len(names_read(view.query.text, "view"))))
+    for indexed, index in state.indexes():
+        if not indexed.definition.temporary:
+            yield create_index(indexed.definition, index)
+
+
+def _queries_of(definition: TableDefinition) -> Iterator[str]:
+    """Queries of the defaults and checks of a table."""
+    yield from (f"SELECT {each.default}" for each in definition.columns if each.default is not None)
+    yield from (f"SELECT {check} FROM {quoted(definition.name)}" for check in definition.checks)
 
 
 def create_table(definition: TableDefinition) -> str:

@@ -169,7 +169,10 @@ def _reading_of(form: str, path: str, options: dict[str, Any], columns: Sequence
 def _value_of_key(column: ColumnDefinition) -> str:
     arrow = "->>" if column.data_type.is_string and not column.data_type.is_json else "->"
     key = quoted_text("$." + quoted(column.name))
-    return f"CAST(json {arrow} {key} AS {column.data_type})"
+    value = f"json {arrow} {key}"
+    if column.data_type.is_json:
+        value = f"nullif({value}, 'null')"
+    return f"CAST({value} AS {column.data_type})"
 
 
 def constant_text(value: Any) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from tqp.catalog.definitions_as_sql import schema_statements
@@ -14,8 +16,8 @@ from tqp.core.keywords import quoted, quoted_text
 from tqp.data.sources.file_identity import reading
 from tqp.data.sources.file_systems import content_of
 from tqp.data.sources.stored_tables import StoredTable
-from tqp.planner.parse import split_statements
-from tqp.planner.syntax.clauses import ExportDatabase, ImportDatabase
+from tqp.planner.parse import Command, parse, parse_statement, split_statements
+from tqp.planner.syntax.clauses import ExportDatabase, ImportDatabase, Transaction
 from tqp.result import Result
 from tqp.statements.copy import constant_text, format_of, options_of, path_of
 from tqp.statements.execution import Execution, done
@@ -65,8 +67,17 @@ def export_database(execution: Execution) -> Result:
             execution.session.run_one(f"{copied} TO {path} {_said(form, options)}", None, execution.variables)
             loads.append(f"{copied} FROM {path} {_said(form, {**_READ[form], **read})};")
         _write(os.path.join(folder, _LOAD), loads)
-        _write(os.path.join(folder, _SCHEMA), schema_statements(execution.state))
+        names_read = partial(_names_read, execution)
+        _write(os.path.join(folder, _SCHEMA), schema_statements(execution.state, names_read))
     return done()
+
+
+def _names_read(execution: Execution, query: str, kind: str) -> Collection[str]:
+    """None of a query that fails, as that of a view whose table was dropped."""
+    try:
+        return execution.session.queries.names_read(parse(query), execution.state, kind)
+    except Error:
+        return ()
 
 
 def import_database(execution: Execution) -> Result:
@@ -74,29 +85,29 @@ def import_database(execution: Execution) -> Result:
     clauses, catalog = execution.command.clauses, execution.session.catalog
     assert isinstance(clauses, ImportDatabase)
     folder = local_path(path_of(execution, clauses.path))
-    statements = [
-        statement for file in (_SCHEMA, _LOAD) for statement in _statements(os.path.join(folder, file))
-    ]
-    is_own = not catalog.in_transaction
-    if is_own:
-        catalog.begin()
-    try:
-        for statement in statements:
-            _run(execution, statement)
-    except BaseException:
-        if is_own:
-            catalog.end(keep=False)
-        raise
-    if is_own:
-        catalog.end(keep=True)
+    with catalog.whole():
+        for file in (_SCHEMA, _LOAD):
+            path = os.path.join(folder, file)
+            for statement in _statements(path):
+                with _naming(f"{statement.strip()!r} of {path}"):
+                    _run(execution, statement)
     return done()
 
 
 def _run(execution: Execution, statement: str) -> None:
+    parsed = call_deep(lambda: parse_statement(statement))
+    if isinstance(parsed, Command) and isinstance(parsed.clauses, Transaction | ImportDatabase):
+        raise UnsupportedError(f"{parsed.word} in what IMPORT DATABASE reads is not supported")
+    execution.session.execute(parsed, None, execution.variables)
+
+
+@contextmanager
+def _naming(place: str) -> Iterator[None]:
+    """Errors of the block say where they come from, and not a place in the statement that is executed."""
     try:
-        execution.session.run_one(statement, None, execution.variables)
+        yield
     except Error as error:
-        raise type(error)(f"{error.message}, in {statement.strip()!r}") from None
+        raise type(error)(f"{error.message}, in {place}") from None
 
 
 def _file_names(tables: Iterable[object]) -> Iterator[tuple[StoredTable, str]]:
@@ -126,4 +137,5 @@ def _write(path: str, statements: Iterable[str]) -> None:
 def _statements(path: str) -> list[str]:
     with reading(path):
         text = content_of(path).decode()
-    return call_deep(lambda: split_statements(text)) if text.strip() else []
+    with _naming(path):
+        return call_deep(lambda: split_statements(text)) if text.strip() else []

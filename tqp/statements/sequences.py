@@ -70,7 +70,7 @@ def tables_with(execution: Execution, state: CatalogState, name: str) -> Iterato
         if isinstance(table, StoredTable):
             defaults = [column.default for column in table.definition.columns if column.default is not None]
             used = (
-                execution.session.queries.sequences(parse(f"SELECT {default}"), state)
+                execution.session.queries.names_read(parse(f"SELECT {default}"), state, "sequence")
                 for default in defaults
                 if "nextval" in default.lower()
             )
