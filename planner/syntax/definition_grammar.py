@@ -159,6 +159,8 @@ class DefinitionGrammar(QueryGrammar):
     def _item_of_index(self) -> Part:
         item = self.part(self.expression)
         self.skip_any(("ASC", "DESC"))
+        if self.skip("NULLS"):
+            self.expect_any(("FIRST", "LAST"), "FIRST or LAST")
         return item
 
     def _create_sequence(self, temporary: bool, or_replace: bool) -> CreateSequence:

@@ -94,3 +94,8 @@ ALTER TABLE last_one ADD COLUMN b INT;
 ALTER TABLE last_one ALTER a SET NOT NULL;
 DROP INDEX on_last;
 ALTER TABLE last_one ALTER a SET NOT NULL;
+CREATE OR REPLACE TABLE ordered(a INTEGER);
+CREATE INDEX by_order ON ordered(a NULLS FIRST);
+CREATE INDEX by_order_too ON ordered(a DESC NULLS LAST, abs(a) ASC NULLS FIRST);
+CREATE INDEX by_nothing ON ordered(a NULLS);
+SELECT index_name, sql FROM duckdb_indexes() WHERE table_name = 'ordered' ORDER BY ALL;

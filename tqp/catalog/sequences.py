@@ -66,8 +66,8 @@ class Sequence:
         definition, step = self.definition, self.definition.increment
         restart = definition.minimum if step > 0 else definition.maximum
         drawn = min(count, (self._bound - self.next) // step + 1)
-        length = (self._bound - restart) // step + 1
-        again = (np.arange(count - drawn) % length) * np.int64(step) + np.int64(restart)
+        length = min(count, (self._bound - restart) // step + 1)  # of all numbers there may be 2**63
+        again = np.resize(_progression(restart, step, length), count - drawn)
         numbers = np.concatenate([_progression(self.next, step, drawn), again])
         if count:
             following = int(numbers[-1]) + step
