@@ -83,9 +83,19 @@ class Command:
         """See `ParsedStatement`."""
         return _parameter_keys(self.tokens)
 
-    def query(self, *pieces: str | Part) -> ParsedStatement:
-        """The query that parts of the statement, with words of ours around them, make up."""
-        return ParsedStatement(self.text, _tree(self.tokens, pieces), None, self.parameter_keys, is_part=True)
+    def query(self, *pieces: str | Part, of_rows: bool = False) -> ParsedStatement:
+        """The query that parts of the statement, with words of ours around them, make up.
+
+        `of_rows`: its SELECT holds a row for each of FROM: no aggregates, window functions and unnest().
+        """
+        tree = _tree(self.tokens, pieces)
+        if of_rows:
+            tree.meta[OF_ROWS] = self.word
+        return ParsedStatement(self.text, tree, None, self.parameter_keys, is_part=True)
+
+
+#: Key in the meta of a SELECT that holds a row for each of FROM: the statement that it is part of.
+OF_ROWS = "of rows"
 
 
 def parse_statement(text: str) -> ParsedStatement | Command:

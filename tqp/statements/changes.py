@@ -197,4 +197,4 @@ def _affected(
         pieces += [", ", clauses.others]
     if clauses.condition is not None:
         pieces += ["WHERE", clauses.condition]
-    return execution.command.query(*pieces)
+    return execution.command.query(*pieces, of_rows=True)

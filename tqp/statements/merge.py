@@ -174,7 +174,8 @@ class _Merging:
         if branch.condition is not None:
             conditions += [" AND (", branch.condition, ")"]
         where: list[Piece] = ["WHERE true", *conditions] if conditions else []
-        return self.execution.command.query(*items, *self._from(branch.match), *where, limit)
+        pieces = (*items, *self._from(branch.match), *where, limit)
+        return self.execution.command.query(*pieces, of_rows=True)
 
     def _check_conditions(self) -> None:
         """Raises what is wrong with the conditions, whether their rows are asked for or not.

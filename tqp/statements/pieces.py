@@ -70,5 +70,5 @@ def wrong_count(table: StoredTable, columns: Sequence[Name] | None, expected: in
 def told(execution: Execution, rows: StoredTable, returning: Part, alias: Name | None) -> Result:
     """What RETURNING says of the rows."""
     name = quoted(rows.name) + (f" AS {quoted(alias.text)}" if alias is not None else "")
-    query = execution.command.query("SELECT", returning, f"FROM {name}")
+    query = execution.command.query("SELECT", returning, f"FROM {name}", of_rows=True)
     return execution.rows(query, execution.state.with_table(rows))

@@ -53,7 +53,7 @@ from tqp.planner.binder.select.unnests import UnnestCollector, is_unnest
 from tqp.planner.binder.select.written import Qualified, Written
 from tqp.planner.binder.unsupported_clauses import check_understood
 from tqp.planner.functions.type_rules import settle
-from tqp.planner.parse import span_of
+from tqp.planner.parse import OF_ROWS, span_of
 
 #: Clauses that may unnest lists: after window functions, but for keys before they are grouped by.
 _HOLD_UNNESTS = ("SELECT", "GROUP BY", "ORDER BY")
@@ -132,12 +132,14 @@ class SelectBlock:
         item_uses: list[list[ColumnUse]] = []
         holds_aggregate: list[bool] = []
         holds_window: list[bool] = []
+        statement = select.meta.get(OF_ROWS)
+        clause, held = ("SELECT", collector) if statement is None else (statement, None)
         defined: Aliases = {}  # an item may name the aliases before its own
         items: list[Item] = []
         of_all = group is not None and is_of_all(group)
         for item in nodes:
             before, aggregates_before, windows_before = len(uses), collector.uses, self.windows.uses
-            for column, value in self._bind_item(item, self.binder("SELECT", collector, defined), lazy):
+            for column, value in self._bind_item(item, self.binder(clause, held, defined), lazy):
                 if of_all and column is not item:
                     raise BindError(
                         "unnest() of structs cannot be combined with GROUP BY ALL", span_of(item.node)
@@ -251,7 +253,8 @@ class SelectBlock:
             return [(item, None if is_open else self.scope.value_of(item.column))]
         assert item.node is not None
         call = item.node.unnest()
-        if not is_unnest(call) or self.bound_items.get(id(item.node)) or self.written_keys.find(call):
+        is_bound = self.bound_items.get(id(item.node)) or self.written_keys.find(call)
+        if not is_unnest(call) or binder.unnests is None or is_bound:
             return [(item, settle(binder.bind_once(item.node)))]
         uses = self.scope.uses or []
         before = len(uses)
