@@ -70,6 +70,10 @@ from tests.test_random_queries import TABLE
             "SELECT MAP {1: CAST('08:00:00-01' AS TIME WITH TIME ZONE)} > MAP {1: CAST('09:00:00+00' AS TIME WITH TIME ZONE)} FROM t0",
             "intended",
         ),
+        (
+            "SELECT (SELECT v.x) FROM (SELECT TIMETZ '00:30:01+05' AS x) v GROUP BY (SELECT v.x)",
+            "DuckDB's own fault",
+        ),
         ("SELECT 7::UHUGEINT - ~(k::UHUGEINT) FROM t0", "intended"),
         ("SELECT 300::UHUGEINT + ~(k::UHUGEINT) FROM t0", "both refuse"),
         ("SELECT k, c0, k AS z FROM t0 GROUP BY 1, ROLLUP (z, 2)", "equal"),

@@ -25,8 +25,8 @@ from tqp.core.arguments import (
     parse_size,
 )
 from tqp.core.deep_recursion import call_deep
-from tqp.core.definitions import quoted
 from tqp.core.errors import BindError, nearest
+from tqp.core.keywords import in_quotes
 from tqp.data.backend import choose_backend, parse_device
 from tqp.data.sources.base import Source
 from tqp.data.sources.make_source import make_source
@@ -293,7 +293,7 @@ class Connection:
         [(0, 6), (1, 9)]
         """
         check_name("a table", name)
-        view = View(name, parse(f"FROM {quoted(name)}"))
+        view = View(name, parse(f"FROM {in_quotes(name)}"))
         relation = Relation(self._session, view)
         _ = relation.columns
         return relation

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from tqp.core.arguments import check_name
 from tqp.core.datatypes import DataType
-from tqp.core.definitions import quoted
 from tqp.core.errors import BindError
+from tqp.core.keywords import in_quotes
 from tqp.core.schema import TableSource
 from tqp.data.results.display import MAX_ROWS
 from tqp.data.sources.stored_tables import StoredTable, table_of_rows
@@ -51,7 +51,8 @@ class Relational(ABC):
         """The same under another name."""
         check_name("a relation", alias)
         return Relation(
-            self._session, View(alias, parse(f"FROM {quoted(alias)}"), inputs={alias.lower(): self._input()})
+            self._session,
+            View(alias, parse(f"FROM {in_quotes(alias)}"), inputs={alias.lower(): self._input()}),
         )
 
     def _made(
@@ -68,7 +69,7 @@ class Relational(ABC):
 
     @property
     def _from(self) -> str:
-        return f"FROM {quoted(self.alias)}"
+        return f"FROM {in_quotes(self.alias)}"
 
     def filter(self, condition: str) -> Relation:
         """The rows where the condition is true.
@@ -88,7 +89,7 @@ class Relational(ABC):
         return self.project(*columns)
 
     def __getitem__(self, column: str) -> Relation:
-        return self.project(quoted(column))
+        return self.project(in_quotes(column))
 
     def aggregate(self, expressions: str, groups: str = "") -> Relation:
         """Aggregates by `groups`, by default by all expressions that hold none."""
@@ -145,7 +146,7 @@ class Relational(ABC):
         names = [name.strip() for name in condition.split(",")]
         shared = all(name.isidentifier() for name in names)
         on = "" if word == "CROSS" else f"USING ({', '.join(names)})" if shared else f"ON ({condition})"
-        text = f"SELECT * FROM {quoted(self.alias)} {word} JOIN {quoted(other.alias)} {on}"
+        text = f"SELECT * FROM {in_quotes(self.alias)} {word} JOIN {in_quotes(other.alias)} {on}"
         return self._made(text, {self.alias: self, other.alias: other}, "joined")
 
     def query(self, name: str, query: str) -> Relation:

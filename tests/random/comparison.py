@@ -181,6 +181,8 @@ class Engines:
         if isinstance(expected, Exception):
             return self._judge_accepted(sql, parameters, expected, actual)
         problem = difference(sql, expected, actual, is_mutated)
+        if problem and _has_numbers_for_times(sql, expected, actual):
+            return "DuckDB's own fault", "", ""
         if problem and self._depends_on_ties(sql, parameters, expected):
             return "intended", "", ""
         if problem and self._contradicts_itself(sql, parameters, actual):
@@ -389,6 +391,12 @@ def _with_written_parameters(sql: str, parameters: Mapping[str, Any]) -> tuple[s
     shared = {f"${name}": spellings[repr(value)] for name, value in parameters.items()}
     text = text_of([shared.get(token, token) for token in tokens_of(sql)])
     return text, _parameters_of(text, parameters)
+
+
+def _has_numbers_for_times(sql: str, expected: Rows, actual: Rows) -> bool:
+    """Whether DuckDB's types are tqp's, but that some are the number that sorts as a time with a zone does, its own group key."""
+    pairs = {pair for pair in zip(expected.types, actual.types, strict=False) if pair[0] != pair[1]}
+    return "UBIGINT" not in sql.upper() and pairs == {("UBIGINT", "TIME WITH TIME ZONE")}
 
 
 def _place(error: BaseException) -> str:

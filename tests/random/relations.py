@@ -156,8 +156,8 @@ class Relations:
             rows = [rows[0][1:-1], f"num_rows := {self.random.choice((0, 1, 2, 3))}"]
             numbers = ""
             if self.random.random() < 0.3:
-                numbers, names = "WITH ORDINALITY ", [*names, "place"]
-                columns.append(Column(f"{alias}.place", "int"))
+                numbers, names = "WITH ORDINALITY ", [*names, "counted"]
+                columns.append(Column(f"{alias}.counted", "int"))
             return f"repeat_row({', '.join(rows)}) {numbers}{alias}({', '.join(names)})", columns
         return f"(VALUES {', '.join(rows)}) {alias}({', '.join(names)})", columns
 

@@ -374,7 +374,7 @@ def _function_templates() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[s
         "len(min({any}, 3))",
         "max([{int}, {int}])[{small}]",
         "min({'a': {int}, 'b': {any}}).a",
-        "arg_max({int}, [{int}])",
+        "arg_max({key}, [{int}])",
     ]
     aggregates["str"] += ["min({str}, 2)[1]", "max({'a': {str}, 'b': {int}}).a"]
     aggregates["int"] += ["count(*)", "count_if({bool})", "count(DISTINCT {any})"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tqp.core.datatypes import DataType
@@ -80,17 +79,3 @@ class SequenceDefinition:
     maximum: int
     cycles: bool = False
     temporary: bool = False
-
-
-def quoted(name: str) -> str:
-    """The name as SQL text that means nothing else.
-
-    >>> print(quoted('a "b"c'))
-    "a ""b""c"
-    """
-    return '"' + name.replace('"', '""') + '"'
-
-
-def quoted_list(names: Iterable[str]) -> str:
-    """Names with commas between."""
-    return ", ".join(map(quoted, names))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import string
+from collections.abc import Iterable
 
 #: Names only after a dot or AS.
 RESERVED = frozenset(
@@ -96,6 +97,20 @@ def quoted(identifier: str) -> str:
     if _PLAIN.fullmatch(identifier) and identifier.upper() not in KEYWORDS:
         return identifier
     return '"' + identifier.replace('"', '""') + '"'
+
+
+def in_quotes(name: str) -> str:
+    """The name as SQL text that means nothing else.
+
+    >>> print(in_quotes('a "b"c'))
+    "a ""b""c"
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def in_quotes_joined(names: Iterable[str]) -> str:
+    """Names with commas between."""
+    return ", ".join(map(in_quotes, names))
 
 
 def quoted_text(text: str) -> str:

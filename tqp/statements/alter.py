@@ -6,8 +6,9 @@ import dataclasses
 from collections.abc import Callable
 
 from tqp.core.datatypes import DataType
-from tqp.core.definitions import ColumnDefinition, TableDefinition, quoted
+from tqp.core.definitions import ColumnDefinition, TableDefinition
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError
+from tqp.core.keywords import in_quotes
 from tqp.data.column import Column
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.syntax.clauses import (
@@ -119,7 +120,7 @@ def _change_type(execution: Execution, table: StoredTable, alteration: ChangeTyp
     place = definition.place_of(column.text, column.span)
     _check_free(definition, place, column, "given another type")
     data_type = execution.type_of(alteration.type)
-    values = _values(execution, table, data_type, alteration.value or quoted(definition.names[place]))
+    values = _values(execution, table, data_type, alteration.value or in_quotes(definition.names[place]))
     changed = dataclasses.replace(definition.columns[place], data_type=data_type)
     return table.with_column(_with(definition, place, changed), place, values)
 
@@ -169,7 +170,7 @@ def _values(
 ) -> Column:
     """An expression for all rows, as values of a type."""
     assert value is not None
-    query = execution.command.query("SELECT CAST((", value, f") AS {data_type}) FROM {quoted(table.name)}")
+    query = execution.command.query("SELECT CAST((", value, f") AS {data_type}) FROM {in_quotes(table.name)}")
     return execution.rows(query, execution.state)._table.columns[0]
 
 
@@ -188,5 +189,5 @@ def _renamed_in(text: str, old: str, new: str) -> str:
     tokens = tokenize(text)
     for index in reversed(range(len(tokens.stops) - 1)):
         if tokens.name(index).lower() == old.lower() and tokens.kinds[index + 1] not in ("(", "."):
-            text = text[: tokens.starts[index]] + quoted(new) + text[tokens.stops[index] :]
+            text = text[: tokens.starts[index]] + in_quotes(new) + text[tokens.stops[index] :]
     return text

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tqp.core.datatypes import DataType
-from tqp.core.definitions import quoted
+from tqp.core.keywords import in_quotes
 from tqp.data.column import Table
 from tqp.data.sources.stored_tables import ROW_ID, Rows, StoredTable
 from tqp.planner.parse import ParsedStatement
@@ -189,9 +189,9 @@ def _affected(
     check_row_ids(table, "UPDATE and DELETE of")
     name = clauses.alias.text if clauses.alias is not None else table.name
     pieces: list[Piece] = [
-        f"SELECT {quoted(name)}.{ROW_ID}",
+        f"SELECT {in_quotes(name)}.{ROW_ID}",
         *items,
-        f"FROM {quoted(table.name)} AS {quoted(name)}",
+        f"FROM {in_quotes(table.name)} AS {in_quotes(name)}",
     ]
     if clauses.others is not None:
         pieces += [", ", clauses.others]

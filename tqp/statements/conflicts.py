@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from tqp.core.definitions import UniqueKey, quoted, quoted_list
+from tqp.core.definitions import UniqueKey
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.keywords import in_quotes, in_quotes_joined
 from tqp.data.column import Table
 from tqp.data.sources.stored_tables import ROW_ID, Rows, StoredTable
 from tqp.planner.parse import ParsedStatement, parse
@@ -77,8 +78,8 @@ def _answer(
 
 def _repeated(execution: Execution, new: StoredTable, key: UniqueKey) -> Rows:
     """The rows whose key an earlier one has."""
-    columns, number = quoted_list(key.columns), quoted("%number")
-    there = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in key.columns)
+    columns, number = in_quotes_joined(key.columns), in_quotes("%number")
+    there = " AND ".join(f"{in_quotes(name)} IS NOT NULL" for name in key.columns)
     numbered = f"SELECT {ROW_ID} AS r, row_number() OVER (PARTITION BY {columns} ORDER BY {ROW_ID}) AS {number} FROM {_NEW}"
     return row_ids(
         _answer(execution, f"SELECT r FROM ({numbered} WHERE {there}) WHERE {number} > 1", new, new)
@@ -87,7 +88,7 @@ def _repeated(execution: Execution, new: StoredTable, key: UniqueKey) -> Rows:
 
 def _conflicting(execution: Execution, table: StoredTable, new: StoredTable, key: UniqueKey) -> Rows:
     """The rows whose key is in the table."""
-    text = f"SELECT {ROW_ID} FROM {_NEW} SEMI JOIN {quoted(table.name)} USING ({quoted_list(key.columns)})"
+    text = f"SELECT {ROW_ID} FROM {_NEW} SEMI JOIN {in_quotes(table.name)} USING ({in_quotes_joined(key.columns)})"
     return row_ids(_answer(execution, text, table, new))
 
 
@@ -112,18 +113,20 @@ def _updated(
             if table.definition.names[place] not in key.columns
         ]
         for place in places:
-            items += [f", {_NEW}.{quoted(table.definition.names[place])} AS {quoted(f'%{place}')}"]
+            items += [f", {_NEW}.{in_quotes(table.definition.names[place])} AS {in_quotes(f'%{place}')}"]
     else:
         places = places_of(table, [assignment.column for assignment in conflict.assignments])
         for place, assignment in zip(places, conflict.assignments, strict=True):
             items += [
                 ", ",
                 *cast(table.definition.columns[place], assignment.value),
-                f"AS {quoted(f'%{place}')}",
+                f"AS {in_quotes(f'%{place}')}",
             ]
-    matches = " AND ".join(f"{quoted(name)}.{quoted(each)} = {_NEW}.{quoted(each)}" for each in key.columns)
-    pieces = [f"SELECT u.* FROM {_NEW}, LATERAL (SELECT {quoted(name)}.{ROW_ID} AS r", *items]
-    pieces += [f"FROM {quoted(table.name)} AS {quoted(name)} WHERE {matches}"]
+    matches = " AND ".join(
+        f"{in_quotes(name)}.{in_quotes(each)} = {_NEW}.{in_quotes(each)}" for each in key.columns
+    )
+    pieces = [f"SELECT u.* FROM {_NEW}, LATERAL (SELECT {in_quotes(name)}.{ROW_ID} AS r", *items]
+    pieces += [f"FROM {in_quotes(table.name)} AS {in_quotes(name)} WHERE {matches}"]
     if conflict.condition is not None:
         pieces += ["AND (", conflict.condition, ")"]
     found = _answer(execution, execution.command.query(*pieces, ") AS u"), table, new)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tqp.core.definitions import UniqueKey, quoted, quoted_list
+from tqp.core.definitions import UniqueKey
 from tqp.core.errors import ConstraintError
+from tqp.core.keywords import in_quotes, in_quotes_joined
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.statements.execution import Execution
 
@@ -27,7 +28,7 @@ def check_constraints(
             _check_not_null(changed, column.name)
     for condition in definition.checks:
         state = execution.state.with_table(changed)
-        text = f"SELECT 1 FROM {quoted(version.name)} WHERE NOT ({condition}) LIMIT 1"
+        text = f"SELECT 1 FROM {in_quotes(version.name)} WHERE NOT ({condition}) LIMIT 1"
         if len(execution.rows_of(text, state)):
             raise ConstraintError(
                 f'a row of table "{version.name}" breaks the constraint CHECK ({condition})'
@@ -49,9 +50,9 @@ def check_unique(execution: Execution, version: StoredTable, key: UniqueKey) -> 
     """Raises ConstraintError where rows have the same values in the columns of a key."""
     if len(key.columns) == 1 and version.column(key.columns[0]).facts.is_unique:
         return
-    columns = quoted_list(key.columns)
-    there = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in key.columns)
-    text = f"SELECT {columns} FROM {quoted(version.name)} WHERE {there} GROUP BY {columns} HAVING count(*) > 1 LIMIT 1"
+    columns = in_quotes_joined(key.columns)
+    there = " AND ".join(f"{in_quotes(name)} IS NOT NULL" for name in key.columns)
+    text = f"SELECT {columns} FROM {in_quotes(version.name)} WHERE {there} GROUP BY {columns} HAVING count(*) > 1 LIMIT 1"
     found = execution.rows_of(text, execution.state.with_table(version)).fetchone()
     if found is not None:
         raise ConstraintError(_duplicate(version, key, found))

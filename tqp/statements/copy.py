@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tqp.core.definitions import ColumnDefinition, quoted, quoted_list
+from tqp.core.definitions import ColumnDefinition
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.file_kinds import kind_of_name
-from tqp.core.keywords import KEYWORDS, quoted_text
+from tqp.core.keywords import KEYWORDS, in_quotes, in_quotes_joined, quoted_text
 from tqp.data.column import Table
 from tqp.planner.parse import ParsedStatement
 from tqp.planner.syntax.clauses import CopyFrom, CopyOption, CopyTo, Part
@@ -74,12 +74,12 @@ def _query(execution: Execution, clauses: CopyTo, partition_by: list[str]) -> Pa
     command = execution.command
     if clauses.query is not None:
         if partition_by:
-            return command.query("FROM (", clauses.query, f") ORDER BY {quoted_list(partition_by)}")
+            return command.query("FROM (", clauses.query, f") ORDER BY {in_quotes_joined(partition_by)}")
         return command.query(clauses.query)
     assert clauses.table is not None
-    columns = "*" if clauses.columns is None else quoted_list(name.text for name in clauses.columns)
-    order = f" ORDER BY {quoted_list(partition_by)}" if partition_by else ""
-    return command.query(f"SELECT {columns} FROM {quoted(clauses.table.text)}{order}")
+    columns = "*" if clauses.columns is None else in_quotes_joined(name.text for name in clauses.columns)
+    order = f" ORDER BY {in_quotes_joined(partition_by)}" if partition_by else ""
+    return command.query(f"SELECT {columns} FROM {in_quotes(clauses.table.text)}{order}")
 
 
 def _writer(form: str, options: dict[str, Any], names: tuple[str, ...]) -> Writer:
@@ -157,18 +157,18 @@ def _reading_of(form: str, path: str, options: dict[str, Any], columns: Sequence
         never_null = options.pop("force_not_null", [])
         if never_null:
             kept = [name for name in _names(never_null) if name in options["names"]]
-            replaced = ", ".join(f"coalesce({quoted(name)}, '') AS {quoted(name)}" for name in kept)
+            replaced = ", ".join(f"coalesce({in_quotes(name)}, '') AS {in_quotes(name)}" for name in kept)
             selected = f"* REPLACE ({replaced})" if kept else "*"
     elif form == "json":
         options.pop("auto_detect", None)
         selected = ", ".join(map(_value_of_key, columns))
-    said = "".join(f", {quoted(name)} = {constant_text(value)}" for name, value in options.items())
+    said = "".join(f", {in_quotes(name)} = {constant_text(value)}" for name, value in options.items())
     return f"SELECT {selected} FROM {_FUNCTIONS[form]}({constant_text(path)}{said})"
 
 
 def _value_of_key(column: ColumnDefinition) -> str:
     arrow = "->>" if column.data_type.is_string and not column.data_type.is_json else "->"
-    key = quoted_text("$." + quoted(column.name))
+    key = quoted_text("$." + in_quotes(column.name))
     value = f"json {arrow} {key}"
     if column.data_type.is_json:
         value = f"nullif({value}, 'null')"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tqp.catalog.state import CatalogState
-from tqp.core.definitions import ColumnDefinition, TableDefinition, UniqueKey, quoted
+from tqp.core.definitions import ColumnDefinition, TableDefinition, UniqueKey
 from tqp.core.errors import BindError, nearest
+from tqp.core.keywords import in_quotes
 from tqp.data.sources.stored_tables import StoredTable, table_of_rows
 from tqp.planner.catalog_protocol import View
 from tqp.planner.parse import parse
@@ -74,7 +75,7 @@ def _definition(execution: Execution, clauses: CreateTable) -> TableDefinition:
     )
     table = StoredTable.empty(definition, execution.session.device)
     for check in clauses.checks:
-        query = command.query("SELECT 1 FROM", quoted(definition.name), "WHERE", check)
+        query = command.query("SELECT 1 FROM", in_quotes(definition.name), "WHERE", check)
         execution.session.queries.types(query, execution.state.with_table(table))
     return definition
 

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from tqp.core.datatypes import BIGINT, VARCHAR, DataType
-from tqp.core.definitions import quoted
 from tqp.core.errors import BindError, ConstraintError, ExecutionError, UnsupportedError
+from tqp.core.keywords import in_quotes
 from tqp.data.encoding.columns import encode_chunks
 from tqp.data.sources.stored_tables import ROW_ID, Rows, StoredTable
 from tqp.planner.parse import ParsedStatement
@@ -153,11 +153,11 @@ class _Merging:
     @property
     def _name(self) -> str:
         alias = self.clauses.alias
-        return quoted(self.table.name if alias is None else alias.text)
+        return in_quotes(self.table.name if alias is None else alias.text)
 
     def _from(self, match: Match) -> list[Piece]:
         """The rows of a match: where both sides have columns, those of the source stand first."""
-        target, source = f"{quoted(self.table.name)} AS {self._name}", self.clauses.source
+        target, source = f"{in_quotes(self.table.name)} AS {self._name}", self.clauses.source
         if match == "NOT MATCHED BY SOURCE":
             return [f"FROM {target} ANTI JOIN (", source, ")", self.clauses.partners]
         kind = "ANTI JOIN" if match == "NOT MATCHED BY TARGET" else "JOIN"

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tqp.core.definitions import ColumnDefinition, quoted
+from tqp.core.definitions import ColumnDefinition
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.keywords import in_quotes
 from tqp.data.sources.stored_tables import ROW_ID, Rows, StoredTable
 from tqp.planner.syntax.clauses import Name, Part
 from tqp.result import Result
@@ -69,6 +70,6 @@ def wrong_count(table: StoredTable, columns: Sequence[Name] | None, expected: in
 
 def told(execution: Execution, rows: StoredTable, returning: Part, alias: Name | None) -> Result:
     """What RETURNING says of the rows."""
-    name = quoted(rows.name) + (f" AS {quoted(alias.text)}" if alias is not None else "")
+    name = in_quotes(rows.name) + (f" AS {in_quotes(alias.text)}" if alias is not None else "")
     query = execution.command.query("SELECT", returning, f"FROM {name}", of_rows=True)
     return execution.rows(query, execution.state.with_table(rows))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from tqp.core.datatypes import COMPOSED, DataType, TypeKind
-from tqp.core.definitions import quoted
+from tqp.core.keywords import in_quotes
 from tqp.data.sources.make_source import make_source
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.syntax.clauses import Part
@@ -43,10 +43,10 @@ def plain_rows(
     arrays = {f"c{place}": pa.array(values, pa.large_string()) for place, values in texts.items()}
     source = make_source(_NAME, arrays, execution.session.device)
     items = [
-        f"CAST({quoted(f'c{place}') if place in texts else '(' + (column.default or 'NULL') + ')'} AS {column.data_type})"
+        f"CAST({in_quotes(f'c{place}') if place in texts else '(' + (column.default or 'NULL') + ')'} AS {column.data_type})"
         for place, column in enumerate(columns)
     ]
-    query = execution.command.query(f"SELECT {', '.join(items)} FROM {quoted(_NAME)}")
+    query = execution.command.query(f"SELECT {', '.join(items)} FROM {in_quotes(_NAME)}")
     return execution.rows(query, execution.state.with_table(source))
 
 

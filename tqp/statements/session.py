@@ -13,8 +13,8 @@ from tqp.catalog.variables import Variables
 from tqp.compiled import Parameters
 from tqp.core.arguments import check_name, check_query
 from tqp.core.deep_recursion import call_deep
-from tqp.core.definitions import quoted
 from tqp.core.errors import BindError
+from tqp.core.keywords import in_quotes
 from tqp.data.sources.stored_tables import table_of_rows
 from tqp.planner.catalog_protocol import View
 from tqp.planner.parse import (
@@ -75,13 +75,13 @@ class Session:
         """The rows of a view that need not be in the catalog."""
         with self.catalog.failing(), self.queries.executor.memory.query():
             state = self.catalog.snapshot().state.with_view(replace(view, name=_NAME, is_relation=True))
-            return self.queries.run_on(state, parse(f"FROM {quoted(_NAME)}"))
+            return self.queries.run_on(state, parse(f"FROM {in_quotes(_NAME)}"))
 
     def describe_view(self, view: View) -> BoundDescription:
         """The columns of such a view."""
         with self.queries.executor.memory.query():
             state = self.catalog.snapshot().state.with_view(replace(view, name=_NAME, is_relation=True))
-            return self.queries.describe(parse(f"FROM {quoted(_NAME)}"), state)
+            return self.queries.describe(parse(f"FROM {in_quotes(_NAME)}"), state)
 
     def define(self, view: View, replace: bool) -> None:
         """Put a view into the catalog. Raises BindError where a table has its name, or another view unless it is replaced."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tqp.core.datatypes import DataType, enum
-from tqp.core.definitions import quoted
 from tqp.core.errors import BindError
+from tqp.core.keywords import in_quotes
 from tqp.planner.syntax.clauses import CreateType, Part
 from tqp.result import Result
 from tqp.statements.execution import Execution, is_there, made
@@ -35,7 +35,7 @@ def _enum_of(execution: Execution, query: Part) -> DataType:
     ).names
     if len(names) != 1:
         raise BindError("the query of an ENUM has one column, its values", execution.command.span(query))
-    asked = f"SELECT CAST({quoted(names[0])} AS VARCHAR) FROM ("
+    asked = f"SELECT CAST({in_quotes(names[0])} AS VARCHAR) FROM ("
     texts = execution.rows(execution.command.query(asked, query, ")"), execution.state).fetchall()
     values = list(dict.fromkeys(text for (text,) in texts if text is not None))
     if not values:

@@ -85,10 +85,8 @@ _DISTANCES: dict[type, tuple[str, str]] = {
 def bind_distance(binder: ExpressionBinder, node: exp.Binary) -> Expression:
     """a <-> b, a <=> b: of vectors, and of anything else that is a list or an array as lists of numbers."""
     sign, name = _DISTANCES[type(node)]
-    sides, span = (
-        _of_one_size([binder.bind_flexible(each) for each in (node.this, node.expression)]),
-        span_of(node),
-    )
+    span = span_of(node)
+    sides = _of_one_size([binder.bind_flexible(each) for each in (node.this, node.expression)])
     if all(side.data_type.is_vector or side.data_type == NULL for side in sides):
         return apply(f"array_{name}", sides, span, sign)
     return apply(f"list_{name}", [as_list(side, span) for side in sides], span, sign)

@@ -8,9 +8,9 @@ from sqlglot import exp
 
 from tqp.core.arguments import unique_names
 from tqp.core.datatypes import BOOLEAN, INTEGER, VARCHAR, DataType, TypeKind
-from tqp.core.definitions import ColumnDefinition, TableDefinition, quoted, quoted_list
+from tqp.core.definitions import ColumnDefinition, TableDefinition
 from tqp.core.errors import BindError, Error
-from tqp.core.keywords import quoted_text
+from tqp.core.keywords import in_quotes, in_quotes_joined, quoted_text
 from tqp.planner.algebra.expressions import Literal, Value
 from tqp.planner.algebra.logical_plan import Values
 from tqp.planner.binder.context import BindContext
@@ -70,7 +70,7 @@ def bind_table_description(context: BindContext, call: exp.Anonymous, span: Span
     else:
         named = constant_text(context, node, name, "the name of a table as text")
     try:
-        query = parse(f"FROM {'.'.join(map(quoted, named.split('.')))}").tree
+        query = parse(f"FROM {'.'.join(map(in_quotes, named.split('.')))}").tree
         if name == "pragma_show":
             return _described(context, query, Scope())
         columns, definition = _defined_columns(context, query, Scope())
@@ -92,7 +92,7 @@ def bind_summary_function(
         raise BindError("summary() takes a query in parentheses", span)
     query = call.expressions[0]
     texts = [
-        f"coalesce(CAST({quoted(column.name)} AS VARCHAR), 'NULL')"
+        f"coalesce(CAST({in_quotes(column.name)} AS VARCHAR), 'NULL')"
         for column in _columns(context, query.this.copy(), siblings)
     ]
     text = " || ', ' || ".join(texts)
@@ -172,10 +172,10 @@ def _summary(query: exp.Expr, columns: Sequence[ColumnDefinition]) -> exp.Expr:
     """The query for a row of each column."""
     aliases = unique_names([each.name for each in columns])
     rows = (
-        _summary_row(each.name, quoted(alias), each.data_type)
+        _summary_row(each.name, in_quotes(alias), each.data_type)
         for each, alias in zip(columns, aliases, strict=True)
     )
-    text = f"WITH {_ALL}({quoted_list(aliases)}) AS (SELECT 1) {' UNION ALL '.join(rows)}"
+    text = f"WITH {_ALL}({in_quotes_joined(aliases)}) AS (SELECT 1) {' UNION ALL '.join(rows)}"
     tree = parse(text).tree
     [table] = tree.args["with_"].expressions
     table.set("this", query)
@@ -201,7 +201,7 @@ def _summary_row(name: str, column: str, data_type: DataType) -> str:
     missing = f"100.0 * (count(*) - count({column})) / nullif(count(*), 0)"
     values["null_percentage"] = f"CAST({missing} AS DECIMAL(9, 2))"
     described = {"column_name": quoted_text(name), "column_type": quoted_text(type_name(data_type))}
-    items = (f"{value} AS {quoted(key)}" for key, value in {**described, **values}.items())
+    items = (f"{value} AS {in_quotes(key)}" for key, value in {**described, **values}.items())
     return f"SELECT {', '.join(items)} FROM {_ALL}"
 
 
