@@ -74,6 +74,10 @@ from tests.test_random_queries import TABLE
             "SELECT (SELECT v.x) FROM (SELECT TIMETZ '00:30:01+05' AS x) v GROUP BY (SELECT v.x)",
             "DuckDB's own fault",
         ),
+        (
+            "FROM (SELECT TIMETZ '07:30:00+05' AS c) WHERE MAP {1: timezone(INTERVAL 1 HOUR, c)} <= MAP {1: c}",
+            "intended",
+        ),
         ("SELECT 7::UHUGEINT - ~(k::UHUGEINT) FROM t0", "intended"),
         ("SELECT 300::UHUGEINT + ~(k::UHUGEINT) FROM t0", "both refuse"),
         ("SELECT k, c0, k AS z FROM t0 GROUP BY 1, ROLLUP (z, 2)", "equal"),

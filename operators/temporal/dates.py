@@ -271,3 +271,18 @@ def to_microseconds(values: Tensor, data_type: DataType, validity: Tensor | None
     if finite is None:
         return scaled
     return torch.where(finite, scaled, torch.where(values > 0, INFINITE_TICK, -INFINITE_TICK))
+
+
+def moved(ticks: Tensor, shift: Tensor, message: str, validity: Tensor | None = None) -> Tensor:
+    """Microseconds since 1970 moved by less than a day, int64 [n]; infinite ones stay.
+
+    Raises ExecutionError(message) where a valid row would leave TIMESTAMP's range.
+    """
+    result = ticks + shift
+    # the sum of two numbers of one sign leaves 64 bits with the other sign
+    wraps = (shift != 0) & ((result < ticks) != (shift < 0))
+    finite = ticks.abs() != INFINITE_TICK
+    bad = ((result < FIRST_MICROSECOND) | (result > LAST_MICROSECOND) | wraps) & finite
+    if any_true(bad if validity is None else bad & validity):
+        raise ExecutionError(message)
+    return torch.where(finite, result, ticks)

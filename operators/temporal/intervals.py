@@ -16,7 +16,7 @@ from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError, nearest
 from tqp.core.time_limits import MICROSECONDS_PER_DAY
 from tqp.core.units import UNITS
-from tqp.core.zoned_times import universal_clock_of_stored
+from tqp.core.zoned_times import offset_of_stored
 from tqp.data.division import divide_by
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.memory import allocation
@@ -66,8 +66,7 @@ def subtract_dates(a: Tensor, b: Tensor) -> Tensor:
 
 
 def add_time(days: Tensor, time: Tensor, *, validity: Tensor | None = None) -> Tensor:
-    """DATE + TIME, microseconds that may lie on the day before or after: TIMESTAMP ticks, int64 [n]; raises ExecutionError beyond
-    TIMESTAMP's range."""
+    """DATE + TIME: TIMESTAMP ticks, int64 [n]; raises ExecutionError beyond TIMESTAMP's range."""
     base = dates.to_microseconds(days, DataType(TypeKind.DATE), validity)
     time = time.to(torch.int64)
     result = base + time
@@ -344,7 +343,10 @@ def _resolve_add_time(argument_types: tuple[DataType, ...], result_type: DataTyp
         return Kernel(add_time, checks=True)
 
     def function(days: Tensor, times: Tensor, *, validity: Tensor | None = None) -> Tensor:
-        return add_time(days, universal_clock_of_stored(times.to(torch.int64)), validity=validity)
+        times = times.to(torch.int64)
+        local = add_time(days, clock_of(times, argument_types[1]), validity=validity)
+        offset = offset_of_stored(times) * time_limits.MICROSECONDS_PER_SECOND
+        return dates.moved(local, -offset, _TIMESTAMP_RANGE, validity)
 
     return Kernel(function, checks=True)
 

@@ -12,10 +12,9 @@ import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
-from tqp.core.time_limits import FIRST_MICROSECOND, INFINITE_TICK, LAST_MICROSECOND
 from tqp.core.zone_names import zone_of
 from tqp.operators.kernel import Kernel, Overload
-from tqp.operators.numbers.wide import raise_where
+from tqp.operators.temporal import dates
 
 _SECOND = 1_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -81,13 +80,12 @@ def _resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Ker
         """What a clock shows as an instant, or the reverse; raises ExecutionError where it is beyond the calendar."""
         values = values.to(torch.int64)
         offset = _offset_of(values, name, is_local=is_local)
-        finite = values.abs() != INFINITE_TICK
-        moved = values - offset if is_local else values + offset
-        # the sum of two numbers of one sign leaves 64 bits with the other sign
-        wraps = (moved < values) != ((offset > 0) if is_local else (offset < 0))
-        is_beyond = (moved < FIRST_MICROSECOND) | (moved > LAST_MICROSECOND) | (wraps & (offset != 0))
-        raise_where(is_beyond & finite, "A clock of the time zone shows what is no TIMESTAMP", validity)
-        return torch.where(finite, moved, values)
+        return dates.moved(
+            values,
+            -offset if is_local else offset,
+            "A clock of the time zone shows what is no TIMESTAMP",
+            validity,
+        )
 
     place = frozenset({0})
     return Kernel(timezone, constant_arguments=place, varying_arguments=place, checks=True)

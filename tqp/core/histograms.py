@@ -68,6 +68,8 @@ def integer_bins(low: int, high: int, count: int, is_nice: bool) -> list[int]:
             whole = high
         if not ends or whole != ends[-1]:
             ends.append(whole)
+        if step > _LAST_INTEGER * _PARTS:
+            break  # as in DuckDB, whose steps are integers of 64 bits here
         end -= step
     return ends[::-1]
 
