@@ -20,6 +20,11 @@ _OF_MANY = {
     **dict.fromkeys(("arg_max", "argmax", "max_by"), (2, True)),
     **dict.fromkeys(("arg_min", "argmin", "min_by"), (2, False)),
 }
+#: The second field of a pair.
+_SECOND = exp.Lambda(
+    this=exp.Bracket(this=exp.to_identifier("pair"), expressions=[exp.Literal.number(2)]),
+    expressions=[exp.to_identifier("pair")],
+)
 #: DuckDB's limit.
 _MOST = 1_000_000
 
@@ -77,10 +82,11 @@ def _first_of_list(node: exp.Expr, call: exp.Anonymous, descends: bool) -> exp.E
     new = _call(made)
     assert new is not None
     value, key = values[0], values[-1]
+    is_distinct = isinstance(call.expressions[0], exp.Distinct)
     of: exp.Expr = value.copy()
-    if isinstance(call.expressions[0], exp.Distinct):
-        of = exp.Distinct(expressions=[of])
-    if key.find(exp.Column, exp.PositionalColumn, exp.Anonymous) is not None:  # a constant orders nothing
+    if is_distinct:
+        of = of if key is value else call_of("row", key.copy(), of)
+    elif key.find(exp.Column, exp.PositionalColumn, exp.Anonymous) is not None:  # a constant orders nothing
         order = exp.Ordered(this=key.copy(), desc=descends, nulls_first=False)
         of = exp.Order(this=of, expressions=[order])
     listed = exp.Anonymous(this="list", expressions=[of])
@@ -98,8 +104,13 @@ def _first_of_list(node: exp.Expr, call: exp.Anonymous, descends: bool) -> exp.E
             made = filtered
         else:
             new.replace(filtered)
+    if is_distinct:
+        made = call_of(
+            "list_sort", call_of("list_distinct", made), exp.Literal.string("DESC" if descends else "ASC")
+        )
     places = exp.Slice(this=exp.Literal.number(1), expression=number.copy())
-    return exp.Bracket(this=exp.Paren(this=made), expressions=[places])
+    first = exp.Bracket(this=exp.Paren(this=made), expressions=[places])
+    return call_of("list_transform", first, _SECOND.copy()) if is_distinct and key is not value else first
 
 
 def _most_frequent(node: exp.Expr, call: exp.Anonymous) -> exp.Expr:
