@@ -30,7 +30,8 @@ from tqp.ml.onnx.operators import OPERATORS
 from tqp.ml.supported import SUPPORTED
 from tqp.planner.algebra.explain import explain_logical, explain_physical
 from tqp.planner.bind import bind
-from tqp.planner.functions.registry import aggregate_names, scalar_names, window_names
+from tqp.planner.binder.expressions.calls import function_names
+from tqp.planner.functions.registry import aggregate_names, window_names
 from tqp.planner.optimizer import REQUIRED, RULES, optimize
 from tqp.planner.parse import parse
 from tqp.planner.physical.planner import PHYSICAL_RULES, plan_physical
@@ -330,7 +331,7 @@ def _errors(body: str) -> str:
 
 
 def _functions(body: str) -> str:
-    scalars = ", ".join(f"`{name}`" for name in sorted(scalar_names()) if name.isidentifier())
+    scalars = ", ".join(f"`{name}`" for name in sorted(function_names() - {*aggregate_names()}))
     grouped = ", ".join(f"`{name}`" for name in sorted(aggregate_names()))
     windows = ", ".join(f"`{name}`" for name in sorted(window_names()))
     return (

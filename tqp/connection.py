@@ -36,8 +36,8 @@ from tqp.ml.python_functions import PythonFunction, make_function
 from tqp.ml.register import Output, make_model
 from tqp.pieces import QueryInPieces
 from tqp.planner.bind import BoundStatement
+from tqp.planner.binder.expressions.calls import function_names
 from tqp.planner.catalog_protocol import View
-from tqp.planner.functions.registry import function_names
 from tqp.planner.optimizer import RULES
 from tqp.planner.parse import parse, parse_statement
 from tqp.planner.physical.planner import PHYSICAL_RULES

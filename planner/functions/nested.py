@@ -192,12 +192,3 @@ ELEMENT_FUNCTIONS: Mapping[str, str] = {
     "array_to_string": "array_to_string",
     "": " ".join(f"list_{name}" for name in LIST_AGGREGATES),
 }
-
-#: Calls that the binder makes of the functions above.
-LIST_FORMS = """
-    struct_insert struct_update struct_concat struct_keys struct_values
-    struct_contains struct_has struct_position struct_indexof
-    map_extract map_extract_value element_at map_contains map_contains_value map_contains_entry
-    list_append array_append array_push_back list_prepend array_prepend array_push_front list_reverse array_reverse
-    array_pop_back array_pop_front
-""".split()

@@ -12,7 +12,7 @@ from tqp.planner.functions.declaration import AggregateFunction, ScalarFunction
 from tqp.planner.functions.intervals import INTERVALS
 from tqp.planner.functions.json import JSON_FUNCTIONS
 from tqp.planner.functions.mathematics import MATHEMATICS
-from tqp.planner.functions.nested import ELEMENT_FUNCTIONS, LIST_FORMS, NESTED
+from tqp.planner.functions.nested import NESTED
 from tqp.planner.functions.overloads import Overload, overloads_of
 from tqp.planner.functions.temporal import TEMPORAL
 from tqp.planner.functions.text import TEXT
@@ -40,37 +40,6 @@ SCALARS: Mapping[str, ScalarFunction] = {
 RANDOM_CALLS = frozenset(name for name, function in SCALARS.items() if function.is_random)
 AGGREGATES: Mapping[str, AggregateFunction] = {function.name: function for function in AGGREGATE_FUNCTIONS}
 WINDOWS: Mapping[str, WindowFunction] = {function.name: function for function in WINDOW_FUNCTIONS}
-
-#: Calls that the binder turns into expressions without a function of their own.
-SPECIAL_FORMS = (
-    "nullif",
-    "if",
-    "typeof",
-    "date",
-    "date_add",
-    *"approx_top_k fmod fdiv ago generate_subscripts days_in_month pg_typeof pg_size_pretty geomean geometric_mean wavg weighted_avg".split(),
-    *"not_like_escape not_ilike_escape current_schema current_database current_catalog".split(),
-    *"nextval currval random uuid gen_random_uuid uuidv4 uuidv7".split(),
-    "parse_path",
-    *"user current_user session_user current_role".split(),
-    "pi",
-    "enum_first",
-    "enum_range",
-    "enum_range_boundary",
-    "getvariable",
-    *"current_setting version txid_current in_search_path".split(),
-    "enum_last",
-    "is_histogram_other_bin",
-    "try",
-    *"can_cast_implicitly constant_or_null".split(),
-    *"now today current_date get_current_timestamp transaction_timestamp".split(),
-    *"current_localtime current_localtimestamp get_current_time".split(),
-    "ml_predict",
-    "ml_predict_proba",
-    *" ".join(ELEMENT_FUNCTIONS.values()).split(),
-    *LIST_FORMS,
-    *"array_to_json row_to_json json_array json_object json_group_array json_group_object json_group_structure from_json from_json_strict json_transform json_transform_strict".split(),
-)
 
 
 class _Spellings:
@@ -117,8 +86,8 @@ def counts_rows_before(function: str) -> bool:
 
 
 def scalar_names() -> tuple[str, ...]:
-    """Every SQL spelling of a scalar function, operators among them."""
-    return (*_scalars.written, *_scalars.aliases, *SPECIAL_FORMS)
+    """Every SQL spelling of a scalar function that is declared, operators among them."""
+    return (*_scalars.written, *_scalars.aliases)
 
 
 def aggregate_names() -> tuple[str, ...]:
@@ -129,11 +98,6 @@ def aggregate_names() -> tuple[str, ...]:
 def window_names() -> tuple[str, ...]:
     """Every SQL spelling of a window function that is no aggregate."""
     return (*_windows.written, *_windows.aliases)
-
-
-def function_names() -> Iterable[str]:
-    """Every spelling that is a name, for the "did you mean" of an error."""
-    return (name for name in (*scalar_names(), *aggregate_names()) if name.isidentifier())
 
 
 def signatures() -> Iterator[tuple[str, str, str | None, Sequence[Overload]]]:

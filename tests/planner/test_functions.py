@@ -19,13 +19,8 @@ from tqp.core.datatypes import (
     list_of,
 )
 from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal
-from tqp.planner.binder.expressions.arrays import ARRAY_FORMS
-from tqp.planner.binder.expressions.histograms import HISTOGRAM_FORMS
-from tqp.planner.binder.expressions.json_forms import JSON_FORMS
-from tqp.planner.binder.expressions.lambdas import ELEMENT_FORMS
-from tqp.planner.binder.expressions.list_calls import LIST_CALLS
-from tqp.planner.binder.expressions.maps import MAP_FORMS
-from tqp.planner.binder.expressions.nested import NESTED_FORMS
+from tqp.planner.binder.expressions.calls import function_names
+from tqp.planner.binder.expressions.special_forms import SPECIAL_FORMS
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.overloads import (
     _RESULT_RULES,
@@ -44,20 +39,6 @@ from tqp.planner.functions.type_rules import (
 )
 from tqp.planner.functions.unsupported import _NAMES, missing_feature
 
-#: Calls whose arguments the binder types itself.
-BOUND_BY_HAND = {
-    *functions.SPECIAL_FORMS,
-    *("coalesce", "ifnull", "greatest", "least", "concat", "concat_ws", "array_value", "enum_code"),
-    *("format", "printf", "error"),
-    *NESTED_FORMS,
-    *MAP_FORMS,
-    *LIST_CALLS,
-    *ARRAY_FORMS,
-    *ELEMENT_FORMS,
-    *JSON_FORMS,
-    *HISTOGRAM_FORMS,
-}
-
 
 def column(data_type: DataType) -> Expression:
     return ColumnRef(1, data_type)
@@ -66,7 +47,7 @@ def column(data_type: DataType) -> Expression:
 @pytest.mark.parametrize("name", [*functions.scalar_names(), *functions.aggregate_names()])
 def test_every_signature_parses(name: str) -> None:
     overloads = functions.scalar_overloads(name) or functions.aggregate_overloads(name) or ()
-    assert overloads or functions.main_spelling(name) in BOUND_BY_HAND
+    assert overloads or functions.main_spelling(name) in SPECIAL_FORMS
     for overload in overloads:
         for parameter in overload.parameters:
             assert isinstance(parameter, DataType) or parameter == ANY, (name, parameter)
@@ -188,8 +169,8 @@ def test_every_function_of_duckdb_that_is_missing_is_known_to_be() -> None:
         "WHERE function_type IN ('scalar', 'aggregate', 'macro') AND function_name SIMILAR TO '[A-Za-z]\\w*'"
     ).fetchall()
     operators = {"position", "like", "ilike"}  # written position(a IN b), a LIKE b
-    ours = {*functions.function_names(), *operators}
+    ours = {*function_names(), *operators}
     unknown = sorted(name for (name,) in rows if name not in ours and missing_feature(name) is None)
     assert unknown == []
     assert missing_feature("lenght") is None
-    assert not _NAMES & set(functions.function_names())
+    assert not _NAMES & set(function_names())

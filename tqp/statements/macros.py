@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tqp.core.errors import BindError
+from tqp.planner.binder.expressions.calls import function_names
 from tqp.planner.binder.macros import reads_columns
 from tqp.planner.catalog_protocol import Macro, MacroForm
-from tqp.planner.functions.registry import function_names
 from tqp.planner.parse import parse
 from tqp.planner.syntax.clauses import CreateMacro, MacroFormClause
 from tqp.result import Result

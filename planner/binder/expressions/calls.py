@@ -10,10 +10,10 @@ from sqlglot import exp
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.planner.algebra.expressions import Expression
 from tqp.planner.binder.expressions.aggregate_arguments import written
-from tqp.planner.binder.expressions.models import bind_registered
+from tqp.planner.binder.expressions.models import MODEL_CALLS, bind_registered
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.binder.expressions.several_values import of_single_values
-from tqp.planner.binder.expressions.special_forms import bind_special_form
+from tqp.planner.binder.expressions.special_forms import SPECIAL_FORMS, bind_special_form
 from tqp.planner.binder.expressions.subqueries import bind_array, bind_exists
 from tqp.planner.binder.select.unnests import is_unnest
 from tqp.planner.functions import registry as functions
@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 
 #: Two names of one thing.
 GROUPING_NAMES = ("grouping", "grouping_id")
+
+
+def function_names() -> frozenset[str]:
+    """Every name by which SQL calls a scalar function or an aggregate."""
+    names = {*functions.scalar_names(), *functions.aggregate_names(), *SPECIAL_FORMS, *MODEL_CALLS}
+    return frozenset(filter(str.isidentifier, names))
 
 
 def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
@@ -55,7 +61,7 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
         if is_columns_call(node):
             raise BindError("COLUMNS(...) is allowed in SELECT, WHERE and ORDER BY only", head_span(node))
         refuse_missing(name, head_span(node))
-        hint = nearest(name, [*functions.function_names(), *binder.context.catalog.function_names()])
+        hint = nearest(name, [*function_names(), *binder.context.catalog.function_names()])
         raise BindError(f'there is no function "{name}"{hint}', head_span(node))
     arguments = [binder.bind_flexible(argument) for argument in nodes]
     refuse_missing_form(name, len(nodes), head_span(node))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tqp.planner.binder.expressions.scalars import ExpressionBinder
 
 #: Of a model named by a string: the kinds of output that the function gives, the first that the model has.
-_GENERIC = {"ml_predict": ("label", "value"), "ml_predict_proba": ("proba",)}
+MODEL_CALLS = {"ml_predict": ("label", "value"), "ml_predict_proba": ("proba",)}
 #: Types whose values do not enter a model as they are stored; those of DECIMAL do not, either.
 _CAST = (TypeKind.NULL, TypeKind.HUGEINT, TypeKind.UBIGINT, TypeKind.UHUGEINT)
 
@@ -30,7 +30,7 @@ def bind_registered(
     binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr], span: Span | None
 ) -> Expression | None:
     """A call of a model or Python function by its own name, or of a model through ML_PREDICT; None if `name` is neither."""
-    if name in _GENERIC:
+    if name in MODEL_CALLS:
         if not nodes:
             raise BindError(f"{name}() takes the name of a model and what it is to score", span)
         if any(isinstance(node, exp.Query) and not isinstance(node, exp.Subquery) for node in nodes):
@@ -78,7 +78,7 @@ def named_model(context: BindContext, name: Expression, function: str, span: Spa
 
 def generic_output(model: ModelSignature, function: str, span: Span | None) -> ModelOutput:
     """What ML_PREDICT or ML_PREDICT_PROBA gives of a model. Raises BindError where there are no probabilities."""
-    for kind in _GENERIC[function]:
+    for kind in MODEL_CALLS[function]:
         output = model.output(kind)
         if output is not None:
             return output

@@ -251,7 +251,7 @@ def _error(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Express
 
 
 #: By name, what is bound otherwise than by its overloads, and how many arguments it takes: at least, at most.
-_SPECIAL_FORMS: Forms = {
+SPECIAL_FORMS: Forms = {
     **NESTED_FORMS,
     **STRUCT_FORMS,
     **LIST_CALLS,
@@ -307,7 +307,7 @@ def bind_special_form(
     binder: ExpressionBinder, name: str, nodes: Nodes, span: Span | None
 ) -> Expression | None:
     """The call, if it is one of these. Raises BindError for a wrong number of arguments."""
-    form = _SPECIAL_FORMS.get(name) or _SPECIAL_FORMS.get(functions.main_spelling(name))
+    form = SPECIAL_FORMS.get(name) or SPECIAL_FORMS.get(functions.main_spelling(name))
     if form is None:
         return None
     bind, least, most = form
