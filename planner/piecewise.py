@@ -172,7 +172,9 @@ def _groups_by_pieces(
     of_pieces = _fields_of(parts, ids)
     values = dict(zip(parts, map(reference, of_pieces), strict=True))
     results = [
-        result_of(call, [values[part] for part in parts_of(call)], groups.aggregates, fields)
+        result_of(
+            call, [values[part] for part in parts_of(call)], groups.aggregates, bool(groups.keys), fields
+        )
         for call in groups.aggregates
     ]
 

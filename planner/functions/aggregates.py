@@ -74,8 +74,8 @@ _OF_PAIRS = "DOUBLE DOUBLE -> DOUBLE"
 _NO_FLOATS = frozenset((TypeKind.TIME_TZ,))
 
 AGGREGATE_FUNCTIONS = (
-    aggregate("count_star", "-> BIGINT", of_nothing=0, counts=True),
-    aggregate("count", "ANY -> BIGINT", of_nothing=0, counts=True),
+    aggregate("count_star", "-> BIGINT", of_nothing=0, counts=True, merged_by="sum_of_counts"),
+    aggregate("count", "ANY -> BIGINT", of_nothing=0, counts=True, merged_by="sum_of_counts"),
     aggregate("approx_count_distinct", "ANY -> BIGINT", of_nothing=0),
     aggregate(
         "sum",
@@ -93,6 +93,7 @@ AGGREGATE_FUNCTIONS = (
         "count_if countif: BOOLEAN -> HUGEINT",
         range=_sum,
         raises=_sum_overflows,
+        merged_by="sum_of_sums",
     ),
     # of what sum and count make of parts of a group, no row of which is in two of them; SQL has no name for them
     aggregate("sum_of_sums", range=_sum_of_sums),
@@ -105,9 +106,9 @@ AGGREGATE_FUNCTIONS = (
         raises=_sum_overflows,
         unsupported=frozenset((TypeKind.INTERVAL,)),
     ),
-    aggregate("min", "ANY -> same", picks_value=True, ignores_duplicates=True),
-    aggregate("max", "ANY -> same", picks_value=True, ignores_duplicates=True),
-    aggregate("any_value", "ANY -> same", ignores_duplicates=True, **_PICKS),
+    aggregate("min", "ANY -> same", picks_value=True, ignores_duplicates=True, merged_by="min"),
+    aggregate("max", "ANY -> same", picks_value=True, ignores_duplicates=True, merged_by="max"),
+    aggregate("any_value", "ANY -> same", ignores_duplicates=True, merged_by="any_value", **_PICKS),
     aggregate("first arbitrary", "ANY -> same", **_PICKS),
     aggregate("last", "ANY -> same", **_PICKS),
     *(
@@ -118,10 +119,14 @@ AGGREGATE_FUNCTIONS = (
         )
     ),
     aggregate("mode", "ANY -> same", **_PICKS),
-    aggregate("bool_and", "BOOLEAN -> BOOLEAN", ignores_duplicates=True),
-    aggregate("bool_or", "BOOLEAN -> BOOLEAN", ignores_duplicates=True),
-    aggregate("bit_and", "INTEGERS -> same", "UHUGEINT -> same", ignores_duplicates=True, range=_bits),
-    aggregate("bit_or", "INTEGERS -> same", "UHUGEINT -> same", ignores_duplicates=True, range=_bits),
+    aggregate("bool_and", "BOOLEAN -> BOOLEAN", ignores_duplicates=True, merged_by="bool_and"),
+    aggregate("bool_or", "BOOLEAN -> BOOLEAN", ignores_duplicates=True, merged_by="bool_or"),
+    *(
+        aggregate(
+            name, "INTEGERS -> same", "UHUGEINT -> same", ignores_duplicates=True, range=_bits, merged_by=name
+        )
+        for name in ("bit_and", "bit_or")
+    ),
     aggregate("bit_xor", "INTEGERS -> same", "UHUGEINT -> same", range=_bits),
     aggregate("product", "DOUBLE -> DOUBLE"),
     aggregate("list array_agg", "ANY -> list", fewest_values=0, minds_order=True),

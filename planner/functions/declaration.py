@@ -150,6 +150,7 @@ class AggregateFunction:
     picks_value: bool = False  # it is one of the values
     ignores_duplicates: bool = False  # DISTINCT changes nothing
     minds_order: bool = False  # of the rows of a group
+    merged_by: str | None = None  # the aggregate that makes one value of those of parts of the rows
     check: ConstantCheck | None = None  # of arguments that must be constants
     unsupported: frozenset[TypeKind] = frozenset()  # of which DuckDB has it, and we do not
 

@@ -65,9 +65,7 @@ class _Choice:
             return column if column.data_type == data_type else Cast(column, data_type)
 
         branches = tuple((condition, chosen(value)) for condition, value in self.branches)
-        function = "sum_of_sums" if self.call.function == "sum" else "sum_of_counts"
-        argument = Case(branches, chosen(self.default), data_type)
-        return AggregateCall(function, (argument,), data_type, span=self.call.span)
+        return merged(self.call, Case(branches, chosen(self.default), data_type))
 
 
 def _split(plan: Aggregate, context: OptimizerContext) -> LogicalPlan:
@@ -115,7 +113,7 @@ def _split(plan: Aggregate, context: OptimizerContext) -> LogicalPlan:
             results.append(reference(over[choice.over(partial)]))
         else:
             made = [reference(over[merged(part, reference(partial[part]))]) for part in parts_of(call)]
-            results.append(result_of(call, made, plan.aggregates, fields))
+            results.append(result_of(call, made, plan.aggregates, bool(plan.keys), fields))
     return Project(grouped, plan.schema, (*plain, *results))
 
 

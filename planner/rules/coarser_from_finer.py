@@ -142,7 +142,7 @@ class _Family:
         values = dict(zip(self.parts, map(reference, rows.schema[len(groups.keys) :]), strict=True))
         outputs: list[Expression] = [reference(columns[key]) for key in self._keys_of(node)]
         for call in calls:
-            outputs.append(result_of(call, [values[part] for part in parts_of(call)], calls, fields))
+            outputs.append(result_of(call, [values[part] for part in parts_of(call)], calls, True, fields))
         return Project(rows, node.schema, tuple(outputs))
 
     def _read(self, groups: _Groups) -> LogicalPlan:

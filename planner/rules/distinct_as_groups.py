@@ -97,7 +97,9 @@ def _of_groups(plan: Aggregate, value: Expression, context: OptimizerContext) ->
     results = [
         reference(singles[call])
         if call.distinct
-        else result_of(call, [reference(made[part]) for part in parts_of(call)], plan.aggregates, fields)
+        else result_of(
+            call, [reference(made[part]) for part in parts_of(call)], plan.aggregates, False, fields
+        )
         for call in plan.aggregates
     ]
     return Project(grouped, plan.schema, tuple(results))

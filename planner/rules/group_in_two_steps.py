@@ -78,7 +78,7 @@ def _split(plan: Aggregate, context: OptimizerContext) -> LogicalPlan:
     grouped = Aggregate(first, plan.key_fields, tuple(map(reference, plan.key_fields)), made, calls)
     values = dict(zip(parts, map(reference, made), strict=True))
     results = [
-        result_of(call, [values[part] for part in parts_of(call)], plan.aggregates, fields)
+        result_of(call, [values[part] for part in parts_of(call)], plan.aggregates, True, fields)
         for call in plan.aggregates
     ]
     return Project(grouped, plan.schema, (*map(reference, plan.key_fields), *results))

@@ -5,7 +5,9 @@
 | count | itself | `sum_of_counts` |
 | sum | itself | `sum_of_sums` |
 | avg | sum, count | the quotient of both |
-| min, max, bool_and, ...: DISTINCT changes nothing | itself | itself |
+| min, max, bool_and, ... | itself | itself |
+
+Which aggregate merges the parts is declared with the function (`merged_by`).
 """
 
 from __future__ import annotations
@@ -15,14 +17,11 @@ from dataclasses import replace
 
 from tqp.core.datatypes import BIGINT, DOUBLE, HUGEINT, MAX_DECIMAL_PRECISION, decimal
 from tqp.planner.algebra.expressions import AggregateCall, Call, Cast, Expression
+from tqp.planner.algebra.float_averages import divides_float_sum
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.may_raise import aggregate_may_raise
-from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.functions.registry import AGGREGATES
 from tqp.planner.rules.columns import substitute
-
-#: What makes one value of those of several parts.
-_MERGING = {"sum": "sum_of_sums", "count": "sum_of_counts", "count_star": "sum_of_counts"}
 
 
 def is_mergeable(call: AggregateCall, fields: FieldsById, max_rows: int) -> bool:
@@ -38,8 +37,7 @@ def is_mergeable(call: AggregateCall, fields: FieldsById, max_rows: int) -> bool
 
 def parts_of(call: AggregateCall) -> tuple[AggregateCall, ...]:
     """What is to be known of each part; nothing if the call cannot be made of parts."""
-    ignores_duplicates = AGGREGATES[call.function].ignores_duplicates and len(call.arguments) == 1
-    if call.function in _MERGING or ignores_duplicates:
+    if AGGREGATES[call.function].merged_by is not None:
         return (call,)
     if call.function != "avg" or call.arguments[0].data_type.is_temporal:
         return ()
@@ -60,32 +58,23 @@ def substituted(call: AggregateCall, columns: Mapping[int, Expression]) -> Aggre
 
 def merged(part: AggregateCall, column: Expression) -> AggregateCall:
     """The aggregate that makes one value of a column of those of the parts."""
-    return AggregateCall(
-        _MERGING.get(part.function, part.function), (column,), part.data_type, span=part.span
-    )
+    function = AGGREGATES[part.function].merged_by
+    assert function is not None
+    return AggregateCall(function, (column,), part.data_type, span=part.span)
 
 
 def result_of(
-    call: AggregateCall, parts: Sequence[Expression], calls: Collection[AggregateCall], fields: FieldsById
+    call: AggregateCall,
+    parts: Sequence[Expression],
+    calls: Collection[AggregateCall],
+    is_grouped: bool,
+    fields: FieldsById,
 ) -> Expression:
-    """The call's value, of the values of its parts. `calls`: all of its GROUP BY, over rows with these fields."""
+    """The call's value, of the values of its parts. `calls`: all of its aggregation, over rows with these fields."""
     if call.function != "avg":
         (value,) = parts
         return value
     total, count = parts
-    if total.data_type.is_float or _divides_float_sum(call, calls, fields):
+    if total.data_type.is_float or divides_float_sum(call, calls, is_grouped, fields):
         return Call("divide", (Cast(total, DOUBLE), Cast(count, DOUBLE)), DOUBLE, call.span)
     return Call("average", (total, count), DOUBLE, call.span)
-
-
-def _divides_float_sum(call: AggregateCall, calls: Collection[AggregateCall], fields: FieldsById) -> bool:
-    """Whether DuckDB makes sum(x) / count(x) of the average, as it saves an accumulator. It differs in the last digit only."""
-    if call.filter is not None:
-        return False
-    counts_rows = not nullable(call.arguments[0], fields)
-    return any(
-        (other.function in ("sum", "count") and other.arguments == call.arguments)
-        or (other.function in ("count", "count_star") and counts_rows)
-        for other in calls
-        if not other.distinct and other.filter is None
-    )

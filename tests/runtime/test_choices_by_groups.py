@@ -18,6 +18,7 @@ _ROWS = 5_000
 
 def _table() -> pa.Table:
     chance = random.Random(1)
+    of_large = random.Random(6)  # avg() of these is another DOUBLE than sum() / count()
     days = ["Sunday", "Monday", "Tuesday", "Wednesday", None]
     return pa.table(
         {
@@ -26,6 +27,7 @@ def _table() -> pa.Table:
             "b": pa.array([chance.choice([None, True, False]) for _ in range(_ROWS)]),
             "n": pa.array([chance.choice([None, *range(-3, 4)]) for _ in range(_ROWS)], pa.int64()),
             "d": pa.array([chance.choice([None, Decimal("1.25"), Decimal("-7.00")]) for _ in range(_ROWS)]),
+            "large": [of_large.randrange(1 << 60) for _ in range(_ROWS)],
             "f": [chance.choice([0.5, 2.0]) for _ in range(_ROWS)],
         }
     )
@@ -39,6 +41,7 @@ _COUNTS = ", ".join(f"count(CASE WHEN b AND n > {n} THEN d END), count(*) FILTER
 QUERIES = [
     f"SELECT week, {_SUMS} FROM {{0}} GROUP BY week",
     f"SELECT {_SUMS}, count(*), avg(n), max(f), sum(d) FROM {{0}}",
+    f"SELECT {_SUMS}, avg(large) FROM {{0}}",
     f"SELECT week, {_WITH_ZEROS} FROM {{0}} GROUP BY week",
     f"SELECT {_ONES} FROM {{0}} WHERE week > 5",
     f"SELECT week, {_COUNTS} FROM {{0}} GROUP BY week",

@@ -17,8 +17,8 @@ from tqp.operators.groups.distinct_sets import ValueRange
 from tqp.operators.numbers import arithmetic
 from tqp.operators.temporal.clocks import in_universal_time
 from tqp.planner.algebra.expressions import AggregateCall, ColumnRef
+from tqp.planner.algebra.float_averages import divides_float_sum
 from tqp.planner.algebra.may_raise import may_raise
-from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.physical import plan as physical
 from tqp.runtime.breakers.reductions import Reduction
 from tqp.runtime.lowering.collected_calls import COLLECTED_CALLS
@@ -283,20 +283,9 @@ class AggregateCalls:
         return Pending((total, count), average)
 
     def _divides_float_sum(self, call: AggregateCall) -> bool:
-        """Is the average rounded as sum(x) / count(x)? In DuckDB it becomes that where it saves an accumulator.
-
-        There without GROUP BY, and where the sum or the count is asked for as well, but not over windows. It differs in the last
-        digit only.
-        """
-        if self.of_frames or call.distinct or call.filter is not None:
-            return False
-        counts_rows = not nullable(call.arguments[0], self.lowering.stream.fields)
-        return not self.node.keys or any(
-            (other.function in ("sum", "count") and other.arguments == call.arguments)
-            or (other.function in ("count", "count_star") and counts_rows)
-            for other in self.node.aggregates
-            if not other.distinct and other.filter is None
-        )
+        """Is the average rounded as sum(x) / count(x)? Over windows it is not."""
+        node, fields = self.node, self.lowering.stream.fields
+        return not self.of_frames and divides_float_sum(call, node.aggregates, bool(node.keys), fields)
 
     def _extreme(self, call: AggregateCall, argument: Value) -> Pending:
         layout = argument.layout
