@@ -351,5 +351,6 @@ TEMPORAL = (
         raises=True,
         check=_check_read_format,
         computes_all=True,
+        reads_text=True,
     ),
 )

@@ -170,9 +170,10 @@ TEXT = (
         "contains", "VARCHAR VARCHAR -> BOOLEAN", "NULL ANY -> BOOLEAN", work=Work.SEARCH, selectivity=0.07
     ),
     scalar("position", "strpos instr: VARCHAR VARCHAR -> BIGINT", range=any_length),
-    scalar("substring substr", "VARCHAR BIGINT -> VARCHAR", "VARCHAR BIGINT BIGINT -> VARCHAR"),
-    scalar("left", "VARCHAR BIGINT -> VARCHAR"),
-    scalar("right", "VARCHAR BIGINT -> VARCHAR"),
+    scalar(
+        "substring substr", "VARCHAR BIGINT -> VARCHAR", "VARCHAR BIGINT BIGINT -> VARCHAR", slices_text=True
+    ),
+    *(scalar(name, "VARCHAR BIGINT -> VARCHAR", slices_text=True) for name in ("left", "right")),
     scalar("substring_grapheme", "VARCHAR BIGINT -> VARCHAR", "VARCHAR BIGINT BIGINT -> VARCHAR"),
     *(scalar(name, "VARCHAR BIGINT -> VARCHAR") for name in ("left_grapheme", "right_grapheme")),
     scalar("length len char_length character_length", "VARCHAR -> BIGINT", range=any_length),

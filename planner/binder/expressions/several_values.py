@@ -8,18 +8,14 @@ from sqlglot import exp
 
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.binder.expressions.forms import call_of
+from tqp.planner.functions.registry import main_spelling
 from tqp.planner.parse import head_span, span_of
 
 _QUANTILES = frozenset(
-    ("quantile", "quantile_cont", "quantile_disc", "approx_quantile", "percentile_cont", "percentile_disc")
+    ("quantile_cont", "quantile_disc", "approx_quantile", "percentile_cont", "percentile_disc")
 )
 #: Those that take a number behind their arguments, how many these are, and whether the greatest come first.
-_OF_MANY = {
-    "max": (1, True),
-    "min": (1, False),
-    **dict.fromkeys(("arg_max", "argmax", "max_by"), (2, True)),
-    **dict.fromkeys(("arg_min", "argmin", "min_by"), (2, False)),
-}
+_OF_MANY = {"max": (1, True), "min": (1, False), "arg_max": (2, True), "arg_min": (2, False)}
 #: The second field of a pair.
 _SECOND = exp.Lambda(
     this=exp.Bracket(this=exp.to_identifier("pair"), expressions=[exp.Literal.number(2)]),
@@ -37,7 +33,7 @@ def of_single_values(node: exp.Expr) -> exp.Expr | None:
     call = _call(node)
     if call is None:
         return None
-    name, arguments = call.name.lower(), call.expressions
+    name, arguments = main_spelling(call.name.lower()), call.expressions
     plain = _plain(arguments)
     if name in _QUANTILES and plain and isinstance(plain[-1], exp.Array):
         return _quantiles(node, plain[-1].expressions)

@@ -20,6 +20,7 @@ from tqp.planner.algebra.expression_text import format_expression
 from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression
 from tqp.planner.algebra.outcomes import nullable as may_be_null
 from tqp.planner.algebra.value_ranges import value_range
+from tqp.planner.functions.registry import SCALARS
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
 from tqp.runtime.lowering.layouts import Form, canonical_layout
 from tqp.runtime.lowering.stream import Value
@@ -86,18 +87,11 @@ def _first_column(expression: Expression, lowering: ExpressionLowering) -> str |
     return next((name for name in names if name is not None), None)
 
 
-#: What only cuts slices of its strings.
-_CUTS = frozenset({"substring", "left", "right"})
-
-
 def makes_text(expression: Call | Cast) -> bool:
     """Whether a call makes new strings of its rows, or reads values out of strings."""
     if isinstance(expression, Call):
-        return (
-            expression.data_type.is_string
-            and expression.function not in _CUTS
-            or expression.function == "strptime"
-        )
+        function = SCALARS[expression.function]
+        return function.reads_text or (expression.data_type.is_string and not function.slices_text)
     return expression.data_type.is_string or expression.input.data_type.is_string
 
 
