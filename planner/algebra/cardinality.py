@@ -202,7 +202,8 @@ class Estimator:
                 return max(rows, left)
             case JoinType.FULL:
                 return max(rows, left, right)
-        return rows
+            case JoinType.INNER:
+                return rows
 
     def matched_share(self, plan: Join, keys: JoinKeys) -> float:
         """Estimated share of left rows that find a match."""

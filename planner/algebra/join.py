@@ -46,7 +46,7 @@ class Join(LogicalPlan):
             case JoinType.MARK:
                 assert self.mark is not None
                 return (*self.left.schema, self.mark)
-            case _:
+            case JoinType.SEMI | JoinType.ANTI | JoinType.NULL_AWARE_ANTI:
                 return self.left.schema
 
     @derived
@@ -125,7 +125,8 @@ class Join(LogicalPlan):
             case JoinType.FULL:
                 once = self.left_at_most_once or self.right_at_most_once
                 return max(fewest_left, fewest_right), left + right if once else matches + left + right
-        return fewest_left * fewest_right if self.condition == TRUE else 0, matches
+            case JoinType.INNER:
+                return fewest_left * fewest_right if self.condition == TRUE else 0, matches
 
     @derived
     def unique_sets(self) -> UniqueSets:

@@ -222,7 +222,7 @@ class _PushDown:
                 return filtered(self._rebuilt(plan, (), (), conjuncts(plan.condition)), parts)
             case JoinType.MARK:
                 return self.mark(plan, parts)
-            case _:
+            case JoinType.SEMI | JoinType.ANTI | JoinType.NULL_AWARE_ANTI:
                 return self.semi(plan, parts)
 
     def inner(self, plan: Join, parts: Parts) -> LogicalPlan:

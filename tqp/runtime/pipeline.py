@@ -191,7 +191,7 @@ def _reader(item: Input) -> Callable[[State], Any] | None:
             return operator.itemgetter(slot)
         case InputKind.FRAME_ROWS:
             return lambda state: state[slot].num_rows
-        case _:
+        case InputKind.NUM_ROWS | InputKind.FIRST_ROW:
             return None
 
 

@@ -275,5 +275,7 @@ def _on_single_row(
             assert mark is not None
             fields = plan.schema
             return Project(plan, (*fields, mark), (*map(reference, fields), condition))
-        case _:
+        case JoinType.LEFT | JoinType.SINGLE:  # the condition is true
             return plan
+        case JoinType.FULL:
+            raise AssertionError("the right side of a FULL join reads no column of the left one")

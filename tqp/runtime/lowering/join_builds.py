@@ -252,5 +252,5 @@ def _build_function(node: physical.Join, existence_only: bool) -> Callable[..., 
             )
         case JoinAlgorithm.STRINGS:
             return functools.partial(build_strings, existence_only=existence_only)
-        case _:
+        case JoinAlgorithm.SORT:
             return lambda keys, validity, workers: build_sorted(keys, validity)
