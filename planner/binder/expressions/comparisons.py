@@ -10,7 +10,7 @@ from sqlglot import exp
 from tqp.core.datatypes import BOOLEAN, DataType
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.expressions import Call, Expression, Literal, Varying
-from tqp.planner.binder.expressions import lists, subqueries
+from tqp.planner.binder.expressions import in_lists, subqueries
 from tqp.planner.binder.expressions.coercion import compare, folded, unify
 from tqp.planner.binder.expressions.collations import collated
 from tqp.planner.functions.type_rules import equality_type, forced_type, ordering_type
@@ -39,7 +39,7 @@ def bind_comparison(binder: ExpressionBinder, node: exp.Binary) -> Expression:
     quantifier = node.expression
     if isinstance(quantifier, (exp.Any, exp.All)):
         of_parameter = isinstance(quantifier.this.unnest(), exp.Placeholder)
-        bind_quantified = lists.bind_quantified if of_parameter else subqueries.bind_quantified
+        bind_quantified = in_lists.bind_quantified if of_parameter else subqueries.bind_quantified
         return bind_quantified(binder, node, function)
     left, right = collated(binder, (node.left, node.right))
     if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple) and function in _OF_ROWS:
@@ -97,21 +97,23 @@ def bind_in(binder: ExpressionBinder, node: exp.In) -> Expression:
     if query is not None:
         return subqueries.bind_in(binder, node.this, query, span)
     if node.args.get("field") is not None:
-        return lists.bind_in(binder, node.this, node.args["field"], span)
+        return in_lists.bind_in(binder, node.this, node.args["field"], span)
     if isinstance(node.this, exp.Tuple):
-        return lists.any_of(_in_rows(binder, node.this, node.expressions, span), span)
+        return in_lists.any_of(_in_rows(binder, node.this, node.expressions, span), span)
     written = binder.bind_flexible(node.this)
     if not node.expressions:
-        return lists.is_among_none(written, span)
-    lists.check_no_list_among(binder.context, written, node.expressions)
+        return in_lists.is_among_none(written, span)
+    in_lists.check_no_list_among(binder.context, written, node.expressions)
     values = [written, *map(binder.bind_flexible, node.expressions)]
     (operand, *choices), _ = unify(values, "an IN list", span, equality_type)
     if all(
         isinstance(each, Varying) or (isinstance(each, Literal) and each.value is not None)
         for each in choices
     ):
-        return lists.is_one_of(operand, choices, span)
-    return lists.any_of([folded(Call("equal", (operand, choice), BOOLEAN, span)) for choice in choices], span)
+        return in_lists.is_one_of(operand, choices, span)
+    return in_lists.any_of(
+        [folded(Call("equal", (operand, choice), BOOLEAN, span)) for choice in choices], span
+    )
 
 
 def _in_rows(

@@ -10,7 +10,7 @@ from tqp.core.errors import BindError
 from tqp.planner.algebra.expressions import Call, Expression, Literal, is_null_literal
 from tqp.planner.binder.expressions.coercion import cast_to, folded
 from tqp.planner.binder.expressions.forms import Forms, Nodes
-from tqp.planner.binder.expressions.nested import list_of_values
+from tqp.planner.binder.expressions.nested_values import list_of_values
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.parse import Span
 

@@ -15,7 +15,7 @@ from tqp.planner.algebra.expressions import Call, Expression, Literal, is_null_l
 from tqp.planner.binder.expressions.cases import make_case
 from tqp.planner.binder.expressions.coercion import cast_to, folded
 from tqp.planner.binder.expressions.forms import Forms, Nodes
-from tqp.planner.binder.expressions.nested import struct_of_values
+from tqp.planner.binder.expressions.nested_values import struct_of_values
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.functions.constants import constant_text, is_constant
 from tqp.planner.functions.type_rules import SourceLiteral

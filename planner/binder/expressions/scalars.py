@@ -27,7 +27,8 @@ from tqp.planner.binder.expressions import (
     json_forms,
     lambdas,
     list_calls,
-    nested,
+    nested_parts,
+    nested_values,
     operators,
     special_forms,
     subqueries,
@@ -155,7 +156,7 @@ class ExpressionBinder:
         """The field of a struct, of a struct in it, and so on; None of None."""
         for name in names if value is not None else ():
             assert value is not None
-            value = nested.named_part(self, settle(value), name, span)
+            value = nested_parts.named_part(self, settle(value), name, span)
         return value
 
     def _table_as_struct(self, name: str, span: Span | None) -> Expression:
@@ -169,7 +170,7 @@ class ExpressionBinder:
         fields = {column.name: self.scope.value_of(column) for column in columns}
         for column in columns:
             self.scope.record_use(fields[column.name], column.name, span)
-        return nested.struct_of_values(fields, span)
+        return nested_values.struct_of_values(fields, span)
 
     def _named(
         self, name: str, qualifier: str | None, span: Span | None, aliases: bool = True
@@ -406,14 +407,14 @@ _HANDLERS: dict[type, Handler] = {
     exp.Window: calls.bind_window,
     exp.Filter: calls.bind_filtered,
     exp.WithinGroup: calls.bind_within_group,
-    exp.Array: nested.bind_list,
-    exp.Struct: nested.bind_struct,
+    exp.Array: nested_values.bind_list,
+    exp.Struct: nested_values.bind_struct,
     **dict.fromkeys(list_calls.SET_OPERATORS, list_calls.bind_set_operator),
     exp.Distance: bind_distance,
     exp.CosineDistance: bind_distance,
-    exp.Tuple: nested.bind_tuple,
-    exp.Bracket: nested.bind_subscript,
-    exp.Dot: nested.bind_dot,
+    exp.Tuple: nested_values.bind_tuple,
+    exp.Bracket: nested_parts.bind_subscript,
+    exp.Dot: nested_parts.bind_dot,
     exp.Identifier: lambdas.bind_parameter,
     exp.Extract: special_forms.bind_extract,
     exp.StrPosition: special_forms.bind_position,

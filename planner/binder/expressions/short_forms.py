@@ -21,7 +21,7 @@ from tqp.planner.algebra.expressions import (
 )
 from tqp.planner.binder.expressions.coercion import as_text, cast_to, compare
 from tqp.planner.binder.expressions.forms import Forms, Nodes, call_of
-from tqp.planner.binder.expressions.nested import concatenated
+from tqp.planner.binder.expressions.nested_values import concatenated
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.binder.expressions.several_values import of_single_values
 from tqp.planner.parse import Span

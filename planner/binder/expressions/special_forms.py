@@ -35,7 +35,8 @@ from tqp.planner.binder.expressions.lambdas import ELEMENT_FORMS
 from tqp.planner.binder.expressions.list_calls import LIST_CALLS
 from tqp.planner.binder.expressions.listed_forms import LISTED_FORMS, struct_of_parts, texts_of
 from tqp.planner.binder.expressions.maps import MAP_FORMS
-from tqp.planner.binder.expressions.nested import NESTED_FORMS, joined
+from tqp.planner.binder.expressions.nested_parts import NESTED_PART_FORMS
+from tqp.planner.binder.expressions.nested_values import NESTED_VALUE_FORMS, joined
 from tqp.planner.binder.expressions.operators import apply, bind_operator, negation
 from tqp.planner.binder.expressions.randomness import RANDOM_FORMS
 from tqp.planner.binder.expressions.sequences import SEQUENCE_FORMS
@@ -252,7 +253,8 @@ def _error(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Express
 
 #: By name, what is bound otherwise than by its overloads, and how many arguments it takes: at least, at most.
 SPECIAL_FORMS: Forms = {
-    **NESTED_FORMS,
+    **NESTED_VALUE_FORMS,
+    **NESTED_PART_FORMS,
     **STRUCT_FORMS,
     **LIST_CALLS,
     **ARRAY_FORMS,

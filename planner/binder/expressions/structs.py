@@ -16,8 +16,8 @@ from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.binder.expressions.cases import make_case, null_with
 from tqp.planner.binder.expressions.coercion import cast_to, compare, null_after, of_type
 from tqp.planner.binder.expressions.forms import Forms, Nodes
-from tqp.planner.binder.expressions.nested import (
-    field_at,
+from tqp.planner.binder.expressions.nested_parts import field_at
+from tqp.planner.binder.expressions.nested_values import (
     list_of_values,
     named_values,
     row_of_values,

@@ -10,7 +10,7 @@ from tqp.core.datatypes import BLOB, BOOLEAN, NULL, VARCHAR, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.core.patterns import like_of_glob
 from tqp.planner.algebra.expressions import FALSE, TRUE, Call, Expression, Literal, is_null_literal
-from tqp.planner.binder.expressions import nested
+from tqp.planner.binder.expressions import nested_values
 from tqp.planner.binder.expressions.coercion import cast_to, condition_of, folded
 from tqp.planner.binder.expressions.literals import bind_number, signed_number
 from tqp.planner.binder.expressions.operators import apply, bind_operator, negation
@@ -55,8 +55,8 @@ def bind_arithmetic(binder: ExpressionBinder, node: exp.Binary) -> Expression:
     """An operator of `ARITHMETIC`; lists are joined by +."""
     name, sign = ARITHMETIC[type(node)]
     sides = [binder.bind_flexible(each) for each in (node.this, node.expression)]
-    if name == "add" and nested.are_lists(sides):
-        return nested.joined(sides, span_of(node))
+    if name == "add" and nested_values.are_lists(sides):
+        return nested_values.joined(sides, span_of(node))
     return apply(name, sides, span_of(node), sign)
 
 
@@ -67,7 +67,7 @@ def bind_concatenation(binder: ExpressionBinder, node: exp.DPipe) -> Expression:
     if any(side.data_type.kind in (TypeKind.LIST, TypeKind.ARRAY) for side in bound):
         if any(side.data_type == NULL for side in bound):
             return Literal(None, NULL)
-        return nested.concatenated(bound[0], bound[1], span)
+        return nested_values.concatenated(bound[0], bound[1], span)
     if any(side.data_type == NULL for side in bound):
         return Literal(None, NULL)
     target = BLOB if all(side.data_type == BLOB for side in bound) else VARCHAR

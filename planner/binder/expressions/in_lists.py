@@ -1,4 +1,4 @@
-"""Lists: what is given for a parameter after IN, = ANY and <> ALL. There is no type LIST: a list stands nowhere else.
+"""IN, = ANY and <> ALL of lists: those that are given for a parameter, and those that a query computes.
 
 IN asks whether the list contains the value, as DuckDB's `contains` does: its NULLs are as if they were not there. ANY and
 ALL compare the value with each element, NULLs included, as they do with the rows of a subquery.
