@@ -12,6 +12,8 @@ import inspect
 import math
 import os
 import re
+import textwrap
+import tomllib
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import cache
@@ -33,7 +35,6 @@ from tqp.planner.bind import bind
 from tqp.planner.binder.expressions.calls import function_names
 from tqp.planner.functions.registry import aggregate_names, window_names
 from tqp.planner.optimizer import REQUIRED, RULES, optimize
-from tqp.planner.parse import parse
 from tqp.planner.physical.planner import PHYSICAL_RULES, plan_physical
 from tqp.runtime.pipeline import Pipeline
 from tqp.runtime.program import TensorProgram
@@ -136,17 +137,6 @@ def _query(body: str) -> str:
     return _fenced(QUERY, "sql")
 
 
-def _tree(body: str) -> str:
-    tree = parse(QUERY).tree
-    parts = {
-        name.strip("_"): len(value) if isinstance(value, list) else type(value).__name__
-        for name, value in tree.args.items()
-        if value
-    }
-    shown = ", ".join(f"{name}: {part}" for name, part in parts.items())
-    return _fenced(f"{type(tree).__name__}({shown})")
-
-
 def _bound(body: str) -> str:
     return _fenced(explain_logical(bind(QUERY, _architecture()._snapshot()).plan))
 
@@ -196,8 +186,11 @@ def _run(body: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _result(body: str) -> str:
-    return _fenced(str(_architecture().sql(QUERY)))
+def _layers(body: str) -> str:
+    """The layers of the first contract, the upper ones first."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = " > ".join(settings["tool"]["importlinter"]["contracts"][0]["layers"])
+    return _fenced(textwrap.fill(layers, 128))
 
 
 def _rules(body: str) -> str:
@@ -409,14 +402,13 @@ def _unquoted(cell: str) -> str:
 BLOCKS: dict[str, Callable[[str], str]] = {
     "notebook": _notebook,
     "query": _query,
-    "tree": _tree,
     "bound": _bound,
     "optimized": _optimized,
     "physical": _physical,
     "code": _code,
     "stored": _stored,
     "run": _run,
-    "result": _result,
+    "layers": _layers,
     "rules": _rules,
     "house": _house,
     "table t": _table_t,
@@ -432,6 +424,10 @@ BLOCKS: dict[str, Callable[[str], str]] = {
 }
 
 _BLOCK = re.compile(r"(<!-- made: ([\w ]+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+
+
+def test_the_life_of_a_query_is_short() -> None:
+    assert len((ROOT / "docs/architecture.md").read_text(encoding="utf-8").splitlines()) <= 300
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)

@@ -1,4 +1,11 @@
-"""A first query on tables that are not encoded: the rows it wants are found by few columns, and the others read for these rows."""
+"""A first query on tables that are not encoded: the rows it wants are found by few columns, and the others read for these rows.
+
+Only where an estimate says that they are few. The columns of simple conditions are encoded, a small program tells of each row whether
+they hold, and the other columns are read for these rows (`ChosenRows`), which costs what the rows take. Tables of which few rows are
+wanted restrict those that they are joined with by equal integers. Conditions that all chosen rows satisfy leave the plan, so that
+estimates do not count them twice. The program serves this one run, as what it holds depends on the answer; a second query that wants
+a column encodes it whole.
+"""
 
 from __future__ import annotations
 

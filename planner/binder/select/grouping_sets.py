@@ -1,7 +1,7 @@
 """GROUPING SETS, ROLLUP and CUBE: a union of aggregates, one for each set, over one shared input.
 
 A key that a set lacks is NULL in its rows. So are keys of the data, which is why GROUPING() is a column of the union: a
-constant of each set.
+constant of each set. A predicate on GROUPING() goes into each branch and drops it or nothing, so rules need to know of nothing new.
 """
 
 from __future__ import annotations

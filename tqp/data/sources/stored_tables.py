@@ -1,4 +1,9 @@
-"""Tables that statements made: versions of one are tables of their own, which share what did not change."""
+"""Tables that statements made: versions of one are tables of their own, which share what did not change.
+
+INSERT adds a part to each column; UPDATE and DELETE take rows of the changed columns. Parts hold what tensors hold, over the same
+memory where they can, and become one encoded column when a query first reads it. A version lives as long as somebody refers to it:
+the catalog, a query that runs, a compiled program.
+"""
 
 from __future__ import annotations
 
