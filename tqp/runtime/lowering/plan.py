@@ -159,7 +159,7 @@ class PlanLowering:
             literals = [row[position] for row in node.rows]
             parts = [lowering.lower(literal) for literal in literals]
             null = Literal(None, output.data_type)
-            layout = lowering.common_layout(parts or [lowering.lower(null)], null)
+            layout = lowering.common_layout(parts or [lowering.lower(null)], output.data_type)
             constants = [part.constant for part in parts]
             values = constant_values(constants, layout, self.program.device)
             validity = None
@@ -293,9 +293,7 @@ class PlanLowering:
     ) -> Stream:
         """The rows of several streams, whose columns get layouts that hold the values of all."""
         layouts = [
-            branches[0][0].common_layout(
-                [values[i] for _, values in branches], Literal(None, field.data_type)
-            )
+            branches[0][0].common_layout([values[i] for _, values in branches], field.data_type)
             for i, field in enumerate(node.fields)
         ]
         slots = []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
 from tqp.operators.windows.reductions import FRAME_REDUCTIONS
-from tqp.planner.algebra.expressions import TRUE, AggregateCall, Literal
+from tqp.planner.algebra.expressions import TRUE, AggregateCall
 from tqp.planner.algebra.window_calls import BoundKind, Exclusion, FrameBound, WindowCall
 from tqp.planner.functions.registry import WINDOWS
 from tqp.planner.physical import plan as physical
@@ -137,7 +137,7 @@ class _WindowLowering:
             number = self._column(self.lowering.materialised(call.arguments[1]))
         if len(call.arguments) > 2:
             other = self.lowering.materialised(call.arguments[2])
-            layout = self.lowering.common_layout([value, other], Literal(None, call.data_type))
+            layout = self.lowering.common_layout([value, other], call.data_type)
             if layout.form is Form.CODES:
                 layout = canonical_layout(call.data_type, layout.nullable)
             value = self.lowering.in_layout(value, layout)
@@ -220,7 +220,7 @@ class _WindowLowering:
             return self._normal(FrameSpec(frame.mode, start, end, frame.exclusion))
         expressions = [bound.value for bound in (frame.start, frame.end) if bound.value is not None]
         values = [self.lowering.materialised(each) for each in (frame.key, *expressions)]
-        layout = self.lowering.common_layout(values, Literal(None, frame.key.data_type))
+        layout = self.lowering.common_layout(values, frame.key.data_type)
         if layout.form not in (Form.NUMBER, Form.WIDE):
             raise UnsupportedError(
                 f"RANGE with an offset over {frame.key.data_type} values is not supported", call.span

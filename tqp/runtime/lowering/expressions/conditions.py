@@ -127,7 +127,7 @@ def lower_case(lowering: ExpressionLowering, case: Case) -> Value:
         conditions.append(node)
     with lowering.only_where(_in_branch(build, conditions)):
         values.append(_lower_choice(lowering, case.default))
-    layout = lowering.common_layout(values, case)
+    layout = lowering.common_layout(values, case.data_type)
     if labels := literal_labels(case):
         layout, values = _as_codes(lowering, values, layout, labels)
     node = _choose(lowering, conditions, values, layout, "case")
@@ -280,7 +280,7 @@ def lower_coalesce(lowering: ExpressionLowering, call: Call) -> Value:
 def _first_valid(lowering: ExpressionLowering, call: Expression, values: list[Value]) -> Value:
     build = lowering.stream.builder
     nullable = all(value.layout.nullable for value in values)
-    layout = lowering.common_layout(values, call).with_nullable(nullable)
+    layout = lowering.common_layout(values, call.data_type).with_nullable(nullable)
     conditions = [lowering.validity_node(value) for value in values[:-1]]
     node = _choose(lowering, conditions, values, layout, "coalesce")
     validity = None
