@@ -13,9 +13,8 @@ from itertools import chain
 from sqlglot import exp
 
 from tqp.core.errors import BindError
-from tqp.planner.algebra.expressions import Cast, ColumnRef, Expression, Literal, column_ids, walk
+from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal, walk
 from tqp.planner.algebra.logical_plan import Aggregate, Filter, LogicalPlan, Project, Sort, Values
-from tqp.planner.algebra.subquery_expressions import has_subquery
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.aggregates import AggregateCollector
 from tqp.planner.binder.expressions.randomness import with_row_numbers
@@ -25,6 +24,7 @@ from tqp.planner.binder.expressions.windows import WindowCollector
 from tqp.planner.binder.from_clause.tables import bind_from
 from tqp.planner.binder.scope import ColumnUse, MergedColumn, Scope
 from tqp.planner.binder.select.columns_calls import expanded_condition
+from tqp.planner.binder.select.group_keys import GroupKeys
 from tqp.planner.binder.select.grouping import (
     GroupedRewriter,
     check_uses,
@@ -33,25 +33,18 @@ from tqp.planner.binder.select.grouping import (
     keys_of_having,
 )
 from tqp.planner.binder.select.grouping_sets import (
-    Element,
     GroupingSet,
     aggregate_sets,
-    bind_grouping_sets,
-    has_sets,
-    keys_apart,
-    named_first,
 )
 from tqp.planner.binder.select.limits import bind_limit
 from tqp.planner.binder.select.named_windows import check_definitions
-from tqp.planner.binder.select.names import Names, expression_name
+from tqp.planner.binder.select.names import expression_name
 from tqp.planner.binder.select.order_by import SortBinder, Sorting, sort_keys
-from tqp.planner.binder.select.ordinals import ordinal
 from tqp.planner.binder.select.output import BoundQuery, Branch, Item, distinct, exact_project, lazy_project
 from tqp.planner.binder.select.row_numbers import first_of_each
 from tqp.planner.binder.select.select_list import expand_items
 from tqp.planner.binder.select.unnests import UnnestCollector, is_unnest
 from tqp.planner.binder.select.written import Qualified, Written
-from tqp.planner.binder.unsupported_clauses import check_understood
 from tqp.planner.functions.type_rules import settle
 from tqp.planner.parse import OF_ROWS, span_of
 
@@ -118,7 +111,8 @@ class SelectBlock:
         select = self.select
         group = select.args.get("group")
         collector = AggregateCollector(self.context)
-        sets = [()] if group is None else self._grouping_sets(group, nodes, aliases)
+        group_keys = None if group is None else self._group_keys(group, nodes, aliases)
+        sets = [()] if group_keys is None else group_keys.sets()
         keys = list(dict.fromkeys(chain(*sets)))
         collector.keys = None if group is None else keys
         self.scope.open_aggregates = (
@@ -157,6 +151,7 @@ class SelectBlock:
         before = len(uses)
         condition = self._having(having, collector, aliases, keys) if having is not None else None
         if of_all:
+            assert group_keys is not None
             values = [self._forced(value, item) for value, item in zip(bound, nodes)]
             keys_by_item = keys_of_all(
                 values, item_uses, holds_aggregate, holds_window, self.scope.outer_ids()
@@ -165,7 +160,7 @@ class SelectBlock:
             sets = [tuple(keys)]
             for value, item in zip(values, nodes):
                 if item.node is not None and value in keys:
-                    self._remember(item.node, value)
+                    group_keys.remember(item.node, value)
             uses.clear()
         qualify = select.args.get("qualify")
         qualification = None if qualify is None else self._qualification(qualify, collector, aliases)
@@ -267,83 +262,14 @@ class SelectBlock:
 
     # ---- GROUP BY ----
 
-    def _grouping_sets(self, group: exp.Group, nodes: Sequence[Item], aliases: Aliases) -> list[GroupingSet]:
-        check_understood(group)
-        binder = self.binder("GROUP BY", None, aliases)
-        binder.written_keys = None  # a key is no part of another
-        if is_of_all(group):
-            return [()]
-        if not has_sets(group):
-            return bind_grouping_sets(group, lambda node: self._group_key(node, nodes, binder))
-        keys: dict[Element, Expression] = {}
-        written: dict[Element, exp.Expr | None] = {}
+    def _group_keys(self, group: exp.Group, nodes: Sequence[Item], aliases: Aliases) -> GroupKeys:
+        def binder(aliases: Aliases) -> ExpressionBinder:
+            made = self.binder("GROUP BY", None, aliases)
+            made.written_keys = None  # a key is no part of another
+            return made
 
-        def key_of(node: exp.Expr) -> Expression:
-            element = self._element(node, nodes, aliases)
-            if element not in keys:
-                keys[element] = self._group_key(node, nodes, binder)
-                written[element] = node if element.place is None else nodes[element.place].node
-            return keys[element]
-
-        sets = bind_grouping_sets(group, key_of)
-        apart = keys_apart(keys)
-        if apart == keys:
-            return sets
-        first = named_first(apart)
-        for element, key in apart.items():
-            if element.place is not None:
-                if first[element.place] != element:
-                    continue  # nothing means it
-                item = nodes[element.place]
-                self.bound_items[id(item.node or item)] = key, ()
-            node = written[element]
-            if node is not None and not isinstance(keys[element], ColumnRef):
-                self.written_keys.add(node, key, again=True)
-        return bind_grouping_sets(group, lambda node: apart[self._element(node, nodes, aliases)])
-
-    def _element(self, node: exp.Expr, nodes: Sequence[Item], aliases: Aliases) -> Element:
-        text = Names(self.context.query).text(node).lower()
-        place = ordinal(node, len(nodes), "GROUP BY")
-        named = node.unnest()
-        if isinstance(named, exp.Column) and not named.table and not self.scope.has_column(named.name, None):
-            aliased = aliases.get(named.name.lower())
-            place = next((number for number, each in enumerate(nodes) if each is aliased), None)
-        return Element(text, place)
-
-    def _remember(self, node: exp.Expr, key: Expression) -> Expression:
-        """The same text means this key wherever it stands, or one before: a subquery bound once more would be another one.
-
-        `coalesce(a)` is `a`, but grouping by it does not make `a` a key. A constant is NULL in the rows of a set without it.
-        """
-        if isinstance(node.unnest(), exp.Column) and isinstance(key, ColumnRef):
-            return key
-        is_constant = not column_ids(key) and not has_subquery(key)
-        stands = isinstance(key, Cast) and key.input.data_type == key.data_type  # for what it casts, as below
-        if isinstance(key, ColumnRef) or (is_constant and not stands and has_sets(self.select.args["group"])):
-            key = Cast(key, key.data_type)
-            self.bound_items[id(node)] = key, ()
-        self.written_keys.add(node, key)
-        return key
-
-    def _group_key(self, node: exp.Expr, nodes: Sequence[Item], binder: ExpressionBinder) -> Expression:
-        place = ordinal(node, len(nodes), "GROUP BY")
-        without_aliases = self.binder("GROUP BY", None, {})  # an alias may be a key, and no part of one
-        without_aliases.written_keys = None
-        if place is not None:
-            item = nodes[place]
-            if item.node is None:
-                return self._forced(None, item)
-            return self._remember(item.node, settle(without_aliases.bind_once(item.node)))
-        named = node.unnest()
-        if not isinstance(named, exp.Column):
-            binder = without_aliases
-        elif not named.table and not self.scope.has_column(named.name, None):
-            aliased = (
-                binder.aliases[named.name.lower()].node if named.name.lower() in binder.aliases else None
-            )
-            return self._remember(aliased or node, binder.bind(node))
-        key = self._remember(node, binder.bind(node))
-        return self.written_keys.find(node) or key
+        known = self.bound_items, self.written_keys
+        return GroupKeys(self.context, self.scope, group, nodes, aliases, binder, *known)
 
     def _aggregate(
         self,
