@@ -33,16 +33,18 @@ from tqp.core.datatypes import (
 from tqp.core.errors import UnsupportedError
 from tqp.core.json_paths import parse_path
 from tqp.planner.algebra.expressions import Expression, Literal, is_null_literal
+from tqp.planner.functions.decimal_types import (
+    common_decimal,
+    exact_decimal,
+    product_of_decimals,
+    sum_of_decimals,
+)
 from tqp.planner.functions.type_rules import (
     ANY_ARRAY,
     ANY_DECIMAL,
     ANY_LIST,
     SourceLiteral,
-    common_decimal,
-    exact_decimal,
     implicit_cast_cost,
-    product_of_decimals,
-    sum_of_decimals,
 )
 
 ANY = "ANY"  # a parameter that takes every type as it is

@@ -22,6 +22,7 @@ from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal
 from tqp.planner.binder.expressions.calls import function_names
 from tqp.planner.binder.expressions.special_forms import SPECIAL_FORMS
 from tqp.planner.functions import registry as functions
+from tqp.planner.functions.decimal_types import product_of_decimals, sum_of_decimals
 from tqp.planner.functions.overloads import (
     _RESULT_RULES,
     ANY,
@@ -30,13 +31,7 @@ from tqp.planner.functions.overloads import (
     describe,
     resolve,
 )
-from tqp.planner.functions.type_rules import (
-    SourceLiteral,
-    can_cast,
-    common_type,
-    product_of_decimals,
-    sum_of_decimals,
-)
+from tqp.planner.functions.type_rules import SourceLiteral, can_cast, common_type
 from tqp.planner.functions.unsupported import _NAMES, missing_feature
 
 
