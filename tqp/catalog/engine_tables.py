@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
-
-import pyarrow as pa
+from collections.abc import Iterator, Mapping
 
 from tqp.catalog.definitions_as_sql import create_index, create_sequence, key_text, macro_body
 from tqp.catalog.state import CatalogState
+from tqp.catalog.system_table import Row, SystemTable, table_of
 from tqp.core.datatypes import TICKS_PER_SECOND, VARCHAR, DataType, TypeKind
 from tqp.core.dialect import CODENAME, VERSION
 from tqp.core.keywords import COLUMN_AND_FUNCTION_WORDS, COLUMN_WORDS, FUNCTION_WORDS, RESERVED, UNRESERVED
@@ -22,35 +20,6 @@ from tqp.planner.functions.registry import signatures
 from tqp.planner.optimizer import RULES
 
 _DATABASE, _SCHEMA = "memory", "main"
-#: Arrow's types by a letter; text without one.
-_KINDS = {
-    "": pa.string(),
-    "i": pa.int32(),
-    "l": pa.int64(),
-    "b": pa.bool_(),
-    "n": pa.null(),
-    "f": pa.float32(),
-    "a": pa.list_(pa.string()),
-    "p": pa.list_(pa.int64()),
-    "m": pa.map_(pa.string(), pa.string()),
-}
-
-#: A row has the values of some columns by name; the others are NULL.
-Row = Mapping[str, Any]
-RowsOf = Callable[[CatalogState, Catalog], Iterator[Row]]
-
-
-class SystemTable(NamedTuple):
-    """Columns, and what makes the rows."""
-
-    columns: Sequence[tuple[str, pa.DataType]]
-    rows: RowsOf
-
-
-def table(rows: RowsOf, columns: str) -> SystemTable:
-    """With the columns of these names, each of text, or with the letter of its type behind a colon."""
-    parts = (each.partition(":") for each in columns.split())
-    return SystemTable([(name, _KINDS[kind]) for name, _, kind in parts], rows)
 
 
 def _settings(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
@@ -292,41 +261,41 @@ def _none(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
 
 
 ENGINE_TABLES: Mapping[str, SystemTable] = {
-    "duckdb_settings()": table(_settings, "name value description input_type scope aliases:a"),
-    "duckdb_types()": table(
+    "duckdb_settings()": table_of(_settings, "name value description input_type scope aliases:a"),
+    "duckdb_types()": table_of(
         _types,
         "database_name database_oid:l schema_name schema_oid:l type_oid:l type_name type_size:l logical_type type_category"
         " comment tags:m internal:b extension_name labels:a parameters:a parameter_types:a varargs",
     ),
-    "duckdb_functions()": table(
+    "duckdb_functions()": table_of(
         _functions,
         "database_name database_oid schema_name function_name alias_of function_type description comment tags:m return_type"
         " parameters:a parameter_types:a varargs macro_definition has_side_effects:b internal:b extension_name"
         " function_oid:l examples:a stability categories:a",
     ),
-    "duckdb_constraints()": table(
+    "duckdb_constraints()": table_of(
         _constraints,
         "database_name database_oid:l schema_name schema_oid:l table_name table_oid:l constraint_index:l constraint_type"
         " constraint_text expression constraint_column_indexes:p constraint_column_names:a constraint_name"
         " referenced_table referenced_column_names:a",
     ),
-    "duckdb_indexes()": table(
+    "duckdb_indexes()": table_of(
         _indexes,
         "database_name database_oid:l schema_name schema_oid:l index_name index_oid:l table_name table_oid:l comment"
         " tags:m is_unique:b is_primary:b expressions sql",
     ),
-    "duckdb_sequences()": table(
+    "duckdb_sequences()": table_of(
         _sequences,
         "database_name database_oid:l schema_name schema_oid:l sequence_name sequence_oid:l comment tags:m temporary:b"
         " start_value:l min_value:l max_value:l increment_by:l cycle:b last_value:l sql",
     ),
-    "duckdb_variables()": table(_variables, "name value type"),
-    "duckdb_keywords()": table(_keywords, "keyword_name keyword_category"),
-    "duckdb_optimizers()": table(_optimizers, "name"),
-    "duckdb_extensions()": table(
+    "duckdb_variables()": table_of(_variables, "name value type"),
+    "duckdb_keywords()": table_of(_keywords, "keyword_name keyword_category"),
+    "duckdb_optimizers()": table_of(_optimizers, "name"),
+    "duckdb_extensions()": table_of(
         _none,
         "extension_name loaded:b installed:b install_path description aliases:a extension_version install_mode"
         " installed_from signature_key_fingerprint",
     ),
-    "pragma_version()": table(_version, "library_version source_id codename"),
+    "pragma_version()": table_of(_version, "library_version source_id codename"),
 }

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tqp.catalog.definitions_as_sql import create_index, create_table, create_view
-from tqp.catalog.engine_tables import Row, SystemTable, built_in_types, table, type_number
+from tqp.catalog.engine_tables import built_in_types, type_number
 from tqp.catalog.objects import CatalogObject, columns_of_object, objects_of
 from tqp.catalog.state import CatalogState
+from tqp.catalog.system_table import Row, SystemTable, table_of
 from tqp.core.definitions import TableDefinition
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.catalog_protocol import Catalog, View
@@ -197,13 +198,13 @@ def _master(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
         yield {"type": "index", "name": index.name, "tbl_name": indexed.name, "rootpage": 0, "sql": statement}
 
 
-_MASTER = table(_master, "type name tbl_name rootpage:i sql")
+_MASTER = table_of(_master, "type name tbl_name rootpage:i sql")
 POSTGRES_TABLES: Mapping[str, SystemTable] = {
-    "pg_catalog.pg_tables": table(
+    "pg_catalog.pg_tables": table_of(
         _tables, "schemaname tablename tableowner tablespace:n hasindexes:b hasrules:b hastriggers:b"
     ),
-    "pg_catalog.pg_views": table(_views, "schemaname viewname viewowner definition"),
-    "pg_catalog.pg_class": table(
+    "pg_catalog.pg_views": table_of(_views, "schemaname viewname viewowner definition"),
+    "pg_catalog.pg_class": table_of(
         _classes,
         "oid:l relname relnamespace:l reltype:i reloftype:i relowner:i relam:i relfilenode:i reltablespace:i relpages:i"
         " reltuples:f relallvisible:i reltoastrelid:i reltoastidxid:i relhasindex:b relisshared:b relpersistence relkind"
@@ -211,22 +212,22 @@ POSTGRES_TABLES: Mapping[str, SystemTable] = {
         " relrowsecurity:b relispopulated:b relreplident:n relispartition:b relrewrite:i relfrozenxid:i relminmxid:n"
         " relacl:n reloptions:n relpartbound:n",
     ),
-    "pg_catalog.pg_attribute": table(
+    "pg_catalog.pg_attribute": table_of(
         _attributes,
         "attrelid:l attname atttypid:l attstattarget:i attlen:n attnum:i attndims:i attcacheoff:i atttypmod:i attbyval:b"
         " attstorage:n attalign:n attnotnull:b atthasdef:b atthasmissing:b attidentity attgenerated attisdropped:b"
         " attislocal:b attinhcount:i attcollation:i attcompression:n attacl:n attoptions:n attfdwoptions:n attmissingval:n",
     ),
-    "pg_catalog.pg_namespace": table(_namespaces, "oid:l nspname nspowner:i nspacl:n"),
-    "pg_catalog.pg_database": table(_databases, "oid:l datname datallowconn:b datistemplate:b"),
-    "pg_catalog.pg_type": table(
+    "pg_catalog.pg_namespace": table_of(_namespaces, "oid:l nspname nspowner:i nspacl:n"),
+    "pg_catalog.pg_database": table_of(_databases, "oid:l datname datallowconn:b datistemplate:b"),
+    "pg_catalog.pg_type": table_of(
         _types,
         "oid:l typname typnamespace:l typowner:i typlen:l typbyval:b typtype typcategory typispreferred:b typisdefined:b"
         " typdelim:n typrelid:n typsubscript:n typelem:n typarray:n typinput:n typoutput:n typreceive:n typsend:n"
         " typmodin:n typmodout:n typanalyze:n typalign typstorage typnotnull:n typbasetype:n typtypmod:n typndims:n"
         " typcollation:n typdefaultbin:n typdefault:n typacl:n",
     ),
-    "pg_catalog.pg_settings": table(_settings, "name setting short_desc vartype"),
+    "pg_catalog.pg_settings": table_of(_settings, "name setting short_desc vartype"),
     "pg_catalog.sqlite_master": _MASTER,
     "pg_catalog.sqlite_schema": _MASTER,
 }

@@ -1,0 +1,172 @@
+"""information_schema, duckdb_tables() and their kin: what the catalog holds, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from tqp.catalog.objects import columns_of_object, objects_of
+from tqp.catalog.state import CatalogState
+from tqp.catalog.system_table import Row, SystemTable, table_of
+from tqp.core.datatypes import DataType, TypeKind
+from tqp.data.sources.stored_tables import StoredTable
+from tqp.planner.catalog_protocol import Catalog
+
+#: Databases, and the schemas in them: that of the statements' tables, that of this room, and that of what was registered.
+_DATABASES: Mapping[str, Sequence[str]] = {
+    "memory": ("main",),
+    "system": ("information_schema", "main"),
+    "temp": ("main",),
+}
+
+
+def _tables(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    for each in objects_of(state):
+        kind = "VIEW" if each.is_view else "LOCAL TEMPORARY" if each.temporary else "BASE TABLE"
+        yield {
+            "table_catalog": each.database,
+            "table_schema": "main",
+            "table_name": each.name,
+            "table_type": kind,
+            "is_insertable_into": "NO" if each.is_view else "YES",
+            "is_typed": "NO",
+            "commit_action": "PRESERVE" if kind == "LOCAL TEMPORARY" else None,
+        }
+
+
+def _columns(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    """Of information_schema.columns."""
+    for each in _duckdb_columns(state, catalog):
+        data_type: DataType = each["type"]
+        precision, radix, scale = _precision(data_type)
+        yield {
+            **each,
+            "table_catalog": each["database_name"],
+            "table_schema": each["schema_name"],
+            "ordinal_position": each["column_index"],
+            "is_nullable": "YES" if each["is_nullable"] else "NO",
+            "numeric_precision": precision,
+            "numeric_precision_radix": radix,
+            "numeric_scale": scale,
+        }
+
+
+def _precision(data_type: DataType) -> tuple[int | None, int | None, int | None]:
+    """Digits, what they count in, and how many stand after the point."""
+    if data_type.is_decimal:
+        return data_type.precision, 10, data_type.scale
+    if data_type.is_float:
+        return (24 if data_type.kind is TypeKind.FLOAT else 53), 2, 0
+    if data_type.is_integer:
+        low, high = data_type.bounds
+        return (high - low).bit_length(), 2, 0
+    return None, None, None
+
+
+def _duckdb_tables(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    for each in objects_of(state):
+        if isinstance(each.what, StoredTable):
+            definition = each.what.definition
+            yield {
+                "database_name": each.database,
+                "schema_name": "main",
+                "table_name": each.name,
+                "internal": False,
+                "temporary": each.temporary,
+                "has_primary_key": any(key.is_primary for key in definition.keys),
+                "estimated_size": each.what.num_rows,
+                "column_count": len(definition.columns),
+                "check_constraint_count": len(definition.checks),
+            }
+
+
+def _duckdb_columns(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    """Beside its columns, the type of each as it is."""
+    for each in objects_of(state):
+        for number, column in enumerate(columns_of_object(each, catalog), 1):
+            yield {
+                "database_name": each.database,
+                "schema_name": "main",
+                "table_name": each.name,
+                "column_name": column.name,
+                "column_index": number,
+                "internal": False,
+                "column_default": column.default,
+                "is_nullable": column.nullable,
+                "data_type": str(column.data_type),
+                "type": column.data_type,
+            }
+
+
+def _duckdb_views(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    for each in objects_of(state):
+        if each.is_view:
+            yield {
+                "database_name": each.database,
+                "schema_name": "main",
+                "view_name": each.name,
+                "internal": False,
+                "temporary": each.temporary,
+                "column_count": len(columns_of_object(each, catalog)),
+            }
+
+
+def _databases(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    for database in _DATABASES:
+        yield {
+            "database_name": database,
+            "internal": database != "memory",
+            "type": "duckdb",
+            "readonly": False,
+            "encrypted": False,
+        }
+
+
+def _duckdb_schemas(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    for database, schemas in _DATABASES.items():
+        for schema in schemas:
+            yield {"database_name": database, "schema_name": schema, "internal": True}
+
+
+def _schemata(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    """Of information_schema.schemata."""
+    for each in _duckdb_schemas(state, catalog):
+        yield {**each, "catalog_name": each["database_name"], "schema_owner": "duckdb"}
+
+
+OBJECT_TABLES: Mapping[str, SystemTable] = {
+    "information_schema.tables": table_of(
+        _tables,
+        "table_catalog table_schema table_name table_type self_referencing_column_name reference_generation"
+        " user_defined_type_catalog user_defined_type_schema user_defined_type_name is_insertable_into is_typed"
+        " commit_action TABLE_COMMENT",
+    ),
+    "information_schema.columns": table_of(
+        _columns,
+        "table_catalog table_schema table_name column_name ordinal_position:i column_default is_nullable data_type"
+        " character_maximum_length:i character_octet_length:i numeric_precision:i numeric_precision_radix:i"
+        " numeric_scale:i",
+    ),
+    "information_schema.schemata": table_of(
+        _schemata,
+        "catalog_name schema_name schema_owner default_character_set_catalog default_character_set_schema"
+        " default_character_set_name sql_path",
+    ),
+    "duckdb_databases()": table_of(
+        _databases, "database_name path comment internal:b type readonly:b encrypted:b cipher"
+    ),
+    "duckdb_schemas()": table_of(
+        _duckdb_schemas, "database_name schema_name comment internal:b sql parent_schema"
+    ),
+    "duckdb_tables()": table_of(
+        _duckdb_tables,
+        "database_name schema_name table_name internal:b temporary:b has_primary_key:b estimated_size:l column_count:l"
+        " check_constraint_count:l",
+    ),
+    "duckdb_columns()": table_of(
+        _duckdb_columns,
+        "database_name schema_name table_name column_name column_index:i internal:b column_default is_nullable:b data_type",
+    ),
+    "duckdb_views()": table_of(
+        _duckdb_views, "database_name schema_name view_name internal:b temporary:b column_count:l"
+    ),
+}
