@@ -118,7 +118,7 @@ def bind_window(binder: ExpressionBinder, node: exp.Window) -> Expression:
     of_single = of_single_values(node)
     if of_single is not None:
         return binder.bind_flexible(of_single)
-    if binder.windows is None:
+    if binder.windows is None or not binder.windows.may_be_written:
         if binder.clause == "this ORDER BY":
             raise UnsupportedError(
                 "window functions in the ORDER BY of a set operation are not supported", span_of(node)

@@ -54,6 +54,7 @@ class WindowCollector:
 
     context: BindContext
     definitions: Sequence[exp.Window]  # those of the WINDOW clause
+    may_be_written: bool = True  # or rows are only numbered, for what is drawn for each
     calls: dict[_Sorting, dict[WindowCall, Field]] = field(default_factory=dict)
     uses: int = 0  # calls as they are written
     is_inside: bool = False  # while one is bound

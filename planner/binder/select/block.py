@@ -72,7 +72,8 @@ class SelectBlock:
     def __post_init__(self) -> None:
         self.written_keys = Written(self.context.query, self.scope)
         self.unnests, self.key_unnests = UnnestCollector(self.context), UnnestCollector(self.context)
-        self.windows = WindowCollector(self.context, self.select.args.get("windows") or ())
+        definitions = self.select.args.get("windows") or ()
+        self.windows = WindowCollector(self.context, definitions, OF_ROWS not in self.select.meta)
         check_definitions(self.windows.definitions)
 
     def bind(self) -> BoundQuery:
@@ -100,7 +101,7 @@ class SelectBlock:
     ) -> ExpressionBinder:
         """For the expressions of one clause of this block."""
         shared = self.bound_items, self.written_keys
-        windows = self.windows if clause in _HOLD_WINDOWS else None
+        windows = self.windows if clause in (*_HOLD_WINDOWS, self.select.meta.get(OF_ROWS)) else None
         held = self.key_unnests if clause == "GROUP BY" else self.unnests
         unnests = held if clause in _HOLD_UNNESTS else None
         return ExpressionBinder(
