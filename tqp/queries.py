@@ -61,7 +61,7 @@ class Queries:
     def run(self, query: Query, params: Parameters | None, variables: Variables | None = None) -> Result:
         """What the query answers."""
 
-        def run() -> Result:
+        def run(query: Query) -> Result:
             program = self._compiled_program(query, params, variables, by_shape=True)
             if isinstance(program, BoundStatement):
                 analyze = program.explain == "analyze"
@@ -77,10 +77,7 @@ class Queries:
                 table = program()
             return Result(program.names, program.types, table)
 
-        with named_place(query, params):
-            query = self.with_values_of_rows(query, params, variables)
-            with self.executor.memory.query():
-                return read_again_if_changed(run)
+        return self._answer(run, query, params, variables)
 
     def run_on(
         self,
@@ -92,16 +89,13 @@ class Queries:
     ) -> Result:
         """What the query answers on a state of the catalog that need not be the one that others see; its program is not kept."""
 
-        def run() -> Result:
+        def run(query: Query) -> Result:
             program = self._program_on(
                 Snapshot(state, self.catalog.files, variables), query, params, arranged
             )
             return Result(program.names, program.types, program())
 
-        with named_place(query, params):
-            query = self.with_values_of_rows(query, params, variables, state)
-            with self.executor.memory.query():
-                return read_again_if_changed(run)
+        return self._answer(run, query, params, variables, state)
 
     def write(
         self,
@@ -115,15 +109,26 @@ class Queries:
         It is called once more where a file is replaced meanwhile.
         """
 
-        def run() -> Outcome:
+        def run(query: Query) -> Outcome:
             program = self._program_on(self.catalog.snapshot(variables), query, params, is_stored=True)
             tables = program.tables() if isinstance(program, QueryInPieces) else iter([program()])
             return write(Rows(program.names, tables))
 
+        return self._answer(run, query, params, variables)
+
+    def _answer(
+        self,
+        run: Callable[[Query], Outcome],
+        query: Query,
+        params: Parameters | None,
+        variables: Variables | None,
+        state: CatalogState | None = None,
+    ) -> Outcome:
+        """`run` of the query with the values of its PIVOTs, once more where a file is replaced meanwhile; errors name the query."""
         with named_place(query, params):
-            query = self.with_values_of_rows(query, params, variables)
+            known = self.with_values_of_rows(query, params, variables, state)
             with self.executor.memory.query():
-                return read_again_if_changed(run)
+                return read_again_if_changed(lambda: run(known))
 
     def _program_on(
         self,
@@ -212,11 +217,11 @@ class Queries:
         self, query: str, params: Parameters | None, variables: Variables | None
     ) -> TensorProgram | QueryInPieces | BoundStatement:
         """The query's program; EXPLAIN stays bound."""
-        with named_place(query, params), self.executor.memory.query():
-            known = self.with_values_of_rows(query, params, variables)
-            return read_again_if_changed(
-                lambda: self._compiled_program(known, params, variables, by_shape=False)
-            )
+
+        def compiled(query: Query) -> TensorProgram | QueryInPieces | BoundStatement:
+            return self._compiled_program(query, params, variables, by_shape=False)
+
+        return self._answer(compiled, query, params, variables)
 
     def differentiable(
         self, query: str, params: Parameters | None, variables: Variables | None
@@ -237,11 +242,11 @@ class Queries:
         self, query: Query, analyze: bool, params: Parameters | None, variables: Variables | None
     ) -> str:
         """The query's plans as text."""
-        with named_place(query, params), self.executor.memory.query():
-            query = self.with_values_of_rows(query, params, variables)
-            return read_again_if_changed(
-                lambda: self._explained(bind(query, self.catalog.snapshot(variables), params), analyze)
-            )
+
+        def plans(query: Query) -> str:
+            return self._explained(bind(query, self.catalog.snapshot(variables), params), analyze)
+
+        return self._answer(plans, query, params, variables)
 
     def _explained(self, statement: BoundStatement, analyze: bool) -> str:
         wanted = WantedRows.of(scan_conditions(statement.plan))
