@@ -21,8 +21,8 @@ from tqp.planner.algebra.expressions import (
 from tqp.planner.algebra.field_facts import key_span
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.node import transform_plan
-from tqp.planner.physical.filter_order import cost
 from tqp.planner.physical.plan import Aggregate, Filter, PhysicalPlan, Project
+from tqp.planner.physical.predicate_costs import cost
 
 #: A table of more scores than this leaves the caches.
 _LARGEST_TABLE = 1 << 18

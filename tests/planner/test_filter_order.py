@@ -8,7 +8,8 @@ from tqp.core.datatypes import BIGINT, BOOLEAN, DATE, DOUBLE, VARCHAR
 from tqp.core.schema import ColumnFacts, Field
 from tqp.planner.algebra.cardinality import Estimator
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, InList, Literal
-from tqp.planner.physical.filter_order import RemainingConjuncts, cost, order_conjuncts
+from tqp.planner.physical.filter_order import RemainingConjuncts, order_conjuncts
+from tqp.planner.physical.predicate_costs import cost
 
 TINY, LARGE, DAY, CODED, TEXT, FLOAT = (
     ColumnRef(0, BIGINT, "tiny"),

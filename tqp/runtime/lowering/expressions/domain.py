@@ -38,7 +38,7 @@ from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.outcomes import nullable as may_be_null
 from tqp.planner.functions.registry import SCALARS
 from tqp.planner.functions.type_rules import can_cast
-from tqp.planner.physical.filter_order import LOOK_UP_COST, own_cost
+from tqp.planner.physical.predicate_costs import LOOK_UP_COST, own_cost
 from tqp.runtime.lowering.layouts import Form, Pool
 from tqp.runtime.lowering.stream import Stream, Value
 
