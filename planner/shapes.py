@@ -18,7 +18,7 @@ from enum import Enum, auto
 
 from tqp.core.datatypes import BIGINT, DataType
 from tqp.core.patterns import words_of_like
-from tqp.planner.algebra.cardinality import KeptShare
+from tqp.planner.algebra.cardinality import CombinedSelectivity
 from tqp.planner.algebra.expression_text import format_expression, format_literal
 from tqp.planner.algebra.expressions import (
     Call,
@@ -67,17 +67,17 @@ class Shape:
 class ShapeConstants:
     """What tells a text from others of its shape: the values of the parameters.
 
-    `shares`: of each column that is compared with parameters, the share of its range that they keep.
+    `selectivities`: of each column that is compared with parameters, the share of its range that they keep.
     """
 
     values: tuple[Value, ...] = ()
-    shares: tuple[float, ...] = ()
+    selectivities: tuple[float, ...] = ()
 
-    def keep_alike(self, shares: Sequence[float]) -> bool:
+    def keep_alike(self, selectivities: Sequence[float]) -> bool:
         """Would a plan made for these shares be made for this one's too, as far as estimates go?"""
         return all(
             max(a, b) <= _SHARE_FACTOR * min(a, b) + _SHARE_SLACK
-            for a, b in zip(self.shares, shares, strict=True)
+            for a, b in zip(self.selectivities, selectivities, strict=True)
         )
 
 
@@ -93,21 +93,21 @@ class Shares:
     """The shares of columns' ranges that predicates keep, one after the other."""
 
     def __init__(self, fields: KnownFields) -> None:
-        self._fields, self._kept, self._others = fields, KeptShare(fields), list[float]()
+        self._fields, self._kept, self._others = fields, CombinedSelectivity(fields), list[float]()
 
     def add(self, predicate: Expression, effect: Effect) -> None:
         """Ranges of one column are one, unless they stand in an OR."""
         if effect is Effect.DROPS:
             self._kept.add(predicate)
         elif effect is Effect.MAY_DROP:
-            alone = KeptShare(self._fields)
+            alone = CombinedSelectivity(self._fields)
             alone.add(predicate)
-            self._others += alone.shares
+            self._others += alone.selectivities
 
     @property
     def values(self) -> tuple[float, ...]:
         """All of them."""
-        return (*self._kept.shares, *self._others)
+        return (*self._kept.selectivities, *self._others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ def shape_of(plan: LogicalPlan) -> Shape:
             ranks.update(field.id for field, call in pairs if counts_rows_before(call.function))
         if node.scorings:  # constants prune models
             return Shape((), plan, ShapeConstants())
-    lifting, shares = Lifting(), Shares(fields)
+    lifting, selectivities = Lifting(), Shares(fields)
     lifts: list[tuple[Expression, Expression]] = []
     effects: dict[int, Effect] = {}
 
@@ -227,8 +227,8 @@ def shape_of(plan: LogicalPlan) -> Shape:
     plan = transform_plan(plan, with_parameters)
     made = tuple(Lift(before, after, effects.get(id(after), Effect.NONE)) for before, after in lifts)
     for lift in made:
-        shares.add(lift.lifted, lift.effect)
-    constants = ShapeConstants(tuple(lifting.values), shares.values)
+        selectivities.add(lift.lifted, lift.effect)
+    constants = ShapeConstants(tuple(lifting.values), selectivities.values)
     return Shape(_key(plan), plan, constants, made, fields)
 
 

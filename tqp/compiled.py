@@ -103,11 +103,13 @@ class KnownShape:
 
     def program_for(self, constants: ShapeConstants) -> TensorProgram | None:
         """A program made for about such shares of the rows."""
-        return next((program for shares, program in self.variants if constants.keep_alike(shares)), None)
+        return next(
+            (program for selectivities, program in self.variants if constants.keep_alike(selectivities)), None
+        )
 
     def keep(self, constants: ShapeConstants, program: TensorProgram) -> None:
         """One more program, in place of the oldest where there are many."""
-        self.variants = [*self.variants[1 - _MAX_VARIANTS :], (constants.shares, program)]
+        self.variants = [*self.variants[1 - _MAX_VARIANTS :], (constants.selectivities, program)]
 
 
 class KnownWords:

@@ -57,7 +57,7 @@ _IS_NULL = 0.05
 _UNKNOWN_DISTINCT_SHARE = 0.5
 #: Of an iteration: so many that joins look its rows up in what is built of tables once, and build nothing of them in each.
 _MANY_ROWS = 1e8
-_LEAST_TRUSTED_SHARE = 1 / 64
+_LEAST_TRUSTED_SELECTIVITY = 1 / 64
 _LEAST_UNMATCHED = 0.1  # an anti join would not be written if it never kept a row
 
 
@@ -106,7 +106,7 @@ class Estimator:
         rows = self.rows(plan)
         match plan:
             case Filter():
-                return max(rows, self.cautious_rows(plan.input) * _LEAST_TRUSTED_SHARE)
+                return max(rows, self.cautious_rows(plan.input) * _LEAST_TRUSTED_SELECTIVITY)
             case Project() | Sort() | Shared() | Window():
                 return max(rows, self.cautious_rows(plan.input))
             case Join():
@@ -129,7 +129,7 @@ class Estimator:
             known = self._keys[id(plan), key] = plan, values
         return known[1]
 
-    def found_share(
+    def key_selectivity(
         self,
         plan: LogicalPlan,
         keys: Collection[Expression],
@@ -188,9 +188,9 @@ class Estimator:
             case JoinType.SINGLE | JoinType.MARK:
                 return left
             case JoinType.SEMI:
-                return left * self.matched_share(plan, keys)
+                return left * self.semi_join_selectivity(plan, keys)
             case JoinType.ANTI | JoinType.NULL_AWARE_ANTI:
-                return left * max(_LEAST_UNMATCHED, 1.0 - self.matched_share(plan, keys))
+                return left * max(_LEAST_UNMATCHED, 1.0 - self.semi_join_selectivity(plan, keys))
         fields = {**plan.left.field_facts, **plan.right.field_facts}
         rows = left * right / self._key_domain(plan, keys)
         for part in keys.residual:
@@ -205,14 +205,14 @@ class Estimator:
             case JoinType.INNER:
                 return rows
 
-    def matched_share(self, plan: Join, keys: JoinKeys) -> float:
+    def semi_join_selectivity(self, plan: Join, keys: JoinKeys) -> float:
         """Estimated share of left rows that find a match."""
         if not keys.left:
             return 1.0 if not keys.residual else 0.5
         if self.rows(plan.right) < 0.5:
             return 0.0
-        share = self.found_share(plan.left, keys.left, plan.right, keys.right)
-        return share * (0.8 if keys.residual else 1.0)
+        selectivity = self.key_selectivity(plan.left, keys.left, plan.right, keys.right)
+        return selectivity * (0.8 if keys.residual else 1.0)
 
     def _key_domain(self, plan: Join, keys: JoinKeys) -> float:
         """L x R / domain is the size of the join.
@@ -276,10 +276,10 @@ class Estimator:
         if isinstance(plan, Join) and plan.join_type in (JoinType.INNER, JoinType.SEMI) and plan.keys.left:
             keys = plan.keys
             if source is plan.left:
-                share = self.found_share(plan.left, keys.left, plan.right, keys.right)
+                selectivity = self.key_selectivity(plan.left, keys.left, plan.right, keys.right)
             else:
-                share = self.found_share(plan.right, keys.right, plan.left, keys.left)
-            return min(before, self.rows(source) * share)
+                selectivity = self.key_selectivity(plan.right, keys.right, plan.left, keys.left)
+            return min(before, self.rows(source) * selectivity)
         return before
 
     def _values_of_call(self, plan: Window, column: int) -> float | None:
@@ -298,12 +298,12 @@ class Estimator:
         fields = plan.input.field_facts
         if not fields[column].facts.is_sorted:
             return 1.0
-        share = 1.0
+        selectivity = 1.0
         for part in conjuncts(plan.condition):
             reads = column_ids(part) - {column}
             if reads and all(fields[each].facts.is_sorted for each in reads if each in fields):
-                share *= self.selectivity(part, fields)
-        return share
+                selectivity *= self.selectivity(part, fields)
+        return selectivity
 
 
 def selectivity(
@@ -313,12 +313,12 @@ def selectivity(
 
     Ranges of the columns in `aggregate_ids` are bounds and say nothing of where the values lie.
     """
-    kept = KeptShare(schema_by_id, aggregate_ids)
+    kept = CombinedSelectivity(schema_by_id, aggregate_ids)
     kept.add(condition)
-    return kept.share
+    return kept.selectivity
 
 
-class KeptShare:
+class CombinedSelectivity:
     """The selectivity of a conjunction to which conditions are added one after the other."""
 
     def __init__(self, schema_by_id: FieldsById, aggregate_ids: Collection[int] = frozenset()) -> None:
@@ -331,7 +331,7 @@ class KeptShare:
     def add(self, condition: Expression) -> None:
         """Only rows on which this is true, too, are kept."""
         for part in conjuncts(condition):
-            of_values = _share_of_values(part, self._fields)
+            of_values = _selectivity_by_frequent_values(part, self._fields)
             if of_values is not None:
                 self._by_value.append(of_values)
                 continue
@@ -344,20 +344,20 @@ class KeptShare:
                 known[0], known[1] = max(known[0], low), min(known[1], high)
 
     @property
-    def shares(self) -> tuple[float, ...]:
+    def selectivities(self) -> tuple[float, ...]:
         """What depends on constants: of each expression the share of its range that is kept, and shares by frequent values."""
         return (*(max(0.0, high - low) for low, high in self._intervals.values()), *self._by_value)
 
     @property
-    def share(self) -> float:
+    def selectivity(self) -> float:
         """Estimated share (0 to 1) of the rows that are kept."""
-        share = self._others
-        for kept in self.shares:
-            share *= kept
-        return min(1.0, max(0.0, share))
+        selectivity = self._others
+        for kept in self.selectivities:
+            selectivity *= kept
+        return min(1.0, max(0.0, selectivity))
 
 
-def _share_of_values(part: Expression, fields: FieldsById) -> float | None:
+def _selectivity_by_frequent_values(part: Expression, fields: FieldsById) -> float | None:
     """The share of rows that a comparison of a column with constants keeps, by its frequent values; None without such."""
     match part:
         case InList(ColumnRef(id=id), constants):
@@ -375,8 +375,8 @@ def _share_of_values(part: Expression, fields: FieldsById) -> float | None:
     others = max(1.0, (field_distinct(field) or 1.0) - len(frequent))
     other = min(max(0.0, 1.0 - sum(frequent.values())) / others, *frequent.values())
     values = [each.value if isinstance(each, Literal) else each.example for each in constants]
-    share = min(1.0, sum([0.0 if value is None else frequent.get(value, other) for value in values]))
-    return 1.0 - share if isinstance(part, Call) and part.function == "not_equal" else share
+    selectivity = min(1.0, sum([0.0 if value is None else frequent.get(value, other) for value in values]))
+    return 1.0 - selectivity if isinstance(part, Call) and part.function == "not_equal" else selectivity
 
 
 def _interval(

@@ -51,11 +51,11 @@ class RemainingConjuncts:
                 gathers += _GATHER_STRING if _is_text(id, fields) else _GATHER
             self._costs.append((everywhere, gathers))
 
-    def worth_selecting(self, position: int, share: float) -> bool:
+    def worth_selecting(self, position: int, selectivity: float) -> bool:
         """Should the rows kept so far (an estimated share) be gathered before the conjuncts from `position` on?"""
         everywhere, gathers = self._costs[-1 - position]
-        numbers = min(_MOST_ROW_NUMBERS, _FEWEST_ROW_NUMBERS + _ROW_NUMBERS * share)
-        return numbers + share * (everywhere + gathers) < everywhere
+        numbers = min(_MOST_ROW_NUMBERS, _FEWEST_ROW_NUMBERS + _ROW_NUMBERS * selectivity)
+        return numbers + selectivity * (everywhere + gathers) < everywhere
 
 
 def _is_text(id: int, fields: FieldsById) -> bool:

@@ -53,7 +53,7 @@ class FilterRequest:
 
     join: int
     keys: tuple[Expression, ...]
-    share: float
+    selectivity: float
     has_passed: bool = False
     by_runs: bool = False  # of a sorted column, if it gets down to its table
     ranges: tuple[Range, ...] | None = None
@@ -67,7 +67,7 @@ class FilterRequest:
     def over(self, columns: Mapping[int, Expression]) -> FilterRequest:
         """The same in a branch of UNION ALL, with its columns for those of the union, whose rows need not be put together then."""
         keys = tuple(substitute(key, columns) for key in self.keys)
-        return FilterRequest(self.join, keys, self.share, has_passed=True)
+        return FilterRequest(self.join, keys, self.selectivity, has_passed=True)
 
     def was_placed_in(self, branches: Sequence[FilterRequest]) -> None:
         """What the keys can be where it was placed in some branches, and how many are looked up."""
@@ -103,14 +103,14 @@ def request_filter(
         return None
     if estimator.distinct(build, keys.right) > _LARGEST_SHARE * estimator.rows(probe):
         return None  # other operators leave fewer rows than there are keys: the filter would look up what those drop
-    share = estimator.found_share(probe, keys.left, build, keys.right)
-    request = FilterRequest(identifier, keys.left, share)
+    selectivity = estimator.key_selectivity(probe, keys.left, build, keys.right)
+    request = FilterRequest(identifier, keys.left, selectivity)
     place_below = origin(probe, request.columns())
     if place_below is None and not (by_runs and reads_runs(probe, request, estimator)):
         return None
     if place_below is not None and raising_in(keys.left, place_below):
         return None
-    if share > _LARGEST_SHARE:
+    if selectivity > _LARGEST_SHARE:
         return None
     return request if _saves_look_ups(probe, request, estimator) else None
 
@@ -136,10 +136,10 @@ def _saves_look_ups(probe: LogicalPlan, request: FilterRequest, estimator: Estim
     if isinstance(plan, UnionAll) or reads_runs(plan, request, estimator):
         return True
     left, saved = 1.0, 0.0
-    for cost, share in (*reversed(joins), (1.0, 1.0)):  # its own join is the last
+    for cost, selectivity in (*reversed(joins), (1.0, 1.0)):  # its own join is the last
         saved += left * cost
-        left *= share
-    return (1.0 - request.share) * saved > 1.0
+        left *= selectivity
+    return (1.0 - request.selectivity) * saved > 1.0
 
 
 def filter_from_probe(
@@ -160,8 +160,8 @@ def filter_from_probe(
     join = inner_join_on(probed, probe_key.id)
     if join is None:
         return None
-    share = join.build.estimated_rows / estimator.distinct(build, keys.right)
-    return FilterRequest(join.identifier, keys.right, share) if share <= _LARGEST_SHARE else None
+    selectivity = join.build.estimated_rows / estimator.distinct(build, keys.right)
+    return FilterRequest(join.identifier, keys.right, selectivity) if selectivity <= _LARGEST_SHARE else None
 
 
 def inner_join_on(plan: PhysicalPlan, column: int) -> PhysicalJoin | None:
@@ -202,7 +202,7 @@ def saved_work(
     source = None if request is None else origin(probe, request.columns())
     if request is None or source is None:
         return 0.0
-    return (1.0 - request.share) * estimator.rows(source) * _SAVED_PER_ROW
+    return (1.0 - request.selectivity) * estimator.rows(source) * _SAVED_PER_ROW
 
 
 def reads_runs(plan: LogicalPlan, request: FilterRequest, estimator: Estimator) -> bool:
@@ -224,8 +224,8 @@ def reads_runs(plan: LogicalPlan, request: FilterRequest, estimator: Estimator) 
         and distinct_count is not None
         and field.data_type.is_integer_like
         and distinct_count * _SHORTEST_RUN <= all_rows
-        and request.share <= _LARGEST_SHARE_OF_RUNS
-        and request.share * all_rows <= rows
+        and request.selectivity <= _LARGEST_SHARE_OF_RUNS
+        and request.selectivity * all_rows <= rows
     )
 
 
@@ -263,7 +263,7 @@ def place(plan: PhysicalPlan, requests: Requests) -> PhysicalPlan:
         if len(known) < len(ranges):
             continue
         request.ranges, request.rows = known, plan.estimated_rows
-        rows = plan.estimated_rows * request.share
+        rows = plan.estimated_rows * request.selectivity
         # The filter may let more rows pass than it should, so it adds nothing to what is known of the columns.
         by_runs = request.by_runs and isinstance(plan, TableScan)  # the first of several
         plan = RuntimeFilter(plan.fields, rows, plan.max_rows, plan, request.keys, request.join, by_runs)

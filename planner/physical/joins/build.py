@@ -162,7 +162,7 @@ class JoinPlanner:
         )
         rows = self._planner.rows(plan, (join.probe, probed), (join.build, built))
         if own is not None and ranges is not None:  # the join itself drops what its filter dropped before
-            rows /= max(own.share, 1e-9)
+            rows /= max(own.selectivity, 1e-9)
         rows = min(rows, self._planner.estimator.rows(plan))
         all_match = is_perfect_hash and join_type in (JoinType.INNER, JoinType.SEMI)
         if all_match and (own is None or own.ranges is None or own.is_partial or keys.residual):

@@ -178,7 +178,9 @@ class JoinCandidates:
             return plan
         probe, build = join.probe, join.build
         rows, build_rows = self.estimator.rows(probe), self.estimator.rows(build)
-        pairs = rows * build_rows * self.estimator.found_share(probe, join.keys.left, build, join.keys.right)
+        pairs = (
+            rows * build_rows * self.estimator.key_selectivity(probe, join.keys.left, build, join.keys.right)
+        )
         pairs /= self.estimator.distinct(build, join.keys.right)
         best, most_saved = None, 2.0 * (rows * _LOOK_UP + build_rows * _KEPT_ROW)
         for position, (left, right) in enumerate(zip(every.left, every.right, strict=True)):
@@ -186,7 +188,7 @@ class JoinCandidates:
             is_column = isinstance(left, ColumnRef) and isinstance(right, ColumnRef)
             if single.left == join.keys.left or every.null_equal[position] or not is_column:
                 continue
-            saved = pairs * _PAIR * (1.0 - self.estimator.found_share(probe, (left,), build, (right,)))
+            saved = pairs * _PAIR * (1.0 - self.estimator.key_selectivity(probe, (left,), build, (right,)))
             if saved > most_saved and self._span(single, probe, build) is not None:
                 best, most_saved = single, saved
         if best is None:

@@ -65,10 +65,12 @@ class JoinGraph:
         self._rest: list[tuple[int, Expression, float]] = []
         for part in parts:
             if not self._add_equality(part):
-                share = estimator.selectivity(part, self._fields)
-                self._rest.append((self._mask(part), part, share))
+                selectivity = estimator.selectivity(part, self._fields)
+                self._rest.append((self._mask(part), part, selectivity))
         self.neighbours = [0] * len(relations)
-        self._range_shares: dict[int, float] = {}  # what the bounds by a mask leave, beyond the share of each
+        self._range_selectivities: dict[
+            int, float
+        ] = {}  # what the bounds by a mask leave, beyond the share of each
         for equality in self._equalities:
             for relation in equality.members:
                 self.neighbours[relation] |= equality.mask & ~(1 << relation)
@@ -110,8 +112,8 @@ class JoinGraph:
             self.neighbours[first] |= 1 << second
             self.neighbours[second] |= 1 << first
             matched = 1.0 / min(self.rows[first], self.rows[second])
-            known = prod(share for of, _, share in self._rest if of == mask)
-            self._range_shares[mask] = min(1.0, matched / known) if known else 1.0
+            known = prod(selectivity for of, _, selectivity in self._rest if of == mask)
+            self._range_selectivities[mask] = min(1.0, matched / known) if known else 1.0
 
     def reachable(self, relation: int) -> int:
         """The relations that are tied to one, directly or through others."""
@@ -194,10 +196,10 @@ class JoinGraph:
                 domain = max(domain, min(combined))
             rows /= domain
         both = left.mask | right.mask
-        shares = [(mask, share) for mask, _, share in self._rest]
-        for mask, share in (*shares, *self._range_shares.items()):
+        selectivities = [(mask, selectivity) for mask, _, selectivity in self._rest]
+        for mask, selectivity in (*selectivities, *self._range_selectivities.items()):
             if mask & ~both == 0 and mask & left.mask and mask & right.mask:
-                rows *= share
+                rows *= selectivity
         return max(1.0, rows)
 
     def _values(self, equality: _Equality, tree: JoinTree) -> KeyValues:

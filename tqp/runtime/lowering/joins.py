@@ -290,7 +290,7 @@ class _Probe:
         has_columns = bool(slot.columns or slot.in_source)
         if not self.node.all_match:
             found = self.build.method("contains", stream.object(slot.build), key, validity, name="found")
-            stream.filter(found, self._share(), may_wait=not has_columns)
+            stream.filter(found, self._selectivity(), may_wait=not has_columns)
             if not has_columns:
                 return
             rows = stream.space.links[0].rows
@@ -310,12 +310,12 @@ class _Probe:
         build_rows = self.build.call(torch.index_select, match, 0, rows, name="build_rows")
         self._link(rows, build_rows)
 
-    def _share(self) -> float:
+    def _selectivity(self) -> float:
         """The share of probe rows that is expected to find a partner."""
         return self.node.estimated_rows / max(1.0, self.node.probe.estimated_rows)
 
     def _keep(self, found: Node, wanted: bool) -> None:
-        self.stream.filter(found if wanted else self.build.call(operator.invert, found), self._share())
+        self.stream.filter(found if wanted else self.build.call(operator.invert, found), self._selectivity())
 
     def _surviving_pairs(self) -> tuple[Node, Node]:
         """The pairs for which the residual is true; the stream is over them afterwards."""
@@ -394,7 +394,7 @@ class _Probe:
             mask = self.build.call(operator.invert, values.node)
             if values.validity is not None:
                 mask = self.build.call(operator.and_, mask, values.validity)
-            stream.filter(mask, self._share())
+            stream.filter(mask, self._selectivity())
             return
         assert node.mark is not None
         stream.add_computed_column(node.mark.id, node.mark.name, values)

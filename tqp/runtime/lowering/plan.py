@@ -12,7 +12,7 @@ import torch
 
 from tqp.core.schema import Field
 from tqp.data.sources.base import Source
-from tqp.planner.algebra.cardinality import KeptShare
+from tqp.planner.algebra.cardinality import CombinedSelectivity
 from tqp.planner.algebra.expressions import ColumnRef, Literal
 from tqp.planner.algebra.outcomes import null_rejected_columns
 from tqp.planner.physical import plan as physical
@@ -202,7 +202,7 @@ class PlanLowering:
         selects_early = self.program.on_host  # on a device, each time waits for it
         masks: list[Node] = []
         remaining = RemainingConjuncts(node.conjuncts, stream.fields)
-        kept = KeptShare(stream.fields)  # by the conjuncts of the masks
+        kept = CombinedSelectivity(stream.fields)  # by the conjuncts of the masks
         for position, condition in enumerate(node.conjuncts, 1):
             with build.fragment("WHERE ", condition):
                 # what an earlier conjunct has dropped must not make this one raise
@@ -212,10 +212,10 @@ class PlanLowering:
                 kept.add(condition)
                 is_last = position == len(node.conjuncts)
                 if is_last and id(node) in self.selecting:
-                    stream.select(all_of(build, masks), kept.share)
-                elif is_last or (selects_early and remaining.worth_selecting(position, kept.share)):
-                    stream.filter(all_of(build, masks), kept.share, may_wait=is_last)
-                    masks, kept = [], KeptShare(stream.fields)
+                    stream.select(all_of(build, masks), kept.selectivity)
+                elif is_last or (selects_early and remaining.worth_selecting(position, kept.selectivity)):
+                    stream.filter(all_of(build, masks), kept.selectivity, may_wait=is_last)
+                    masks, kept = [], CombinedSelectivity(stream.fields)
         return stream
 
     def _project(self, node: physical.Project) -> Stream:

@@ -141,8 +141,8 @@ class Stream:
         self.space = self.root
         # a mask over the rows of `space` that is still to be applied, and the share of rows it is expected to keep
         self.pending: Node | None = None
-        self.share = 1.0
-        self.selected_share = 1.0  # of rows that `select` is expected to keep
+        self.selectivity = 1.0
+        self.expected_selectivity = 1.0  # of rows that `select` is expected to keep
         self.row_limit: int | None = None  # rows after which the pipeline may stop
         #: Frames of which each must have a row, or the pipeline puts out none: build sides of joins that keep what matches.
         self.needs: set[str] = set()
@@ -271,12 +271,12 @@ class Stream:
     def has_all_rows(self) -> bool:
         """Are the rows of the current space those of the batch, or expected to be most of them?"""
         path = self._path(self.space, (self.root,))
-        return path is not None and (path.rows is None or path.selected and self.selected_share > 0.5)
+        return path is not None and (path.rows is None or path.selected and self.expected_selectivity > 0.5)
 
     # spaces
 
-    def filter(self, mask: Node, share: float, *, may_wait: bool = True) -> None:
-        """Go on with the rows of a mask, of which about `share` will be left.
+    def filter(self, mask: Node, selectivity: float, *, may_wait: bool = True) -> None:
+        """Go on with the rows of a mask, of which about the share `selectivity` will be left.
 
         While many are left, and if that `may_wait`, they are not selected before `settle`: what comes
         next may look up all rows and add a mask of its own, which costs less than selecting rows twice.
@@ -285,8 +285,8 @@ class Stream:
         self.pending = (
             mask if pending is None else self.builder.call(operator.and_, pending, mask, name="mask")
         )
-        self.share *= min(1.0, share)
-        if self.share < _MANY or not may_wait:
+        self.selectivity *= min(1.0, selectivity)
+        if self.selectivity < _MANY or not may_wait:
             self.settle()
 
     def settle(self) -> None:
@@ -294,19 +294,19 @@ class Stream:
         if self.pending is not None:
             mask, self.pending = self.pending, None
             self.keep(self.builder.call(row_kernels.row_indices, mask, name="rows"))
-        self.share = 1.0
+        self.selectivity = 1.0
 
     def keep(self, rows: Node) -> None:
         """Go on with only the rows whose indices are given."""
         assert self.pending is None, "rows are selected twice"
         self.space = Space((Link(self.space, rows),))
 
-    def select(self, mask: Node, share: float) -> None:
+    def select(self, mask: Node, selectivity: float) -> None:
         """Go on with only the rows of the mask where they are few; else with all, the new space knowing which count.
 
-        Which of both is decided batch by batch, `share` is what is expected. What comes next must observe `space.kept`.
+        Which of both is decided batch by batch, `selectivity` is what is expected. What comes next must observe `space.kept`.
         """
-        self.selected_share = share
+        self.expected_selectivity = selectivity
         selection = self.builder.call(row_kernels.select_most, mask, self.num_rows(), name="selection")
         rows, kept, count = (
             self.builder.call(operator.getitem, selection, part, name=name)
@@ -317,8 +317,8 @@ class Stream:
     def select_pending(self) -> None:
         """As `select`, by the pending mask, if there is one."""
         if self.pending is not None:
-            mask, share, self.pending, self.share = self.pending, self.share, None, 1.0
-            self.select(mask, share)
+            mask, selectivity, self.pending, self.selectivity = self.pending, self.selectivity, None, 1.0
+            self.select(mask, selectivity)
 
     def guard(self) -> Node:
         """bool [n]: the rows of the current space that count, where some may not."""
