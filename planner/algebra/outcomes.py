@@ -126,7 +126,8 @@ def _call(call: Call, fields: FieldsById) -> Outcomes:
             other = arguments[1] if arguments[0] == NULL else arguments[0]
             return _told_apart(other, if_null=if_same, if_value=if_distinct)
     any_of = reduce(int.__or__, arguments, 0)
-    match SCALARS[function].null:
+    rule = SCALARS[function].null
+    match rule:
         case NullRule.NEVER | NullRule.REFUSES:
             return VALUE
         case NullRule.ALL:
@@ -139,7 +140,8 @@ def _call(call: Call, fields: FieldsById) -> Outcomes:
             return ANY
         case NullRule.STRICT_IF_FINITE if not _are_finite(call.arguments, fields):
             return ANY
-    return VALUE | any_of & NULL
+        case NullRule.STRICT | NullRule.STRICT_IF_FINITE | NullRule.THREE_VALUED:
+            return VALUE | any_of & NULL
 
 
 def _are_finite(arguments: Sequence[Expression], fields: FieldsById) -> bool:
