@@ -55,6 +55,17 @@ _HOLD_WINDOWS = ("SELECT", "QUALIFY", "ORDER BY")
 
 
 @dataclass(slots=True)
+class _Columns:
+    """What SELECT puts out: for each item its expression, the columns that it names, and whether it holds aggregates and windows."""
+
+    items: list[Item] = field(default_factory=list)
+    values: list[Expression | None] = field(default_factory=list)
+    uses: list[list[ColumnUse]] = field(default_factory=list)
+    aggregates: list[bool] = field(default_factory=list)
+    windows: list[bool] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class SelectBlock:
     """Binds one block; made for one use."""
 
@@ -123,31 +134,16 @@ class SelectBlock:
         lazy = self.lazy and group is None and distinct_clause is None
         uses: list[ColumnUse] = []
         self.scope.uses = uses
-        bound: list[Expression | None] = []
-        item_uses: list[list[ColumnUse]] = []
-        holds_aggregate: list[bool] = []
-        holds_window: list[bool] = []
-        statement = select.meta.get(OF_ROWS)
-        clause, held = ("SELECT", collector) if statement is None else (statement, None)
-        defined: Aliases = {}  # an item may name the aliases before its own
-        items: list[Item] = []
         of_all = group is not None and is_of_all(group)
-        for item in nodes:
-            before, aggregates_before, windows_before = len(uses), collector.uses, self.windows.uses
-            for column, value in self._bind_item(item, self.binder(clause, held, defined), lazy):
-                if of_all and column is not item:
+        columns = self._bind_items(nodes, collector, aliases, uses, lazy)
+        if of_all:
+            kept = set(map(id, columns.items))
+            for item in nodes:
+                if id(item) not in kept:
                     raise BindError(
                         "unnest() of structs cannot be combined with GROUP BY ALL", span_of(item.node)
                     )
-                items.append(column)
-                bound.append(value)
-                item_uses.append(uses[before:])
-                holds_aggregate.append(collector.uses > aggregates_before)
-                holds_window.append(self.windows.uses > windows_before)
-            alias = "" if item.alias is None else item.alias.lower()
-            if aliases.get(alias) is item:
-                defined = {**defined, alias: item}
-        nodes = items
+        nodes, bound = columns.items, columns.values
         having = select.args.get("having")
         before = len(uses)
         condition = self._having(having, collector, aliases, keys) if having is not None else None
@@ -155,7 +151,7 @@ class SelectBlock:
             assert group_keys is not None
             values = [self._forced(value, item) for value, item in zip(bound, nodes)]
             keys_by_item = keys_of_all(
-                values, item_uses, holds_aggregate, holds_window, self.scope.outer_ids()
+                values, columns.uses, columns.aggregates, columns.windows, self.scope.outer_ids()
             )
             keys = list(dict.fromkeys((*keys_by_item, *keys_of_having(uses[before:]))))
             sets = [tuple(keys)]
@@ -199,6 +195,32 @@ class SelectBlock:
             )
         plan = self.unnests.over(plan)
         return self._finish(plan, nodes, bound, sorts, lazy)
+
+    def _bind_items(
+        self,
+        nodes: Sequence[Item],
+        collector: AggregateCollector,
+        aliases: Aliases,
+        uses: list[ColumnUse],
+        lazy: bool,
+    ) -> _Columns:
+        """The items of SELECT; `uses` gets the columns that they name."""
+        statement = self.select.meta.get(OF_ROWS)
+        clause, held = ("SELECT", collector) if statement is None else (statement, None)
+        defined: Aliases = {}  # an item may name the aliases before its own
+        columns = _Columns()
+        for item in nodes:
+            before, aggregates_before, windows_before = len(uses), collector.uses, self.windows.uses
+            for column, value in self._bind_item(item, self.binder(clause, held, defined), lazy):
+                columns.items.append(column)
+                columns.values.append(value)
+                columns.uses.append(uses[before:])
+                columns.aggregates.append(collector.uses > aggregates_before)
+                columns.windows.append(self.windows.uses > windows_before)
+            alias = "" if item.alias is None else item.alias.lower()
+            if aliases.get(alias) is item:
+                defined = {**defined, alias: item}
+        return columns
 
     def _having(
         self, having: exp.Having, collector: AggregateCollector, aliases: Aliases, keys: list[Expression]
