@@ -24,6 +24,7 @@ from tqp.planner.rules.group_by_days import group_by_days
 from tqp.planner.rules.group_by_order_keys import group_by_order_keys
 from tqp.planner.rules.group_in_two_steps import group_in_two_steps
 from tqp.planner.rules.inline_ctes import inline_ctes
+from tqp.planner.rules.joins.attempt_before_join import attempt_before_join
 from tqp.planner.rules.joins.expand_asof_joins import expand_asof_joins
 from tqp.planner.rules.joins.group_before_join import group_before_join
 from tqp.planner.rules.joins.match_once import match_once
@@ -67,6 +68,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("group_before_join", group_before_join),
     ("group_by_order_keys", group_by_order_keys),
     ("remove_joins", remove_joins),
+    ("attempt_before_join", attempt_before_join),
     ("reorder_joins", reorder_joins),
     ("restrict_models", restrict_models),
     ("compare_scores", compare_scores),

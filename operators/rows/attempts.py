@@ -17,12 +17,16 @@ from tqp.operators.string_keys.codes import group_codes
 
 
 def attempted(
-    compute: Callable[[Tensor], Vector], rows: Tensor, num_rows: int, columns: Sequence[Vector]
+    compute: Callable[[Tensor], Vector],
+    rows: Tensor,
+    num_rows: int,
+    columns: Sequence[Vector],
+    most_calls: int | None = None,
 ) -> Vector | None:
     """`compute(rows)` in the places of the rows (int64, ascending) among `num_rows`, NULL where it raises ExecutionError and elsewhere.
 
     If it raises for some, then it is called for one row of each combination of the columns that it reads; those that raise are
-    found by halves, so that each costs some calls. None if all of them do.
+    found by halves, so that each costs some calls. None if all of them do. After `most_calls`, those left count as if they raised.
     """
     try:
         return _in_places(compute(rows), rows, num_rows)
@@ -30,8 +34,10 @@ def attempted(
         chosen, of_rows = _one_of_each(rows, columns)
     computed: list[tuple[Tensor, Vector]] = []
     left = list(_halves(chosen)) if chosen.shape[0] == rows.shape[0] else [chosen]
-    while left:
+    calls = 1
+    while left and calls != most_calls:
         some = left.pop()
+        calls += 1
         try:
             computed.append((some, compute(some)))
         except ExecutionError:

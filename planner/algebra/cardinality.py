@@ -18,6 +18,7 @@ from tqp.planner.algebra.expressions import (
     InList,
     Literal,
     Parameter,
+    Try,
     Value,
     column_ids,
     conjuncts,
@@ -418,6 +419,8 @@ def _part_selectivity(part: Expression, fields: FieldsById, aggregate_ids: Colle
         return min(1.0, len(part.values) / max(1.0, distinct))
     if isinstance(part, ColumnRef):
         return 0.5
+    if isinstance(part, Try):
+        return selectivity(part.input, fields, aggregate_ids)
     if not isinstance(part, Call):
         return _UNKNOWN_PREDICATE
     function, arguments = part.function, part.arguments
@@ -426,6 +429,8 @@ def _part_selectivity(part: Expression, fields: FieldsById, aggregate_ids: Colle
             return 1.0 - selectivity(arguments[0], fields, aggregate_ids)
         case "or":
             return 1.0 - prod(1.0 - selectivity(argument, fields, aggregate_ids) for argument in arguments)
+        case "coalesce":
+            return selectivity(arguments[0], fields, aggregate_ids)
         case "equal" | "is_not_distinct_from":
             return _equality(arguments[0], arguments[1], fields)
         case "not_equal" | "is_distinct_from":

@@ -182,10 +182,14 @@ class Case(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Try(Expression):
-    """TRY(input): NULL for a row for which computing the input raises."""
+    """TRY(input): NULL for a row for which computing the input raises.
+
+    `most_calls`: rows that are not told apart by so many computations are NULL, too; None: however many it takes.
+    """
 
     input: Expression
     span: tuple[int, int] | None = field(default=None, compare=False)
+    most_calls: int | None = None
 
     @property
     def data_type(self) -> DataType:

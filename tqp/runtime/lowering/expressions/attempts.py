@@ -29,7 +29,7 @@ def lower_try(lowering: ExpressionLowering, expression: Try) -> Value:
     data_type, build = expression.data_type, lowering.stream.builder
     body = RowFunction(lowering, expression.input)
     null = as_elements(lowering, lowering.materialised(Literal(None, data_type)))
-    kernel = NamedKernel(_Attempts(body), "attempt", expression.span)
+    kernel = NamedKernel(_Attempts(body, expression.most_calls), "attempt", expression.span)
     made = build.call(kernel, null, lowering.active(None), *body.arguments)
     values, validity = (build.call(operator.getitem, made, part) for part in range(2))
     return Value(element_layout(data_type), values, validity)
@@ -38,8 +38,8 @@ def lower_try(lowering: ExpressionLowering, expression: Try) -> Value:
 class _Attempts:
     """The calls of a function of rows."""
 
-    def __init__(self, body: RowFunction) -> None:
-        self._body = body
+    def __init__(self, body: RowFunction, most_calls: int | None) -> None:
+        self._body, self._most_calls = body, most_calls
 
     def __call__(
         self,
@@ -54,5 +54,7 @@ class _Attempts:
         if not rows.shape[0]:
             return Vector(values, validity)
         read = [Vector(*column) for column in columns]
-        tried = attempted(lambda some: self._body.call(some, (), columns, shared), rows, num_rows, read)
+        tried = attempted(
+            lambda some: self._body.call(some, (), columns, shared), rows, num_rows, read, self._most_calls
+        )
         return Vector(values, validity) if tried is None else Vector(tried.values, validity_of(tried))
