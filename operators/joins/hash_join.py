@@ -14,17 +14,19 @@ from tqp.data.backend import is_host
 from tqp.operators.joins.offset_array_join import sort_by_key
 from tqp.operators.joins.pairs import BuildNulls, build_nulls, expand_ranges
 from tqp.operators.memory import allocation
-from tqp.operators.numbers import elementwise
+from tqp.operators.numbers import arithmetic, elementwise
 from tqp.operators.numbers.logic import all_true
 from tqp.operators.rows.hash_table import MULTIPLIERS, HashTable, table_of_rows
 from tqp.operators.rows.keys import high_bits
-from tqp.operators.rows.selection import row_indices, take
+from tqp.operators.rows.selection import count_true, row_indices, take
 
 #: Bits of the hash by which build rows are sorted: so many that few keys share them.
 _CODE_BITS = 31
 #: From so many build rows on, workers share ranges of the hashes.
 _SHARED_ROWS = 131_072
 _MAX_RANGE_BITS = 6
+#: Batches of so many keys are looked at in a sample of so many: are they in the range of the build keys?
+_FEWEST_IN_RANGE, _RANGE_SAMPLE = 65_536, 64
 #: Keys of a sample of the build side: one in which keys come twice at all mostly shows two such.
 _SAMPLE_ROWS = 16_384
 
@@ -49,6 +51,7 @@ class HashBuild:
     rows: Tensor | None  # int32 [number of build rows with a key]
     run_starts: Tensor | None  # int32 [number of distinct keys + 1]
     nulls: BuildNulls
+    key_range: tuple[int, int] | None = None  # least and greatest key, where they are known
 
     @property
     def unique(self) -> bool:
@@ -87,8 +90,27 @@ class HashBuild:
 
     def _find(self, keys: Tensor, validity: Tensor | None) -> tuple[Tensor, Tensor]:
         """The number of each of the keys, integers [n], and whether it has one; where not the number is any."""
-        numbers, found = self.table.find(keys.to(torch.int64))
+        rows = self._rows_in_range(keys)
+        if rows is None:
+            numbers, found = self.table.find(keys.to(torch.int64))
+        else:
+            of_rows = self.table.find(take(keys, rows).to(torch.int64))
+            numbers, found = (each.new_zeros(keys.shape[0]).scatter_(0, rows, each) for each in of_rows)
         return numbers, found if validity is None else found.logical_and_(validity)
+
+    def _rows_in_range(self, keys: Tensor) -> Tensor | None:
+        """int64: the rows with a key in the range of build keys, if they seem to be few, as of a table that is sorted by the key; else None."""
+        if self.key_range is None or keys.shape[0] < _FEWEST_IN_RANGE:
+            return None
+        sample = keys[:: keys.shape[0] // _RANGE_SAMPLE]
+        if count_true(self._is_in_range(sample)) * 2 > sample.shape[0]:
+            return None
+        return row_indices(self._is_in_range(keys))
+
+    def _is_in_range(self, keys: Tensor) -> Tensor:
+        assert self.key_range is not None
+        low, high = self.key_range
+        return elementwise.greater_equal(keys, low).logical_and_(elementwise.less_equal(keys, high))
 
 
 def build_hash(keys: Tensor, validity: Tensor | None = None, workers: Workers | None = None) -> HashBuild:
@@ -99,7 +121,7 @@ def build_hash(keys: Tensor, validity: Tensor | None = None, workers: Workers | 
     if not _seems_repeated(keys, rows):
         table = table_of_rows(keys, rows)
         if table is not None:
-            return HashBuild(table, None, None, nulls)
+            return HashBuild(table, None, None, nulls, _key_range(keys if rows is None else take(keys, rows)))
     if rows is not None:
         keys = take(keys, rows)
     range_bits = 0  # workers share 2^this ranges of the hashes
@@ -112,7 +134,13 @@ def build_hash(keys: Tensor, validity: Tensor | None = None, workers: Workers | 
     run_starts = _from_start([part.run_starts for part in ranges], [part.order.shape[0] for part in ranges])
     table = table_of_rows(allocation.concatenate([part.keys for part in ranges]))
     assert table is not None
-    return HashBuild(table, order if rows is None else take(rows, order).to(torch.int32), run_starts, nulls)
+    order = order if rows is None else take(rows, order).to(torch.int32)
+    return HashBuild(table, order, run_starts, nulls, _key_range(keys))
+
+
+def _key_range(keys: Tensor) -> tuple[int, int] | None:
+    """The least and the greatest key, of the CPU, where to compare keys with them is less work than to look them up; else None."""
+    return arithmetic.value_range(keys) if is_host(keys) and keys.shape[0] else None
 
 
 def _seems_repeated(keys: Tensor, rows: Tensor | None) -> bool:
