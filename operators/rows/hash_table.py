@@ -33,6 +33,8 @@ _CACHED_BITS, _MORE_BITS = 18, 4
 _BITS_USED_ONCE = 16
 #: Keys that an empty table that grows has room for, in bits, at least.
 _LEAST_KEY_BITS = 9
+#: And at most: an estimate of a product of many relations may be any number.
+_MOST_KEY_BITS = 24
 #: As many rows as read each line of the table several times, so that it comes to the second cache once for all of them.
 _ROWS_AT_ONCE = 262_144
 #: So many rows, and so many for each expected key, fill an empty table: they bring most keys, and later rows find them. Four
@@ -174,8 +176,8 @@ class HashTable:
 
 
 def empty_table(expected_keys: float, device: torch.device) -> HashTable:
-    """A table that grows."""
-    room = 1 << max(_LEAST_KEY_BITS, int(expected_keys).bit_length())
+    """A table that grows. `expected_keys`: an estimate, which may be infinite."""
+    room = 1 << max(_LEAST_KEY_BITS, int(min(expected_keys, (1 << _MOST_KEY_BITS) - 1)).bit_length())
     return HashTable(torch.empty(room, dtype=torch.int64, device=device), room)
 
 

@@ -46,6 +46,13 @@ def test_numbers(domain: list[int] | str, rows_at_once: int, monkeypatch: pytest
         _check_insert(table, known, generator.choices(domain, k=num_rows))
 
 
+@pytest.mark.parametrize("expected", [0, 1e30, float("inf")])
+def test_an_estimate_of_keys_may_be_any_number(expected: float) -> None:
+    table = empty_table(expected, torch.device("cpu"))
+    assert table.insert(torch.tensor([5, 7, 5])).tolist()[0::2] == [0, 0]
+    assert table.count == 2 and table.capacity <= 1 << 24
+
+
 @pytest.mark.parametrize("first", [0, 1, -(2**63), 12345])
 def test_the_first_key_may_come_back_in_any_company(first: int) -> None:
     """Slots without a key name the first key: it must be found in its own, and those must not seem to hold it."""
