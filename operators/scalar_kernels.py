@@ -12,6 +12,7 @@ from tqp.operators.nested.lists import LIST_KERNELS
 from tqp.operators.nested.maps import MAP_KERNELS
 from tqp.operators.nested.regexp_lists import REGEXP_LIST_KERNELS
 from tqp.operators.nested.several import SEVERAL_KERNELS
+from tqp.operators.nested.unions import UNION_KERNELS
 from tqp.operators.numbers.extremes import EXTREME_KERNELS
 from tqp.operators.numbers.integers import INTEGER_KERNELS
 from tqp.operators.numbers.math import MATH_KERNELS
@@ -66,6 +67,7 @@ _KERNELS: dict[str, Overload] = {
     **FUNCTION_KERNELS,
     **REGEXP_LIST_KERNELS,
     **MAP_KERNELS,
+    **UNION_KERNELS,
     **BIN_KERNELS,
     **SEVERAL_KERNELS,
     **JSON_KERNELS,

@@ -192,7 +192,7 @@ def from_python(items: Sequence[Any], data_type: DataType, leaf: Callable[..., A
         made: Values = leaf(items, data_type)
         return made
     device = leaf([], BOOLEAN).device
-    if data_type.kind is TypeKind.STRUCT:
+    if data_type.has_fields:
         width = len(data_type.children)
         rows = [item or (None,) * width for item in items]
         fields = ([row[place] for row in rows] for place in range(width))

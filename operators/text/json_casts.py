@@ -126,10 +126,33 @@ def _map_reader(data_type: DataType, manner: _Manner) -> Reader:
     return read
 
 
+def _union_reader(data_type: DataType, manner: _Manner) -> Reader:
+    """Of an object of one key, the name of a member."""
+    readers = {name: _reader(member, manner) for name, member in data_type.members.items()}
+    places = {name: place for place, name in enumerate(readers)}
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, tuple) or len(value) != 1 or value[0][0] not in readers:
+            return _refuse(
+                manner, "a cast to a {} takes an object of JSON whose key is a member, not {}", "UNION", value
+            )
+        ((name, member),) = value
+        fields: list[Any] = [None] * (len(readers) + 1)
+        fields[0] = places[name]
+        made = None if member is None else readers[name](member)
+        if made is None and member is not None:
+            return None
+        fields[places[name] + 1] = made
+        return tuple(fields)
+
+    return read
+
+
 _COMPOUND: dict[TypeKind, Callable[[DataType, _Manner], Reader]] = {
     TypeKind.LIST: _list_reader,
     TypeKind.STRUCT: _struct_reader,
     TypeKind.MAP: _map_reader,
+    TypeKind.UNION: _union_reader,
 }
 
 

@@ -222,6 +222,11 @@ def _format_nested(value: tuple[Value, ...], data_type: DataType) -> str:
         entries: tuple[Any, ...] = value
         lists = zip(zip(*entries, strict=True), map(list_of, data_type.element.children), strict=False)
         return f"MAP({', '.join(format_literal(Literal(*each)) for each in lists)})"
+    if data_type.is_union:
+        tag, *members = value
+        assert isinstance(tag, int)
+        name, member = list(data_type.members.items())[tag]
+        return f"union_value({quoted(name)} := {format_literal(Literal(members[tag], member))})"
     is_list = data_type.has_elements
     types = [data_type.element] * len(value) if is_list else data_type.children
     texts = [format_literal(Literal(*each)) for each in zip(value[:_MOST_ELEMENTS], types, strict=False)]

@@ -35,6 +35,7 @@ from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.algebra.value_ranges import is_finite, operand_range, value_range
 from tqp.planner.functions.conditions import COMPARISONS
 from tqp.planner.functions.declaration import NullRule
+from tqp.planner.functions.members import member_places
 from tqp.planner.functions.ranges import within
 from tqp.planner.functions.registry import AGGREGATES, SCALARS
 from tqp.planner.functions.type_rules import can_cast
@@ -204,6 +205,10 @@ def _cast_may_raise(cast: Cast, fields: FieldsById) -> bool:
         return True
     if target.kind is TypeKind.STRUCT and source.kind is TypeKind.STRUCT and source.names == target.names:
         pairs = zip(source.children, target.children, strict=True)
+        return any(_cast_may_raise(Cast(ElementRef(0, one), other), fields) for one, other in pairs)
+    if target.is_union and source.is_union:
+        types = [target.children[place] for place in member_places(source, target)]
+        pairs = zip(source.children[1:], types, strict=True)
         return any(_cast_may_raise(Cast(ElementRef(0, one), other), fields) for one, other in pairs)
     if target.kind is TypeKind.LIST:  # each element is cast, whatever it is
         return _cast_may_raise(Cast(ElementRef(0, source.element), target.element), fields)

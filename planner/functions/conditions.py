@@ -74,7 +74,7 @@ def _order_key(value: Any, data_type: DataType) -> Any:
     if data_type.kind is TypeKind.INTERVAL:
         months, days, micros = value
         return (months * DAYS_PER_MONTH + days) * MICROSECONDS_PER_DAY + micros
-    if data_type.kind is TypeKind.STRUCT:
+    if data_type.has_fields:
         types: Sequence[DataType] = data_type.children
     elif data_type.kind is TypeKind.LIST or data_type.kind is TypeKind.MAP:
         types = [data_type.element] * len(value)
@@ -96,6 +96,21 @@ def _is_distinct(call: Call, left: Any, right: Any) -> Any:
 def _is_not_distinct(call: Call, left: Any, right: Any) -> Any:
     distinct = _is_distinct(call, left, right)
     return distinct if distinct is NotImplemented else not distinct
+
+
+def _are_comparable(call: Call, left: Any, right: Any) -> bool:
+    """Is neither of two values of a UNION that have one tag a member that is NULL?"""
+    return _has_no_null_member(left, right, call.arguments[0].data_type)
+
+
+def _has_no_null_member(left: Any, right: Any, data_type: DataType) -> bool:
+    if left is None or right is None or left[0] != right[0]:
+        return True
+    place = left[0] + 1
+    if left[place] is None or right[place] is None:
+        return False
+    member = data_type.children[place]
+    return not member.is_union or _has_no_null_member(left[place], right[place], member)
 
 
 def union(values: Sequence[Expression], ranges: Ranges) -> Range | None:
@@ -149,6 +164,8 @@ CONDITIONS = (
     _compared("greater_equal", ">=", _comparison(operators.ge)),
     _compared("is_distinct_from", "IS DISTINCT FROM", _is_distinct, NullRule.NEVER),
     _compared("is_not_distinct_from", "IS NOT DISTINCT FROM", _is_not_distinct, NullRule.NEVER),
+    # of UNIONs, beside the comparison of their tags and members: see `coercion.comparison`
+    scalar("are_comparable", null=NullRule.NEVER, fold=_are_comparable, one_type=True),
     _connective("or", "OR", 1),
     _connective("and", "AND", 2),
     scalar("not", fold=lambda _, value: not value, work=Work.MASKS),

@@ -75,6 +75,7 @@ ORDERED_OTHERWISE = (
     TypeKind.ARRAY,
     TypeKind.STRUCT,
     TypeKind.MAP,
+    TypeKind.UNION,
 )
 
 
@@ -173,6 +174,8 @@ NESTED = (
     # what casts from text read: the parts as text, of a list, a struct or a map
     scalar("parts_of_text", null=NullRule.PROPAGATES, raises=_may_be_malformed, fold=_parts_of_text),
     scalar("cardinality", is_call=True, range=any_length),
+    # what casts from structs of a tag and members make, see `has_fields_of`
+    scalar("union_of_fields", null=NullRule.PROPAGATES, raises=_may_be_malformed),
 )
 
 #: Aggregates that have a function of their own over lists.

@@ -6,7 +6,7 @@ a DATE is a DATE); it is a `SourceLiteral` until something decides.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
@@ -26,7 +26,7 @@ from tqp.core.datatypes import (
     decimal,
     struct,
 )
-from tqp.core.errors import BindError
+from tqp.core.keywords import lower_ascii
 from tqp.core.unsigned_128 import unsigned_of_stored
 from tqp.planner.algebra.expressions import Expression, Literal, Varying
 from tqp.planner.functions.decimal_types import common_decimal, exact_decimal
@@ -102,7 +102,7 @@ _TARGET_COST: dict[TypeKind, int] = {
     TypeKind.LIST: 160,
 }
 #: Anything but text may become JSON, where nothing else will do.
-_TARGET_COST_OF_JSON = 200
+TARGET_COST_OF_JSON = 200
 _DEFAULT_TARGET_COST = 110
 
 
@@ -121,7 +121,7 @@ def implicit_cast_cost(argument: Expression, target: DataType) -> int | None:
     if source.kind is target.kind and (source == target or target in (ANY_DECIMAL, ANY_ARRAY, ANY_LIST)):
         return 0
     if target.is_json and not bends(argument) and source != VARCHAR:
-        return 0 if source.is_enum else _TARGET_COST_OF_JSON  # nearer than VARCHAR, which is no document
+        return 0 if source.is_enum else TARGET_COST_OF_JSON  # nearer than VARCHAR, which is no document
     if source.is_decimal and target.is_decimal:  # of other sizes; a value that does not fit raises
         return 0
     if source.kind is TypeKind.ARRAY and target.kind is TypeKind.LIST:
@@ -132,6 +132,10 @@ def implicit_cast_cost(argument: Expression, target: DataType) -> int | None:
     if source.kind is target.kind is TypeKind.LIST:
         cost = implicit_cast_cost(Literal(None, source.element), target.element)
         return None if cost is None else max(0, cost - 1)
+    if target.is_union and (source in target.children[1:] or target.has_members_of(source)):
+        return 0
+    if source.kind is target.kind and source.is_nested:
+        return _cost_of_fields(source, target)
     if (source.is_enum or source.is_json) and target == VARCHAR:
         return 1  # nearer than any element of a list
     if source.kind is TypeKind.NULL:
@@ -140,6 +144,25 @@ def implicit_cast_cost(argument: Expression, target: DataType) -> int | None:
     if target.kind in _IMPLICIT.get(source.kind, ()):
         return _TARGET_COST.get(target.kind, _DEFAULT_TARGET_COST)
     return None
+
+
+def _cost_of_fields(source: DataType, target: DataType) -> int | None:
+    """What it costs to pass one nested value for another: the most that it costs for what they hold, by name or by place."""
+    if source.is_union or source.size != target.size or len(source.children) != len(target.children):
+        return None
+    names = [lower_ascii(name) for name in source.names]
+    places: Sequence[int] = range(len(source.children))
+    if source.kind is TypeKind.STRUCT and not (source.is_tuple or target.is_tuple):
+        if set(names) != set(map(lower_ascii, target.names)):
+            return None
+        places = [names.index(lower_ascii(name)) for name in target.names]
+    costs = [0]
+    for place, child in zip(places, target.children, strict=True):
+        cost = implicit_cast_cost(Literal(None, source.children[place]), child)
+        if cost is None:
+            return None
+        costs.append(cost)
+    return max(costs)
 
 
 def _fits(constant: SourceLiteral | Varying, target: DataType) -> bool:
@@ -190,6 +213,8 @@ def common_settled_type(left: DataType, right: DataType) -> DataType | None:
         return right
     if left.is_json or right.is_json:
         return JSON
+    if left.is_union or right.is_union:
+        return _common_union(left, right)
     if left.is_enum or right.is_enum:
         return common_settled_type(_as_text(left), _as_text(right))
     if left.kind is TypeKind.BOOLEAN and right.is_whole:
@@ -204,6 +229,15 @@ def common_settled_type(left: DataType, right: DataType) -> DataType | None:
         element = common_settled_type(left.element, right.element)
         return None if element is None else array(max(left.size, right.size), element)
     return _common_nested(left, right, common_settled_type) if left.kind is right.kind else None
+
+
+def _common_union(left: DataType, right: DataType) -> DataType | None:
+    """Of two UNIONs the one of more members, of a UNION and a type that may become a member of it the UNION."""
+    if left.is_union and right.is_union:
+        return left if len(left.children) >= len(right.children) else right
+    union, other = (left, right) if left.is_union else (right, left)
+    costs = (implicit_cast_cost(Literal(None, other), member) for member in union.members.values())
+    return union if any(cost is not None for cost in costs) else None
 
 
 def _common_nested(
@@ -343,6 +377,7 @@ _FORCED_ORDER = (
     TypeKind.STRUCT,
     TypeKind.LIST,
     TypeKind.MAP,
+    TypeKind.UNION,
 )
 
 
@@ -380,6 +415,8 @@ def can_cast(source: DataType, target: DataType) -> bool:
         return True
     if source.is_json or target.is_json:
         return True
+    if target.is_union:  # which member it becomes was asked before
+        return True
     if source.kind is TypeKind.BOOLEAN or target.kind is TypeKind.BOOLEAN:
         other = target if source.kind is TypeKind.BOOLEAN else source
         return other.is_numeric
@@ -403,32 +440,3 @@ def can_cast(source: DataType, target: DataType) -> bool:
     if source.kind is TypeKind.STRUCT and target.kind is TypeKind.MAP:
         return not source.is_tuple
     return source.is_nested and source.kind is target.kind  # element by element, field by field
-
-
-def cast_field(source: DataType, target: DataType, place: int) -> int | None:
-    """Where in one STRUCT the field stands that another one, cast from it, has at a place; None: it is NULL there.
-
-    Raises BindError where no field of the two belongs to another.
-    """
-    if source.is_tuple or target.is_tuple:
-        if len(source.names) != len(target.names):
-            raise BindError(f"cannot cast {source} to {target}, which has another number of fields")
-        return place
-    names = [name.lower() for name in source.names]
-    if not any(name.lower() in names for name in target.names):
-        raise BindError(f"cannot cast {source} to {target}: they have no field in common")
-    wanted = target.names[place].lower()
-    return names.index(wanted) if wanted in names else None
-
-
-def check_fields(source: DataType, target: DataType) -> None:
-    """Raises BindError where a STRUCT, maybe deep inside, is cast to one with no field in common, whatever the value is."""
-    if source == target or source.kind is not target.kind:
-        return
-    if source.kind is TypeKind.STRUCT:
-        for place, child in enumerate(target.children):
-            found = cast_field(source, target, place)
-            if found is not None:
-                check_fields(source.children[found], child)
-    elif source.kind in (TypeKind.LIST, TypeKind.MAP, TypeKind.ARRAY):
-        check_fields(source.element, target.element)

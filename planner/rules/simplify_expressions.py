@@ -91,6 +91,8 @@ class Simplifier:
         """One conjunct; below AND and OR, too, NULL may become false."""
         if is_null_literal(part):
             return FALSE
+        if isinstance(part, Case):
+            return self._where_case_is_true(part)
         if isinstance(part, Call) and part.function == "and":
             return self.condition(part)
         if isinstance(part, Call) and part.function == "or":
@@ -105,6 +107,13 @@ class Simplifier:
                 tests = [negate(is_null(side)) for side in part.arguments if nullable(side, self.fields)]
                 return conjoin(*tests)
         return part
+
+    def _where_case_is_true(self, case: Case) -> Expression:
+        """CASE WHEN a THEN b END as a AND b, which is true on the same rows, where b raises nothing on others."""
+        ((condition, value), *others) = case.branches
+        if others or not (is_null_literal(case.default) or is_false(case.default)):
+            return case
+        return case if may_raise(value, self.fields) else self.condition(conjoin(condition, value))
 
     def value(self, expression: Expression) -> Expression:
         """A simpler expression of the same value and type."""

@@ -63,6 +63,7 @@ _TYPES: Mapping[str, tuple[int, int | None, str | None, str]] = {
     "LIST": (101, 16, "COMPOSITE", "list"),
     "STRUCT": (100, 0, "COMPOSITE", "row struct"),
     "MAP": (102, 16, "COMPOSITE", "map"),
+    "UNION": (107, 0, "COMPOSITE", "union"),
     "ARRAY": (108, 0, "COMPOSITE", "array"),
     "ENUM": (104, None, None, "enum"),
 }

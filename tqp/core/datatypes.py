@@ -12,7 +12,7 @@ from enum import Enum
 from functools import cached_property
 
 from tqp.core import zoned_times
-from tqp.core.keywords import quoted, quoted_text
+from tqp.core.keywords import lower_ascii, quoted, quoted_text
 from tqp.core.unsigned_128 import LAST_UNSIGNED
 
 
@@ -53,10 +53,11 @@ class TypeKind(Enum):
     LIST = "LIST"
     STRUCT = "STRUCT"
     MAP = "MAP"
+    UNION = "UNION"
 
 
 #: Of types whose values hold others.
-COMPOSED = (TypeKind.ARRAY, TypeKind.LIST, TypeKind.STRUCT, TypeKind.MAP)
+COMPOSED = (TypeKind.ARRAY, TypeKind.LIST, TypeKind.STRUCT, TypeKind.MAP, TypeKind.UNION)
 
 
 class Categories(tuple[str, ...]):
@@ -146,10 +147,11 @@ class DataType:
         if self.kind is TypeKind.MAP and self.children:
             return f"MAP({', '.join(map(_inner_name, self.element.children))})"
         if self.kind is TypeKind.STRUCT and self.children:
-            types = map(_inner_name, self.children)
             if self.is_tuple:
-                return f"TUPLE({', '.join(types)})"
-            return f"STRUCT({', '.join(map(' '.join, zip(map(quoted, self.names), types, strict=True)))})"
+                return f"TUPLE({', '.join(map(_inner_name, self.children))})"
+            return f"STRUCT({_named_types(self.names, self.children)})"
+        if self.is_union:
+            return f"UNION({_named_types(self.names[1:], self.children[1:])})"
         return str(self.kind.value)
 
     @property
@@ -191,7 +193,7 @@ class DataType:
 
     @property
     def is_nested(self) -> bool:
-        """True for what holds values of other types: LIST, STRUCT, MAP, and ARRAY but of FLOAT."""
+        """True for what holds values of other types: LIST, STRUCT, MAP, UNION, and ARRAY but of FLOAT."""
         return bool(self.children)
 
     @property
@@ -203,6 +205,30 @@ class DataType:
     def has_elements(self) -> bool:
         """True for what is stored as lists: LIST, MAP with its entries, and ARRAY but of FLOAT."""
         return self.kind in (TypeKind.LIST, TypeKind.MAP) or (self.kind is TypeKind.ARRAY and self.is_nested)
+
+    @property
+    def has_fields(self) -> bool:
+        """True for what is stored as structs: STRUCT, and UNION with its tag as the first field."""
+        return self.kind is TypeKind.STRUCT or self.kind is TypeKind.UNION
+
+    @property
+    def is_union(self) -> bool:
+        """True for UNION: a value of one of its members, and the tag that says of which. The fields of the others are NULL."""
+        return self.kind is TypeKind.UNION
+
+    @property
+    def tag_type(self) -> DataType:
+        """The ENUM of the names of the members of a UNION."""
+        return self.children[0]
+
+    @property
+    def members(self) -> Mapping[str, DataType]:
+        """The types of the members of a UNION, by their names."""
+        return dict(zip(self.names[1:], self.children[1:], strict=True))
+
+    def has_members_of(self, other: DataType) -> bool:
+        """Of a UNION: is the other type one, too, whose members are all among its own, whatever their types?"""
+        return other.is_union and set(map(lower_ascii, other.members)) <= set(map(lower_ascii, self.members))
 
     @property
     def is_tuple(self) -> bool:
@@ -261,6 +287,11 @@ class DataType:
 
 def _inner_name(data_type: DataType) -> str:
     return '"NULL"' if data_type.kind is TypeKind.NULL else str(data_type)
+
+
+def _named_types(names: Iterable[str], types: Iterable[DataType]) -> str:
+    """a INTEGER, "b c" VARCHAR"""
+    return ", ".join(f"{quoted(name)} {_inner_name(each)}" for name, each in zip(names, types, strict=True))
 
 
 def _squeezed(name: str) -> str:
@@ -337,6 +368,11 @@ def holds_json(data_type: DataType) -> bool:
     return data_type.is_json or any(map(holds_json, data_type.children))
 
 
+def holds_union(data_type: DataType) -> bool:
+    """Is it a UNION, or are there UNIONs inside of its values?"""
+    return data_type.is_union or any(map(holds_union, data_type.children))
+
+
 def decimal(precision: int, scale: int) -> DataType:
     """DECIMAL(precision, scale), 1 <= precision <= 38, 0 <= scale <= precision."""
     if not (1 <= precision <= MAX_DECIMAL_PRECISION and 0 <= scale <= precision):
@@ -367,6 +403,16 @@ def struct(fields: Mapping[str, DataType]) -> DataType:
 def map_of(key: DataType, value: DataType) -> DataType:
     """MAP(key, value)"""
     return DataType(TypeKind.MAP, children=(struct({"key": key, "value": value}),))
+
+
+#: Members that a UNION has at most, as in DuckDB.
+MOST_MEMBERS = 255
+
+
+def union_of(members: Mapping[str, DataType]) -> DataType:
+    """UNION(name type, ...), of one to 255 members."""
+    children = (enum(members), *members.values())
+    return DataType(TypeKind.UNION, children=children, names=("", *members))
 
 
 def row_of(types: Iterable[DataType]) -> DataType:

@@ -9,6 +9,7 @@ from tqp.core.datatypes import (
     BIGINT,
     BOOLEAN,
     JSON,
+    NULL,
     VARCHAR,
     DataType,
     TypeKind,
@@ -31,18 +32,12 @@ from tqp.planner.algebra.expressions import (
     column_ids,
 )
 from tqp.planner.algebra.may_raise import may_raise
-from tqp.planner.functions.conditions import MIRRORED, ORDERINGS
+from tqp.planner.functions.conditions import COMPARISONS, MIRRORED, ORDERINGS
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.functions.constants import is_constant
+from tqp.planner.functions.members import check_fields, has_fields_of, member_for
 from tqp.planner.functions.registry import SCALARS
-from tqp.planner.functions.type_rules import (
-    can_cast,
-    check_fields,
-    common_type,
-    equality_type,
-    ordering_type,
-    settle,
-)
+from tqp.planner.functions.type_rules import can_cast, common_type, equality_type, ordering_type, settle
 from tqp.planner.parse import Span
 
 #: Of a column, these are left to the optimizer.
@@ -74,6 +69,8 @@ def cast_to(expression: Expression, target: DataType, span: Span | None, is_try:
         return expression
     if expression.data_type.is_json or target.is_json:
         return _cast_json(expression, target, span, is_try)
+    if target.is_union and expression.data_type != NULL:
+        return _cast_to_union(expression, target, span, is_try)
     if expression.data_type == VARCHAR and (target.is_nested or target.is_vector):
         return _cast_text(expression, target, span, is_try)
     if expression.data_type.is_enum and target != VARCHAR:
@@ -84,10 +81,44 @@ def cast_to(expression: Expression, target: DataType, span: Span | None, is_try:
         return _map_of_fields(expression, target, span, is_try)
     if is_try and not can_cast(expression.data_type, target):
         return null_after(expression, target)
-    check_fields(expression.data_type, target)
+    _check_fields(expression.data_type, target, span)
     if expression.data_type.kind is TypeKind.TIMESTAMP_TZ and target.kind is TypeKind.TIME_TZ:
         is_try = True  # an infinite instant has none, and raises nothing
     return folded(Cast(expression, target, is_try, span))
+
+
+def _check_fields(source: DataType, target: DataType, span: Span | None) -> None:
+    try:
+        check_fields(source, target)
+    except BindError as error:
+        raise BindError(error.message, span) from None
+
+
+def _cast_to_union(expression: Expression, target: DataType, span: Span | None, is_try: bool) -> Expression:
+    """A UNION with more members, or the member that its type makes of a value. A value that is NULL is a member that is NULL."""
+    _check_fields(expression.data_type, target, span)
+    if has_fields_of(expression.data_type, target):
+        types = (expression.data_type.children[0], *target.children[1:])
+        fields = struct(dict(zip(expression.data_type.names, types, strict=True)))
+        arguments = (cast_to(expression, fields, span, is_try), TRUE if is_try else FALSE)
+        return folded(Call("union_of_fields", arguments, target, span))
+    place = member_for(expression.data_type, target)
+    if place is None:
+        return folded(Cast(expression, target, is_try, span))
+    value = cast_to(expression, target.children[place], span, is_try)
+    made = union_of_member(target, place, value, span)
+    if not is_try or value is expression:
+        return made
+    had, has = (folded(Call("is_null", (each,), BOOLEAN, span)) for each in (expression, value))
+    failed = folded(Call("less", (had, has), BOOLEAN, span))
+    return Case(((failed, Literal(None, target)),), made, target)
+
+
+def union_of_member(target: DataType, place: int, value: Expression, span: Span | None) -> Expression:
+    """A value of a UNION: of the member at a place among its children."""
+    fields: list[Expression] = [Literal(None, each) for each in target.children]
+    fields[0], fields[place] = Literal(place - 1, target.tag_type), value
+    return folded(Call("struct_pack", tuple(fields), target, span))
 
 
 def _cast_json(expression: Expression, target: DataType, span: Span | None, is_try: bool) -> Expression:
@@ -223,8 +254,22 @@ def compare(function: str, left: Expression, right: Expression, span: Span | Non
         raise BindError(
             f"cannot compare {left.data_type} with {right.data_type}; cast one of them explicitly", span
         )
-    left, right = cast_to(left, common, span), cast_to(right, common, span)
-    return folded(Call(function, (left, right), BOOLEAN, span))
+    return comparison(function, cast_to(left, common, span), cast_to(right, common, span), span)
+
+
+def comparison(function: str, left: Expression, right: Expression, span: Span | None) -> Expression:
+    """`left <function> right` of two values of one type.
+
+    UNIONs are ordered by their tags, then as their members are, of which NULL is the greatest; but that is asked by ORDER BY and
+    by lists. A comparison is NULL where tags are equal and a member is NULL.
+    """
+    made = folded(Call(function, (left, right), BOOLEAN, span))
+    if not left.data_type.is_union or function not in COMPARISONS:
+        return made
+    comparable = folded(Call("are_comparable", (left, right), BOOLEAN, span))
+    if isinstance(comparable, Literal):
+        return made if comparable.value else Literal(None, BOOLEAN)
+    return Case(((comparable, made),), Literal(None, BOOLEAN), BOOLEAN)
 
 
 #: The type that two values are cast to, or None.

@@ -11,7 +11,7 @@ from tqp.core.datatypes import BOOLEAN, DataType
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.expressions import Call, Expression, Literal, Varying
 from tqp.planner.binder.expressions import in_lists, subqueries
-from tqp.planner.binder.expressions.coercion import compare, folded, unify
+from tqp.planner.binder.expressions.coercion import compare, comparison, folded, unify
 from tqp.planner.binder.expressions.collations import collated
 from tqp.planner.functions.type_rules import equality_type, forced_type, ordering_type
 from tqp.planner.parse import Span, span_of
@@ -82,8 +82,8 @@ def bind_between(binder: ExpressionBinder, node: exp.Between) -> Expression:
     values = [binder.bind_flexible(each) for each in nodes]
     (value, low, high), _ = unify(values, "BETWEEN", span, ordering_type)
     parts = (
-        folded(Call("greater_equal", (value, low), BOOLEAN, span)),
-        folded(Call("less_equal", (value, high), BOOLEAN, span)),
+        comparison("greater_equal", value, low, span),
+        comparison("less_equal", value, high, span),
     )
     return folded(Call("and", parts, BOOLEAN, span))
 
@@ -111,9 +111,7 @@ def bind_in(binder: ExpressionBinder, node: exp.In) -> Expression:
         for each in choices
     ):
         return in_lists.is_one_of(operand, choices, span)
-    return in_lists.any_of(
-        [folded(Call("equal", (operand, choice), BOOLEAN, span)) for choice in choices], span
-    )
+    return in_lists.any_of([comparison("equal", operand, choice, span) for choice in choices], span)
 
 
 def _in_rows(

@@ -33,7 +33,7 @@ from tqp.planner.algebra.logical_plan import Values
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import subqueries
 from tqp.planner.binder.expressions.cases import null_with
-from tqp.planner.binder.expressions.coercion import cast_to, folded, of_type
+from tqp.planner.binder.expressions.coercion import cast_to, comparison, folded, of_type
 from tqp.planner.binder.expressions.lambdas import search
 from tqp.planner.binder.expressions.literals import given_value, literal_of
 from tqp.planner.functions.type_rules import common_settled_type, ordering_type, settle
@@ -101,7 +101,7 @@ def is_one_of(operand: Expression, values: Sequence[Expression], span: Span | No
         and not operand.data_type.is_nested
     ):
         return InList(operand, constants)
-    return any_of([folded(Call("equal", (operand, each), BOOLEAN, span)) for each in distinct], span)
+    return any_of([comparison("equal", operand, each, span) for each in distinct], span)
 
 
 def any_of(conditions: Sequence[Expression], span: Span | None) -> Expression:

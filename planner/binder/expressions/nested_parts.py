@@ -242,19 +242,22 @@ def _part_of_json(value: Expression, place: Expression, span: Span | None) -> Ex
 
 
 def field_of(value: Expression, name: str, span: Span | None) -> Expression:
-    """value.name"""
+    """value.name: the field of a struct, or the member of a union, which is NULL where its tag is another."""
     data_type = value.data_type
     if data_type.is_json:
         return _part_of_json(value, Literal(name, VARCHAR), span)
-    if data_type.kind in (TypeKind.NULL, TypeKind.STRUCT) and _is_null(value):
+    if (data_type == NULL or data_type.has_fields) and _is_null(value):
         return Literal(None, NULL)
-    if data_type.kind is not TypeKind.STRUCT or data_type.is_tuple:
+    if not data_type.has_fields or data_type.is_tuple:
         raise BindError(f'there is no field "{name}" in a value of type {data_type}', span)
     position = _position(data_type, name)
     if position is None:
-        fields = ", ".join(data_type.names[:12])
-        hint = nearest(name, data_type.names)
-        raise BindError(f'there is no field "{name}" in the struct{hint} (fields: {fields})', span)
+        names = [each for each in data_type.names if each]
+        what, whole = ("member", "union") if data_type.is_union else ("field", "struct")
+        hint = nearest(name, names)
+        raise BindError(
+            f'there is no {what} "{name}" in the {whole}{hint} ({what}s: {", ".join(names[:12])})', span
+        )
     return field_at(value, position, span)
 
 
@@ -264,7 +267,7 @@ def _position(data_type: DataType, name: str) -> int | None:
 
 
 def field_at(value: Expression, position: int, span: Span | None) -> Expression:
-    """The field of a struct that stands at a position, counted from 1."""
+    """The field of a struct that stands at a position, counted from 1; the first of a union is its tag."""
     data_type = value.data_type.children[position - 1]
     return folded(Call("struct_extract", (value, Literal(position, BIGINT)), data_type, span))
 

@@ -42,6 +42,7 @@ from tqp.planner.binder.expressions.randomness import RANDOM_FORMS
 from tqp.planner.binder.expressions.sequences import SEQUENCE_FORMS
 from tqp.planner.binder.expressions.short_forms import SHORT_FORMS
 from tqp.planner.binder.expressions.structs import STRUCT_FORMS
+from tqp.planner.binder.expressions.unions import UNION_FORMS
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.constants import is_constant, no_constant
 from tqp.planner.functions.type_rules import SourceLiteral, implicit_cast_cost, settle
@@ -256,6 +257,7 @@ SPECIAL_FORMS: Forms = {
     **NESTED_VALUE_FORMS,
     **NESTED_PART_FORMS,
     **STRUCT_FORMS,
+    **UNION_FORMS,
     **LIST_CALLS,
     **ARRAY_FORMS,
     **MAP_FORMS,

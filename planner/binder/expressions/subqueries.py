@@ -10,8 +10,15 @@ from sqlglot import exp
 from tqp.core.datatypes import BOOLEAN, NULL, DataType, list_of
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import AggregateCall, Call, ColumnRef, Expression, Literal, SortKey
-from tqp.planner.algebra.logical_plan import Aggregate, Limit, LogicalPlan, Project, Sort
+from tqp.planner.algebra.expressions import (
+    AggregateCall,
+    Call,
+    ColumnRef,
+    Expression,
+    Literal,
+    SortKey,
+)
+from tqp.planner.algebra.logical_plan import Aggregate, Filter, Limit, LogicalPlan, Project, Sort
 from tqp.planner.algebra.subquery_expressions import Exists, QuantifiedComparison, ScalarSubquery
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import cast_to, folded
@@ -119,17 +126,31 @@ def _quantified(
     with binder.around_subquery() as scope:
         plan = binder.context.bind_query.bind_exact(query, scope).plan
     nodes = _written_fields(operand)
-    is_membership = function == ("not_equal" if is_all else "equal")
     has_rows = [column.data_type.is_tuple for column in plan.schema] == [True]
-    if nodes is None or (len(nodes) > 1 and has_rows) or (len(nodes) == 1 and not is_membership):
+    if (
+        nodes is None
+        or (len(nodes) > 1 and has_rows)
+        or (len(nodes) == 1 and not is_membership(function, is_all))
+    ):
         nodes = [operand]  # a value, or a row beside a column of rows
-    elif not is_membership:
+    elif not is_membership(function, is_all):
         raise UnsupportedError(
             "a row compared with the columns of a subquery by other than IN, = ANY and <> ALL is not supported",
             span,
         )
     operands = [binder.bind_flexible(node) for node in nodes]
     return quantified_over(binder.context, function, is_all, operands, plan, span)
+
+
+def is_membership(function: str, is_all: bool) -> bool:
+    """Whether a comparison with ANY or ALL asks what IN or NOT IN does."""
+    return function == ("not_equal" if is_all else "equal")
+
+
+def _comparable_rows(plan: LogicalPlan) -> LogicalPlan:
+    """The rows but for UNIONs of a member that is NULL, which equal nothing; the answer is not NULL for them, as in DuckDB."""
+    value = ColumnRef.of(plan.schema[0])
+    return Filter(plan, Call("are_comparable", (value, value), BOOLEAN))
 
 
 def _written_fields(operand: exp.Expr) -> list[exp.Expr] | None:
@@ -168,6 +189,13 @@ def quantified_over(
         types.append(common)
     cast_operands = tuple(cast_to(operand, common, span) for operand, common in zip(operands, types))
     plan = cast_columns(context, plan, types, span)
+    if any(each.is_union for each in types):
+        if len(types) > 1 or not is_membership(function, is_all):
+            raise UnsupportedError(
+                "a UNION is compared with a subquery by IN, = ANY and <> ALL alone, and not in a row; others are not supported",
+                span,
+            )
+        plan = _comparable_rows(plan)
     if not is_all and function == "not_equal":
         # x <> ANY (q) is NOT (x = ALL (q))
         equal_all = QuantifiedComparison("equal", True, cast_operands, plan)

@@ -11,12 +11,14 @@ from tqp.core.datatypes import (
     INTERVAL,
     JSON,
     MAX_DECIMAL_PRECISION,
+    MOST_MEMBERS,
     DataType,
     TypeKind,
     array,
     list_of,
     map_of,
     struct,
+    union_of,
 )
 from tqp.core.datatypes import decimal as decimal_type
 from tqp.core.datatypes import enum as enum_type
@@ -84,7 +86,9 @@ def bind_type(node: exp.Expr, span: Span | None, user_types: UserTypes = lambda 
             )
         return map_of(*(bind_type(each, span, user_types) for each in node.expressions))
     if kind is exp.DType.STRUCT and node.expressions:
-        return _struct(node, span, user_types)
+        return struct(_fields(node, "field", span, user_types))
+    if kind is exp.DType.UNION:
+        return _union(node, span, user_types)
     if kind is exp.DType.DECIMAL:
         return _decimal(_parameters(node, 2, span), span)
     if kind is exp.DType.JSON:
@@ -117,18 +121,28 @@ def _user_name(node: exp.Expr) -> str:
     return text.rpartition(".")[2].strip('"')
 
 
-def _struct(node: exp.Expr, span: Span | None, user_types: UserTypes) -> DataType:
-    """STRUCT(a INTEGER, b VARCHAR)"""
+def _fields(node: exp.Expr, what: str, span: Span | None, user_types: UserTypes) -> dict[str, DataType]:
+    """STRUCT(a INTEGER, b VARCHAR): the fields, of a UNION the members."""
     fields: dict[str, DataType] = {}
     for each in node.expressions:
         if not isinstance(each, exp.ColumnDef):
-            raise UnsupportedError("a STRUCT whose fields have no names is not supported as a type", span)
+            raise UnsupportedError(
+                f"a {node.this.value} whose {what}s have no names is not supported as a type", span
+            )
         if any(each.name.lower() == known.lower() for known in fields):
-            raise BindError(f'the field "{each.name}" stands twice in the type', span)
+            raise BindError(f'the {what} "{each.name}" stands twice in the type', span)
         if each.args.get("kind") is None:  # a word that says something of columns elsewhere
-            raise BindError(f'the field "{each.name}" has a type that there is not', span)
+            raise BindError(f'the {what} "{each.name}" has a type that there is not', span)
         fields[each.name] = bind_type(each.args["kind"], span, user_types)
-    return struct(fields)
+    return fields
+
+
+def _union(node: exp.Expr, span: Span | None, user_types: UserTypes) -> DataType:
+    """UNION(number INTEGER, text VARCHAR)"""
+    members = _fields(node, "member", span, user_types)
+    if len(members) > MOST_MEMBERS:
+        raise BindError(f"a UNION has at most {MOST_MEMBERS} members, not {len(members)}", span)
+    return union_of(members)
 
 
 def _constants_of(node: exp.Expr) -> list[exp.Expr]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.datatypes import DataType, TypeKind, holds_union
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.file_kinds import FileKind
 from tqp.core.keywords import quoted_text
@@ -47,6 +47,11 @@ def read_options(kind: FileKind, function: str, nodes: Sequence[exp.Expr]) -> Gi
                 types.update(each)
             else:
                 said[key] = each
+    if kind == "json" and any(map(holds_union, types.values())):
+        raise UnsupportedError(
+            f"UNION as the type of a column of {function}() is not supported; read objects with read_json_objects() and cast"
+            " what they hold from JSON"
+        )
     formats = {kind for kind, key in _FORMATS.items() if said.get(key) is not None}
     text = {key for key, data_type in types.items() if isinstance(key, str) and data_type.kind not in formats}
     if any(isinstance(key, int) for key in types):

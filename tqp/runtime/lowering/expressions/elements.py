@@ -20,12 +20,13 @@ from tqp.data.nested import count_of
 from tqp.operators.nested import elements as element_kernels
 from tqp.operators.nested import maps as map_kernels
 from tqp.operators.nested.lists import in_element_form, struct_extract
+from tqp.operators.nested.unions import member_texts, retagged
 from tqp.operators.text import nested_writing
 from tqp.planner.algebra.element_expressions import OverElements
 from tqp.planner.algebra.expressions import AggregateCall, Cast, ColumnRef
 from tqp.planner.binder.expressions.coercion import cast_to
+from tqp.planner.functions.members import cast_field, member_places
 from tqp.planner.functions.registry import AGGREGATES
-from tqp.planner.functions.type_rules import cast_field
 from tqp.planner.physical import plan as physical
 from tqp.planner.physical.plan import GroupAlgorithm
 from tqp.runtime.breakers.grouped_rows import GroupedRows
@@ -107,6 +108,8 @@ def lower_nested_cast(lowering: ExpressionLowering, cast: Cast, value: Value) ->
         if target.kind is TypeKind.MAP:
             return _checked_map(lowering, cast, node, value)
         return Value(canonical_layout(target, value.layout.nullable), node, value.validity)
+    if target.is_union:
+        return _cast_union(lowering, cast, value)
     fields = []
     is_there = value.validity
     with lowering.only_where(None if is_there is None else lambda: [is_there]):
@@ -119,6 +122,31 @@ def lower_nested_cast(lowering: ExpressionLowering, cast: Cast, value: Value) ->
             fields.append(as_elements(lowering, found))
     node = lowering.stream.builder.call(element_kernels.structs_of, *fields, name="struct")
     return Value(canonical_layout(target, value.layout.nullable), node, value.validity)
+
+
+def _cast_union(lowering: ExpressionLowering, cast: Cast, value: Value) -> Value:
+    """A union of more members: the tags are others, and the members are cast. TRY_CAST gives NULL where that of a member fails."""
+    target, build = cast.data_type, lowering.stream.builder
+    places = member_places(value.layout.data_type, target)
+    tags = field_of(lowering, value, 0)
+    new_places = tuple(place - 1 for place in places)
+    new_tags = build.call(retagged, tags.node, new_places, target.tag_type, name="tag")
+    fields: dict[int, tuple[Node, Node | None]] = {}
+    validity = is_there = value.validity
+    for place, of_target in enumerate(places, 1):
+        member = field_of(lowering, value, place)
+        with lowering.only_where(None if is_there is None else lambda: [is_there]):
+            made = lowering.materialise(_cast(lowering, cast, member, target.children[of_target]))
+        fields[of_target] = as_elements(lowering, made)
+        if cast.is_try and made.validity is not None:
+            was_null = build.call(operator.invert, lowering.validity_node(member))
+            validity = lowering.all_valid(validity, build.call(operator.or_, made.validity, was_null))
+    for place, data_type in enumerate(target.children[1:], 1):
+        if place not in fields:
+            fields[place] = as_elements(lowering, lowering.null_of(data_type))
+    columns = [(new_tags, tags.validity), *(fields[place] for place in sorted(fields))]
+    node = build.call(element_kernels.structs_of, *columns, name="union")
+    return Value(canonical_layout(target, validity is not None), node, validity)
 
 
 def _checked_map(lowering: ExpressionLowering, cast: Cast, node: Node, value: Value) -> Value:
@@ -136,7 +164,7 @@ def _checked_map(lowering: ExpressionLowering, cast: Cast, node: Node, value: Va
 
 
 def lower_nested_text(lowering: ExpressionLowering, value: Value) -> Value:
-    """A list, struct or map as text: [a, 'b c '], {'a': 1, 'b': NULL}, {a=1}."""
+    """A list, struct or map as text: [a, 'b c '], {'a': 1, 'b': NULL}, {a=1}; a union as its member."""
     data_type, build = value.layout.data_type, lowering.stream.builder
     value = lowering.materialise(value)
     if data_type.has_elements:
@@ -155,9 +183,12 @@ def lower_nested_text(lowering: ExpressionLowering, value: Value) -> Value:
             "{}" if is_map else "[]",
             name="text",
         )
+    elif data_type.is_union:
+        tag, *members = fields_of(lowering, value)
+        texts = [_inner_text(lowering, member, quotes=False) for member in members]
+        node = build.call(member_texts, tag.node, *texts, name="text")
     else:
-        fields = (field_of(lowering, value, place) for place in range(len(data_type.children)))
-        texts = [_inner_text(lowering, field) for field in fields]
+        texts = [_inner_text(lowering, field) for field in fields_of(lowering, value)]
         node = build.call(nested_writing.struct_texts, data_type.names, *texts, name="text")
     node.makes_text = True
     return Value(canonical_layout(VARCHAR, value.layout.nullable), node, value.validity)
@@ -195,6 +226,11 @@ def field_of(lowering: ExpressionLowering, struct: Value, place: int) -> Value:
     values, validity = (build.call(operator.getitem, found, part) for part in range(2))
     layout = element_layout(struct.layout.data_type.children[place])
     return Value(layout, values, lowering.stream.or_all_rows(validity))
+
+
+def fields_of(lowering: ExpressionLowering, struct: Value) -> list[Value]:
+    """All fields of a struct, of a union its tag and its members."""
+    return [field_of(lowering, struct, place) for place in range(len(struct.layout.data_type.children))]
 
 
 def _cast(lowering: ExpressionLowering, cast: Cast, value: Value, target: DataType) -> Value:

@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import DOUBLE, FLOAT, JSON, VARCHAR, TypeKind, list_of
+from tqp.operators.nested.unions import member_texts
 from tqp.operators.text import json_writing, nested_writing
-from tqp.runtime.lowering.expressions.elements import cast_rows, elements_of, field_of
+from tqp.runtime.lowering.expressions.elements import cast_rows, elements_of, field_of, fields_of
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.layouts import canonical_layout
 from tqp.runtime.lowering.stream import Value
@@ -41,10 +42,15 @@ def lower_json(lowering: ExpressionLowering, value: Value) -> Value:
             between=",",
             name="json",
         )
-    elif data_type.is_nested:
-        fields = [
-            _inner(lowering, field_of(lowering, value, place)) for place in range(len(data_type.children))
+    elif data_type.is_union:
+        tag, *members = fields_of(lowering, value)
+        objects = [
+            build.call(json_writing.struct_texts, (name,), _inner(lowering, member), name="json")
+            for name, member in zip(data_type.members, members, strict=True)
         ]
+        node = build.call(member_texts, tag.node, *objects, name="json")
+    elif data_type.is_nested:
+        fields = [_inner(lowering, field) for field in fields_of(lowering, value)]
         node = build.call(json_writing.struct_texts, data_type.names, *fields, name="json")
     elif data_type.is_float or (data_type.is_decimal and data_type.precision <= _DIGITS_OF_DOUBLE):
         value = lowering.materialise(cast_rows(lowering, value, DOUBLE))
