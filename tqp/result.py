@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tqp.core.arguments import unique_names
-from tqp.core.datatypes import INTERVAL, DataType
-from tqp.core.errors import ExecutionError
+from tqp.core.datatypes import INTERVAL, DataType, holds_union
+from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.data.column import Table
 from tqp.data.results.display import MAX_ROWS, html_table, text_table
 from tqp.data.results.to_arrow import column_to_arrow, interval_to_duration, table_to_arrow
@@ -95,12 +95,17 @@ class Result:
     def to_polars(self) -> polars.DataFrame:
         """A Polars data frame; needs polars installed. INTERVAL becomes a duration with 30 days a month.
 
-        Repeated names become a, a_1, ...
+        Repeated names become a, a_1, ... Raises UnsupportedError for UNIONs, which Polars does not have.
         """
         try:
             import polars
         except ImportError as error:
             raise _missing("polars", "to_polars") from error
+        for name, data_type in zip(self._names, self._types, strict=True):
+            if holds_union(data_type):
+                raise UnsupportedError(
+                    f'column "{name}" is {data_type}, and Polars has no unions; cast it to VARCHAR, or read its members'
+                )
         arrays = [
             interval_to_duration(name, column)
             if column.data_type == INTERVAL

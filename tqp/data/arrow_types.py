@@ -152,7 +152,9 @@ def data_type_of(arrow_type: pa.DataType, column: str) -> DataType:
         parts = (field_type(each, column) for each in (arrow_type.key_field, arrow_type.item_field))
         return datatypes.map_of(*parts)
     if pa.types.is_struct(arrow_type) and arrow_type.num_fields:
-        return _struct_type(arrow_type, column)
+        return datatypes.struct(_field_types(arrow_type, column))
+    if pa.types.is_union(arrow_type) and arrow_type.num_fields:
+        return datatypes.union_of(_field_types(arrow_type, column))
     raise UnsupportedError(
         f'column "{column}" has the Arrow type {arrow_type}, which tqp does not support: leave the column out or cast'
         " it before registering the table"
@@ -163,12 +165,12 @@ def data_type_of(arrow_type: pa.DataType, column: str) -> DataType:
 LIST_TYPES = (pa.types.is_list, pa.types.is_large_list, pa.types.is_list_view, pa.types.is_large_list_view)
 
 
-def _struct_type(arrow_type: pa.DataType, column: str) -> DataType:
-    """Names of fields are made unique ignoring case, as those of columns are."""
+def _field_types(arrow_type: pa.DataType, column: str) -> dict[str, DataType]:
+    """Of a struct or a union. Names of fields are made unique ignoring case, as those of columns are."""
     given = (arrow_type.field(place).name or f"element{place + 1}" for place in range(arrow_type.num_fields))
     names = unique_names(given)
     types = (field_type(arrow_type.field(place), column) for place in range(arrow_type.num_fields))
-    return datatypes.struct(dict(zip(names, types, strict=True)))
+    return dict(zip(names, types, strict=True))
 
 
 def type_of_values(values: pa.Array | pa.ChunkedArray, column: str) -> DataType:
@@ -216,12 +218,19 @@ def arrow_type_of(data_type: DataType, purpose: Purpose = Purpose.RESULT) -> pa.
     if data_type.kind is TypeKind.MAP:
         key, value = (arrow_type_of(each, purpose) for each in data_type.element.children)
         return pa.map_(pa.int32() if key == pa.null() else key, value)  # Arrow has no keys without a type
-    if data_type.kind is TypeKind.STRUCT:
+    if data_type.is_union and purpose is Purpose.RESULT:
+        if len(data_type.members) > MOST_ARROW_MEMBERS:
+            raise UnsupportedError(
+                f"Arrow has unions of at most {MOST_ARROW_MEMBERS} members; cast the UNION to VARCHAR, or read its members"
+            )
+        members = data_type.members.items()
+        return pa.sparse_union([pa.field(name, arrow_type_of(each, purpose)) for name, each in members])
+    if data_type.has_fields:
         names = field_names(data_type)
         return pa.struct(
             [
                 pa.field(name, arrow_type_of(each, purpose))
-                for name, each in zip(names, data_type.children, strict=True)
+                for name, each in zip(names, stored_fields(data_type), strict=True)
             ]
         )
     if data_type.is_enum:
@@ -229,8 +238,17 @@ def arrow_type_of(data_type: DataType, purpose: Purpose = Purpose.RESULT) -> pa.
     return _TO_ARROW[data_type.kind]
 
 
+#: Whose tags are integers of 8 bits without a sign.
+MOST_ARROW_MEMBERS = 128
+
+
+def stored_fields(data_type: DataType) -> Sequence[DataType]:
+    """The types of the fields of a STRUCT, and of a UNION that is stored or written as one: its tag is a number then."""
+    return (datatypes.UTINYINT, *data_type.children[1:]) if data_type.is_union else data_type.children
+
+
 def field_names(data_type: DataType) -> Sequence[str]:
-    """The names of the fields of a STRUCT, those that DuckDB gives where it has none."""
+    """The names of the fields of a STRUCT, and of a UNION's tag and members; those that DuckDB gives where there is none."""
     return [name or f"element{place}" for place, name in enumerate(data_type.names, 1)]
 
 

@@ -23,7 +23,7 @@ class Column:
     int64 [n, 2] (high, low; see `tqp.operators.numbers.wide`) when 64 bits do not; FLOAT float32 [n]; DOUBLE float64 [n];
     INTERVAL int64 [n, 3] (months, days, microseconds); ARRAY float32 [n, size]; NULL int8 [n];
     VARCHAR and BLOB: codes int8/16/32/64 [n] into `pool`, or None, meaning that row i is entry i of the pool;
-    LIST, STRUCT and MAP: None, their values are in `nested`.
+    LIST, STRUCT, MAP and UNION: None, their values are in `nested`.
     """
 
     KEPT: ClassVar[str] = "values"
@@ -90,7 +90,7 @@ def column_of(data_type: DataType, num_rows: int, values: Values, validity: Tens
 
 
 def fields_of(column: Column) -> list[Column]:
-    """The fields of a STRUCT column as columns of their own."""
+    """The fields of a STRUCT column, of a UNION its tag and its members, as columns of their own."""
     assert isinstance(column.nested, Structs)
     fields = zip(column.data_type.children, column.nested.fields, strict=True)
     return [column_of(each, column.num_rows, *field) for each, field in fields]

@@ -73,7 +73,7 @@ def _values(column: Column) -> pa.LargeStringArray:
     if holds_json(data_type):
         raise UnsupportedError(f"{data_type} in a JSON file is not supported; cast it to VARCHAR")
     if data_type.is_nested:
-        values = map(_nested, python_values(column))
+        values = map(_nested, python_values(column, tagged=True))
         return pa.array(["null" if value is None else value for value in values], pa.large_string())
     texts = text_array(column)
     if data_type.is_float:
@@ -85,7 +85,7 @@ def _values(column: Column) -> pa.LargeStringArray:
 
 
 def _nested(value: Any) -> str | None:
-    """A list, struct or map; numbers and texts in it as they are, everything else as text."""
+    """A list, struct, map or union; numbers and texts in it as they are, everything else as text."""
     if value is None:
         return None
     return json.dumps(_with_text_keys(value), ensure_ascii=False, separators=(",", ":"), default=str)

@@ -22,7 +22,7 @@ from tqp.data.arrow_types import HUGEINT_ARRAY, type_of_values
 from tqp.data.column import Column
 from tqp.data.encoding.column_facts import estimate_distinct
 from tqp.data.encoding.integers import MICROSECONDS_OF, encode_integers, joined_validity
-from tqp.data.encoding.nested import encode_nested
+from tqp.data.encoding.nested import encode_nested, fields_of_union
 from tqp.data.encoding.strings import encode_strings
 from tqp.data.uuids import uuid_values
 
@@ -79,6 +79,8 @@ def plain(chunk: pa.Array, name: str, data_type: DataType) -> pa.Array:
         return plain(chunk.dictionary.take(chunk.indices), name, data_type)
     if pa.types.is_decimal(chunk.type) and chunk.type.scale < 0:
         return chunk.cast(pa.decimal128(data_type.precision, 0))
+    if pa.types.is_union(chunk.type):
+        return fields_of_union(chunk)
     if pa.types.is_float16(chunk.type):
         return chunk.cast(pa.float32())
     if pa.types.is_time(chunk.type) and data_type.kind is TypeKind.TIME_TZ:

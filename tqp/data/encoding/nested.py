@@ -22,14 +22,14 @@ Encode = Callable[[Sequence[pa.Array], DataType], Column]
 
 
 def encode_nested(chunks: Sequence[pa.Array], data_type: DataType, encode: Encode) -> Column:
-    """A column on the CPU from list arrays of any kind, map arrays, or struct arrays."""
+    """A column on the CPU from list arrays of any kind, map arrays, or struct arrays, of a UNION those of its tag and its members."""
     num_rows = sum(len(chunk) for chunk in chunks)
     nested: Nested
     if data_type.has_elements:
         nested = _lists(chunks, data_type, encode)
     else:
         fields = (
-            zip(*(chunk.flatten() for chunk in chunks), strict=True)
+            zip(*(_fields(chunk) for chunk in chunks), strict=True)
             if chunks
             else [()] * len(data_type.children)
         )
@@ -40,6 +40,35 @@ def encode_nested(chunks: Sequence[pa.Array], data_type: DataType, encode: Encod
             )
         )
     return Column(data_type, num_rows, None, tensor_of(joined_validity(chunks)), nested=nested)
+
+
+def _fields(chunk: pa.StructArray) -> list[pa.Array]:
+    """The fields of structs, NULL where these are. A union cannot be: pyarrow ends the process that asks for that."""
+    fields = [chunk.field(place) for place in range(chunk.type.num_fields)]
+    if any(pa.types.is_union(field.type) for field in fields):
+        fields = [fields_of_union(field) if pa.types.is_union(field.type) else field for field in fields]
+        chunk = pa.StructArray.from_arrays(fields, list(map(str, range(len(fields)))), mask=chunk.is_null())
+    parts: list[pa.Array] = chunk.flatten()
+    return parts
+
+
+def fields_of_union(chunk: pa.UnionArray) -> pa.StructArray:
+    """A union as a struct of its tag and its members. Where the member is NULL so is the union, as in DuckDB: Arrow has no other NULL."""
+    num_rows, buffers = len(chunk), chunk.buffers()
+    codes = np.frombuffer(buffers[1], np.int8, num_rows, chunk.offset)  # pyarrow's own forget the offset
+    places = np.arange(num_rows)
+    if chunk.type.mode == "dense":
+        places = np.frombuffer(buffers[2], np.int32, num_rows, chunk.offset * np.dtype(np.int32).itemsize)
+    tags, valid = np.zeros(num_rows, np.uint8), np.zeros(num_rows, bool)
+    members = []
+    for place, code in enumerate(chunk.type.type_codes):
+        rows, member = codes == code, chunk.field(place)
+        member = member.take(pa.array(places, mask=~rows))
+        tags[rows] = place
+        valid |= rows & member.is_valid().to_numpy(zero_copy_only=False)
+        members.append(member)
+    names = [str(place) for place in range(len(members) + 1)]
+    return pa.StructArray.from_arrays([pa.array(tags), *members], names, mask=pa.array(~valid))
 
 
 def _lists(chunks: Sequence[pa.Array], data_type: DataType, encode: Encode) -> Lists:

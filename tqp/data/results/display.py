@@ -15,7 +15,7 @@ from tqp.core.datatypes import TICKS_PER_SECOND, TypeKind
 from tqp.core.text_numbers import format_bytes
 from tqp.data.column import Column, Table, elements_in_order, entries_in_order, fields_of
 from tqp.data.nested import Structs
-from tqp.data.results.to_python import python_values, split, storage_values, where_valid
+from tqp.data.results.to_python import member_values, python_values, split, storage_values, where_valid
 from tqp.data.results.value_text import (
     date_text,
     inner_text,
@@ -50,6 +50,9 @@ def cell_texts(column: Column) -> list[str | None]:
 
 def _nested_texts(column: Column) -> list[str]:
     data_type = column.data_type
+    if data_type.is_union:
+        texts = member_values(column, lambda _, member: cell_texts(member))
+        return ["NULL" if text is None else text for text in texts]
     if isinstance(column.nested, Structs):
         fields = list(map(_inner_texts, fields_of(column)))
         if data_type.is_tuple:

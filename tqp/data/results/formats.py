@@ -20,7 +20,7 @@ from tqp.data.column import Column, Table, elements_in_order, entries_in_order, 
 from tqp.data.nested import Structs
 from tqp.data.results.display import cell_texts
 from tqp.data.results.to_arrow import table_to_arrow
-from tqp.data.results.to_python import split, where_valid
+from tqp.data.results.to_python import member_values, split, where_valid
 
 #: What `write_table` can write.
 FORMATS = ("table", "csv", "json", "arrow")
@@ -66,12 +66,14 @@ def _write_json(table: Table, out: TextIO) -> None:
 
 def _json_texts(column: Column) -> list[str]:
     """Every value of a column in JSON: a LIST is an array, a STRUCT an object, an array where its fields have no names,
-    a MAP an object of which the keys are texts."""
+    a MAP an object of which the keys are texts, a UNION one of the name of its member."""
     data_type = column.data_type
     if column.nested is None:
         is_bare = data_type.is_numeric or data_type == BOOLEAN
         return [_json_value(text, is_bare) for text in cell_texts(column)]
-    if isinstance(column.nested, Structs):
+    if data_type.is_union:
+        texts = member_values(column, _member_texts)
+    elif isinstance(column.nested, Structs):
         fields = list(map(_json_texts, fields_of(column)))
         keys = [
             "" if data_type.is_tuple else json.dumps(name, ensure_ascii=False) + ": "
@@ -89,6 +91,10 @@ def _json_texts(column: Column) -> list[str]:
         elements, lengths = elements_in_order(column)
         texts = [f"[{', '.join(items)}]" for items in split(_json_texts(elements), lengths.tolist())]
     return [text or "null" for text in where_valid(column, texts)]
+
+
+def _member_texts(name: str, member: Column) -> list[str]:
+    return [f"{{{json.dumps(name, ensure_ascii=False)}: {text}}}" for text in _json_texts(member)]
 
 
 def _json_value(text: str | None, is_bare: bool) -> str:

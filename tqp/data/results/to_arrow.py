@@ -14,7 +14,7 @@ from tqp.core.errors import ExecutionError
 from tqp.core.time_limits import DAYS_PER_MONTH, MICROSECONDS_PER_DAY
 from tqp.core.zoned_times import clock_of_stored, universal_clock_of_stored
 from tqp.data.arrow_buffers import INTERVAL_ITEM, AnyArray, BoolArray, pack_bits
-from tqp.data.arrow_types import Purpose, arrow_type_of
+from tqp.data.arrow_types import Purpose, arrow_type_of, stored_fields
 from tqp.data.column import Column, Table, elements_in_order, fields_of
 from tqp.data.nested import Lists, Structs
 from tqp.data.string_buffers import string_array
@@ -99,6 +99,8 @@ def _nested(name: str, column: Column, validity: BoolArray | None, purpose: Purp
     """A LIST or MAP as a list array, whose elements are copied where they do not lie in row order; a STRUCT as a struct array."""
     data_type = column.data_type
     arrow_type, bitmap = arrow_type_of(data_type, purpose), pack_bits(validity)
+    if data_type.is_union and purpose is Purpose.RESULT:
+        return _union(name, column, arrow_type)
     if isinstance(column.nested, Structs):
         return _structs(name, column, arrow_type, bitmap, purpose)
     if data_type.kind is TypeKind.ARRAY:
@@ -147,10 +149,29 @@ def _entries(name: str, elements: Column, arrow_type: pa.MapType, purpose: Purpo
 def _structs(
     name: str, column: Column, arrow_type: pa.DataType, bitmap: pa.Buffer | None, purpose: Purpose
 ) -> pa.Array:
-    children = [column_to_arrow(name, field, purpose) for field in fields_of(column)]
+    types = stored_fields(column.data_type)
+    fields = (replace(field, data_type=each) for field, each in zip(fields_of(column), types, strict=True))
+    children = [column_to_arrow(name, field, purpose) for field in fields]
     if pa.types.is_null(children[0].type):  # keys of an empty map have a type all the same
         children[0] = children[0].cast(arrow_type.field(0).type)
     return pa.StructArray.from_buffers(arrow_type, column.num_rows, [bitmap], children=children)
+
+
+def _union(name: str, column: Column, arrow_type: pa.UnionType) -> pa.UnionArray:
+    """A sparse union. One that is NULL, for which Arrow has no form, leaves as its first member that is NULL."""
+    tag, *members = fields_of(column)
+    assert tag.values is not None
+    tags, validity = tag.values.to(torch.int8), column.validity
+    if validity is not None:
+        tags = tags * validity
+        members = [
+            replace(each, validity=validity if each.validity is None else each.validity & validity)
+            for each in members
+        ]
+    children = [column_to_arrow(name, member) for member in members]
+    return pa.UnionArray.from_sparse(
+        pa.array(tags.cpu().numpy()), children, [field.name for field in arrow_type]
+    )
 
 
 def _dictionary(column: Column, validity: BoolArray | None) -> pa.Array:

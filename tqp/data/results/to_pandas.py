@@ -18,7 +18,10 @@ from tqp.data.results.to_tensors import decimal_to_double
 from tqp.data.results.value_text import date_text
 
 #: Of Python's objects.
-_OBJECTS = (TypeKind.NULL, TypeKind.TIME, TypeKind.TIME_TZ, TypeKind.BLOB, TypeKind.MAP, TypeKind.UUID)
+_OBJECTS = (
+    *(TypeKind.NULL, TypeKind.TIME, TypeKind.TIME_TZ, TypeKind.BLOB, TypeKind.UUID),
+    *(TypeKind.MAP, TypeKind.UNION),
+)
 #: NumPy's names of units by how many make a second.
 _UNITS = {1: "s", 10**3: "ms", 10**6: "us", 10**9: "ns"}
 

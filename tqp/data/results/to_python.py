@@ -5,12 +5,14 @@ from __future__ import annotations
 import datetime
 import decimal
 import itertools
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
 
 from torch import Tensor
 
 from tqp.core import time_limits
-from tqp.core.datatypes import TICKS_PER_SECOND, TypeKind
+from tqp.core.datatypes import TICKS_PER_SECOND, DataType, TypeKind
 from tqp.core.errors import ExecutionError
 from tqp.core.unsigned_128 import unsigned_of_stored
 from tqp.core.uuids import uuid_of_stored
@@ -29,16 +31,18 @@ from tqp.data.string_buffers import string_array
 _EPOCH = datetime.datetime(1970, 1, 1)
 _EPOCH_UTC = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _EPOCH_ORDINAL = _EPOCH.toordinal()
+_Item = TypeVar("_Item")
 #: Default contexts round at 28 digits.
 _EXACT = decimal.Context(prec=50)
 
 
-def python_values(column: Column) -> list[Any]:
+def python_values(column: Column, *, tagged: bool = False) -> list[Any]:
     """One object per row; NULL is None. Exact: Decimal for DECIMAL, int of any size for integers.
 
     DATE is date, TIME time (aware with time zone), timestamps datetime (to the microsecond; aware, in UTC, with time zone), INTERVAL timedelta
     with 30 days a month, BLOB bytes, UUID uuid.UUID, ARRAY a tuple, LIST a list, STRUCT a dict by name (a tuple if its fields have none), MAP a dict,
-    of two lists `key` and `value` where its keys are nested. Infinite dates and timestamps are the first and last ones that
+    of two lists `key` and `value` where its keys are nested, UNION the
+    member that there is, and where `tagged` a dict of its name to it. Infinite dates and timestamps are the first and last ones that
     Python has, others beyond Python's range their text. Raises ExecutionError for an interval that timedelta cannot hold.
     """
     data_type = column.data_type
@@ -48,7 +52,7 @@ def python_values(column: Column) -> list[Any]:
         strings: list[Any] = string_array(column).to_pylist()
         return strings
     if column.nested is not None:
-        return where_valid(column, _nested_values(column))
+        return where_valid(column, _nested_values(column, partial(python_values, tagged=tagged), tagged))
     values = column.values
     assert values is not None
     if data_type.is_enum:
@@ -81,10 +85,17 @@ def python_values(column: Column) -> list[Any]:
     return where_valid(column, items)
 
 
-def _nested_values(column: Column) -> list[Any]:
+def _nested_values(column: Column, values_of: Callable[[Column], list[Any]], tagged: bool) -> list[Any]:
     data_type = column.data_type
+    if data_type.is_union:
+        return member_values(
+            column,
+            lambda name, member: (
+                [{name: each} for each in values_of(member)] if tagged else values_of(member)
+            ),
+        )
     if isinstance(column.nested, Structs):
-        fields = list(map(python_values, fields_of(column)))
+        fields = list(map(values_of, fields_of(column)))
         rows = zip(*fields, strict=True)
         return (
             list(rows)
@@ -93,13 +104,28 @@ def _nested_values(column: Column) -> list[Any]:
         )
     if data_type.kind is TypeKind.MAP:
         *parts, lengths = entries_in_order(column)
-        rows = zip(*(split(python_values(part), lengths.tolist()) for part in parts), strict=True)
-        if parts[0].data_type.is_nested:  # no keys of a dict
+        lists = (python_values(parts[0]), values_of(parts[1]))
+        rows = zip(*(split(each, lengths.tolist()) for each in lists), strict=True)
+        if not _is_key(parts[0].data_type):
             return [{"key": keys, "value": values} for keys, values in rows]
         return [dict(zip(keys, values, strict=True)) for keys, values in rows]
     elements, lengths = elements_in_order(column)
-    made: list[Any] = split(python_values(elements), lengths.tolist())
+    made: list[Any] = split(values_of(elements), lengths.tolist())
     return list(map(tuple, made)) if data_type.kind is TypeKind.ARRAY else made
+
+
+def _is_key(data_type: DataType) -> bool:
+    """Whether Python's values of a type may be the keys of a dict."""
+    return all(map(_is_key, data_type.children[1:])) if data_type.is_union else not data_type.is_nested
+
+
+def member_values(column: Column, values_of: Callable[[str, Column], list[_Item]]) -> list[_Item]:
+    """Of each row of a UNION column, what `values_of`, of a name and its column, gives for the member that there is."""
+    tag, *members = fields_of(column)
+    assert tag.values is not None
+    items = list(map(values_of, column.data_type.members, members))
+    tags = tag.values if column.validity is None else tag.values * column.validity
+    return [items[place][row] for row, place in enumerate(tags.tolist())]
 
 
 def split(items: list[Any], lengths: list[int]) -> list[list[Any]]:
