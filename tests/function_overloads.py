@@ -25,6 +25,7 @@ _SAMPLES = {
     "T": "INTEGER",
     '"NULL"': "INTEGER",
     "ENUM": "ENUM('a', 'b')",
+    "UNION": "UNION(a INTEGER, b VARCHAR)",
 }
 #: Constants, for arguments of which some functions take nothing else.
 _CONSTANTS = {

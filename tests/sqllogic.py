@@ -6,7 +6,7 @@ A file holds records, separated by blank lines; a line that starts with `#` is a
     CREATE TABLE t AS ...               All of a file's setup is done before its first query.
 
     query IT rowsort                    I integer, N decimal, R float, B boolean, T string, X blob, D date, P timestamp,
-    SELECT i, s FROM t                  Z timestamp with time zone, M time, V interval, A list, S struct, G map, ? NULL; then `nosort`
+    SELECT i, s FROM t                  Z timestamp with time zone, M time, V interval, A list, S struct, G map, U union, ? NULL; then `nosort`
     ----                                (the default: rows come in this order), `rowsort` (in any order) or `valuesort`,
     1<tab>one                           and a label: records of one label must have the same rows.
     2<tab>(empty)
@@ -225,5 +225,6 @@ _LETTERS = {
     "A": [pa.types.is_list, pa.types.is_fixed_size_list],
     "S": [pa.types.is_struct],
     "G": [pa.types.is_map],
+    "U": [pa.types.is_union],
     "?": [pa.types.is_null],
 }

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from tqp.core.datatypes import INTEGER, VARCHAR, DataType, TypeKind, list_of, map_of, struct
+from tqp.core.datatypes import INTEGER, VARCHAR, DataType, TypeKind, list_of, map_of, struct, union_of
 from tqp.data import arrow_types
 
 _ARROW_TYPES = (
@@ -28,12 +28,14 @@ _ARROW_TYPES = (
     ),
     pa.struct({"a": pa.int32()}),
     pa.map_(pa.string(), pa.int32()),
+    *(pa.sparse_union([pa.field("a", pa.int32())]), pa.dense_union([pa.field("a", pa.int32())])),
 )
 #: Of the types that hold others, and need some.
 _NESTED_TYPES = {
     "INTEGER[]": list_of(INTEGER),
     "STRUCT(a INTEGER)": struct({"a": INTEGER}),
     "MAP(VARCHAR, INTEGER)": map_of(VARCHAR, INTEGER),
+    "UNION(a INTEGER)": union_of({"a": INTEGER}),
 }
 
 

@@ -204,7 +204,6 @@ def test_timestamp_out_of_range_names_the_column():
 @pytest.mark.parametrize(
     "arrow_type",
     [
-        pa.dense_union([pa.field("a", pa.int32())]),
         pa.struct([]),
         pa.list_(pa.float64(), 0),
         pa.decimal256(50, 2),
