@@ -19,6 +19,7 @@ from tqp.operators.numbers.math import MATH_KERNELS
 from tqp.operators.numbers.random_numbers import RANDOM_KERNELS
 from tqp.operators.numbers.unsigned_wide import UNSIGNED_WIDE_KERNELS
 from tqp.operators.numbers.wide_forms import fix_form
+from tqp.operators.strings.bit_strings import BIT_KERNELS
 from tqp.operators.strings.digits import DIGIT_KERNELS
 from tqp.operators.strings.distances import DISTANCE_KERNELS
 from tqp.operators.strings.functions import STRING_KERNELS
@@ -32,6 +33,7 @@ from tqp.operators.temporal.functions import FORMAT_KERNELS
 from tqp.operators.temporal.intervals import INTERVAL_KERNELS
 from tqp.operators.temporal.time_buckets import BUCKET_KERNELS
 from tqp.operators.temporal.zones import ZONE_KERNELS
+from tqp.operators.text.bit_casts import BIT_CAST_KERNELS
 from tqp.operators.text.json_functions import JSON_KERNELS
 from tqp.operators.text.nested_texts import NESTED_TEXT_KERNELS
 from tqp.operators.text.printed import PRINTED_KERNELS
@@ -60,6 +62,8 @@ _KERNELS: dict[str, Overload] = {
     **RECODED_KERNELS,
     **SIZE_KERNELS,
     **UUID_KERNELS,
+    **BIT_KERNELS,
+    **BIT_CAST_KERNELS,
     **CLOCK_KERNELS,
     **PRINTED_KERNELS,
     **VECTOR_KERNELS,

@@ -34,7 +34,7 @@ _MANY = 3_000
 _FAILING = 16
 _MAX_SHOWN = 4
 #: DuckDB gives Arrow these in another type, or cannot; they come as text and are cast back.
-AS_TEXT = ("HUGEINT", "UHUGEINT", "INTERVAL", "UUID", "TIME WITH TIME ZONE")
+AS_TEXT = ("HUGEINT", "UHUGEINT", "INTERVAL", "UUID", "TIME WITH TIME ZONE", "BIT")
 
 
 class Unsupported(Exception):

@@ -37,7 +37,6 @@ _CONSTANTS = {
 }
 #: Types of which nothing is supported, each with what the documents say of it.
 _TYPES = {
-    r"\bBIT\b": "the type BIT",
     r"\bUUID\b": "the type UUID",
     r"TIME_NS|TIMESTAMPTZ_NS": "the types TIME_NS and TIMESTAMPTZ_NS",
     r"\bBIGNUM\b": "the type BIGNUM",

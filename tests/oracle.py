@@ -14,6 +14,9 @@ import tqp
 from tqp.data.arrow_buffers import pack_bits
 from tqp.data.arrow_types import UHUGEINT_ARRAY, ZONED_TIME_ARRAY
 
+#: DuckDB's own Arrow type of BIT, if it is asked to lose nothing.
+BIT_ARRAY = pa.opaque(pa.binary(), "bit", "DuckDB")
+
 
 def assert_same_rows(tables: Mapping[str, pa.Table], query: str, **options: Any) -> None:
     """Both engines give the same rows in the same order; `options` are those of `tqp.connect`."""
@@ -36,7 +39,7 @@ def unsigned_array(low: pa.Array, high: pa.Array) -> pa.ExtensionArray:
 
 
 def arrow_of(relation: duckdb.DuckDBPyRelation) -> pa.Table:
-    """What DuckDB answers as Arrow; ENUMs as ordered dictionaries, UUIDs and times with a zone as such, which it does not
+    """What DuckDB answers as Arrow; ENUMs as ordered dictionaries, UUIDs, BITs and times with a zone as such, which it does not
     say that they are."""
     table = relation.to_arrow_table()
     for place, (field, data_type) in enumerate(zip(table.schema, relation.types, strict=True)):
@@ -51,6 +54,9 @@ def arrow_of(relation: duckdb.DuckDBPyRelation) -> pa.Table:
             content = pa.array([text and UUID(text).bytes for text in texts], pa.binary(16))
             uuids = pa.ExtensionArray.from_storage(pa.uuid(), content)
             table = table.set_column(place, field.name, uuids)
+        if str(data_type) == "BIT":
+            chunks = [pa.ExtensionArray.from_storage(BIT_ARRAY, each) for each in table.column(place).chunks]
+            table = table.set_column(place, field.name, pa.chunked_array(chunks, BIT_ARRAY))
         if str(data_type) == "UHUGEINT":  # the bits of which it gives Arrow as those of a signed integer
             words = (
                 f'("{field.name}" {part})::UBIGINT'

@@ -200,6 +200,7 @@ _EDGES: dict[str, list[str]] = {
         "1677-09-22 00:00:00",
     ],
     "TIMESTAMPTZ": ["infinity", "2024-02-29 12:34:56.789123+00", "294247-01-10 04:00:54.775806+00"],
+    "BIT": ["0", "1", "01", "11111111", "100000000", "0" * 15 + "1", "1" * 64, "1" + "0" * 127, "01" * 65],
     "UUID": [
         "00000000-0000-0000-0000-000000000000",
         "7fffffff-ffff-ffff-ffff-ffffffffffff",
@@ -210,7 +211,7 @@ _EDGES: dict[str, list[str]] = {
 }
 _TARGETS = [*_EDGES, "DECIMAL(1,0)", "DECIMAL(5,5)"]
 #: DuckDB gives Arrow these in another type; they come as text and are cast back.
-_AS_TEXT = ("HUGEINT", "UHUGEINT", "INTERVAL", "UUID", "TIMETZ")
+_AS_TEXT = ("HUGEINT", "UHUGEINT", "INTERVAL", "UUID", "TIMETZ", "BIT")
 
 
 def _quoted(text: str) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tqp.core.arguments import unique_names
-from tqp.core.datatypes import INTERVAL, DataType, holds_union
+from tqp.core.datatypes import INTERVAL, DataType, TypeKind, holds_kind
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.data.column import Table
 from tqp.data.results.display import MAX_ROWS, html_table, text_table
@@ -102,7 +102,7 @@ class Result:
         except ImportError as error:
             raise _missing("polars", "to_polars") from error
         for name, data_type in zip(self._names, self._types, strict=True):
-            if holds_union(data_type):
+            if holds_kind(data_type, TypeKind.UNION):
                 raise UnsupportedError(
                     f'column "{name}" is {data_type}, and Polars has no unions; cast it to VARCHAR, or read its members'
                 )

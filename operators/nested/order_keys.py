@@ -86,7 +86,7 @@ def _end(device: torch.device) -> Strings:
 def _text_bytes(strings: Strings, data_type: DataType) -> Strings:
     """Bytes without a 0, which ends a text: of UTF-8 the next greater ones, of others a 1 before each."""
     strings = string_layout.compact(strings)
-    if data_type.kind is TypeKind.VARCHAR:
+    if data_type.kind in (TypeKind.VARCHAR, TypeKind.BIT):
         return strings._replace(data=strings.data + 1)
     data = torch.stack([torch.ones_like(strings.data), strings.data], dim=1).reshape(-1)
     return Strings(strings.starts * 2, strings.lengths * 2, data)

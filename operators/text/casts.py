@@ -1,4 +1,4 @@
-"""CAST and TRY_CAST from and to VARCHAR and BLOB.
+"""CAST and TRY_CAST from and to VARCHAR, BLOB and BIT.
 
 Rows in plain forms are read all at once (`plain_forms`); each other distinct text goes through a parser in Python
 (`tqp.core.text_values`).
@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tqp.core.datatypes import BLOB, JSON, UUID, VARCHAR, DataType, TypeKind
+from tqp.core.datatypes import BIT, BLOB, JSON, UUID, VARCHAR, DataType, TypeKind
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.core.text_numbers import ParseFailure, format_bytes, parse_bytes
 from tqp.core.text_values import Parser, parse_json_text, parser_of
@@ -24,6 +24,7 @@ from tqp.operators.numbers.wide_forms import fix_form
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.string_keys.codes import distinct_slices, distinct_values, of_each_value
 from tqp.operators.strings.layout import from_list, replace_rows, take, to_list
+from tqp.operators.text.bit_casts import bit_reader, bit_writer, bits_of_bytes, bytes_of_bits, read_bits
 from tqp.operators.text.plain_forms import read_plain
 from tqp.operators.text.uuids import format_uuid_bytes, read_uuid_bytes
 from tqp.operators.text.value_format import formatter
@@ -33,7 +34,7 @@ Attempt = tuple[Any, Tensor | None, Sequence[str]]
 
 
 def resolve_string_cast(source: DataType, target: DataType, is_try: bool) -> Kernel:
-    """The kernel of a cast from or to VARCHAR or BLOB. Raises UnsupportedError if there is no such cast.
+    """The kernel of a cast from or to VARCHAR, BLOB or BIT. Raises UnsupportedError if there is no such cast.
 
     With `is_try` the kernel returns (values, validity) and never raises for a value.
     """
@@ -47,11 +48,14 @@ def resolve_string_cast(source: DataType, target: DataType, is_try: bool) -> Ker
             return _partial_kernel(_checked_json, is_try)
         if source.kind is target.kind:
             return _total_kernel(lambda strings: strings, is_try)
-        if source.kind is TypeKind.BLOB:
-            return _total_kernel(_blob_to_text, is_try)
-        return _partial_kernel(_text_to_blob, is_try)
-    if source == BLOB and target == UUID:
-        return fix_form(_partial_kernel(read_uuid_bytes, is_try), target)
+        kinds = (source.kind, target.kind)
+        recode = _RECODED.get(kinds)
+        if recode is not None:
+            return _total_kernel(recode, is_try)
+        return _partial_kernel(_CHECKED[kinds], is_try)
+    read = _reader(source, target)
+    if read is not None:
+        return fix_form(_partial_kernel(read, is_try), target)
     parser = parser_of(target)
     if parser is None or source != VARCHAR:
         raise UnsupportedError(f"Unimplemented type for cast ({source} -> {target})")
@@ -60,10 +64,19 @@ def resolve_string_cast(source: DataType, target: DataType, is_try: bool) -> Ker
 
 
 def _writer(source: DataType, target: DataType) -> Callable[[Any], Strings] | None:
-    """What writes stored values of a type as texts or bytes; None where nothing does."""
+    """What writes stored values of a type as texts, bytes or bits; None where nothing does."""
     if target == VARCHAR:
         return formatter(source)
+    if target == BIT:
+        return bit_writer(source)
     return format_uuid_bytes if source == UUID and target == BLOB else None
+
+
+def _reader(source: DataType, target: DataType) -> Callable[[Strings, Tensor | None], Attempt] | None:
+    """What reads stored values of a type out of bytes or bits; None where nothing does."""
+    if source == BIT:
+        return bit_reader(target)
+    return read_uuid_bytes if source == BLOB and target == UUID else None
 
 
 def _total_kernel(function: Callable[[Any], Strings], is_try: bool) -> Kernel:
@@ -201,3 +214,18 @@ def _text_to_blob(strings: Strings, validity: Tensor | None) -> Attempt:
         return blobs, failed, reasons
     empty = strings._replace(lengths=torch.zeros_like(strings.lengths))
     return replace_rows(empty, rows, blobs), None if failed is None else rows[failed], reasons
+
+
+# Between kinds of strings ---------------------------------------------------------------------------------------------
+
+_RECODED: dict[tuple[TypeKind, TypeKind], Callable[[Strings], Strings]] = {
+    (TypeKind.BLOB, TypeKind.VARCHAR): _blob_to_text,
+    (TypeKind.BIT, TypeKind.VARCHAR): lambda strings: strings,
+    (TypeKind.BIT, TypeKind.BLOB): bytes_of_bits,
+}
+#: Of these some values fail.
+_CHECKED: dict[tuple[TypeKind, TypeKind], Callable[[Strings, Tensor | None], Attempt]] = {
+    (TypeKind.VARCHAR, TypeKind.BLOB): _text_to_blob,
+    (TypeKind.VARCHAR, TypeKind.BIT): read_bits,
+    (TypeKind.BLOB, TypeKind.BIT): bits_of_bytes,
+}

@@ -188,7 +188,7 @@ def format_literal(literal: Literal) -> str:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, str):
-        return quoted_text(value)
+        return quoted_text(value) + ("::BIT" if data_type.kind is TypeKind.BIT else "")
     if isinstance(value, bytes):
         return "'" + "".join(f"\\x{byte:02X}" for byte in value) + "'::BLOB"
     if isinstance(value, tuple) and data_type.is_vector:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from tqp.core.datatypes import COMPOSED, HUGEINT, TypeKind
-from tqp.core.errors import BindError
+from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.expressions import AggregateCall, Expression, Literal
 from tqp.planner.functions.constants import constant_number, no_constant
 from tqp.planner.functions.declaration import aggregate
@@ -68,10 +68,31 @@ def _check_separator(arguments: Sequence[Expression]) -> None:
         raise no_constant(arguments[1], "the separator must be a constant")
 
 
+def _are_bit_strings(call: AggregateCall, known: Range | None, rows: int) -> bool:
+    """Those of a group have one length."""
+    return call.data_type.kind is TypeKind.BIT
+
+
+def _are_beyond_bits(call: AggregateCall, known: Range | None, rows: int) -> bool:
+    return True
+
+
+def _check_bits(arguments: Sequence[Expression]) -> None:
+    """The least and the greatest value of bitstring_agg."""
+    for each in arguments[1:]:
+        if not isinstance(each, Literal):
+            raise no_constant(each, "the least and the greatest value must be constants")
+        if each.value is None:
+            raise UnsupportedError("the least and the greatest value must not be NULL")
+
+
 _PICKS: dict[str, Any] = {"picks_value": True, "minds_order": True}
 _OF_PAIRS = "DOUBLE DOUBLE -> DOUBLE"
 #: Types that aggregates take in DuckDB and make no value of the type of: their stored bits are computed with, as DOUBLE.
 _NO_FLOATS = frozenset((TypeKind.TIME_TZ,))
+
+#: Types of which DuckDB's quantiles compare the stored bytes, whose order is not that of the values.
+_IN_ANOTHER_ORDER = frozenset((TypeKind.BIT,))
 
 AGGREGATE_FUNCTIONS = (
     aggregate("count_star", "-> BIGINT", of_nothing=0, counts=True, merged_by="sum_of_counts"),
@@ -123,11 +144,22 @@ AGGREGATE_FUNCTIONS = (
     aggregate("bool_or", "BOOLEAN -> BOOLEAN", ignores_duplicates=True, merged_by="bool_or"),
     *(
         aggregate(
-            name, "INTEGERS -> same", "UHUGEINT -> same", ignores_duplicates=True, range=_bits, merged_by=name
+            name,
+            *("INTEGERS -> same", "UHUGEINT -> same", "BIT -> same"),
+            ignores_duplicates=is_idempotent,
+            range=_bits,
+            raises=_are_bit_strings,
+            merged_by=name if is_idempotent else None,
         )
-        for name in ("bit_and", "bit_or")
+        for name, is_idempotent in (("bit_and", True), ("bit_or", True), ("bit_xor", False))
     ),
-    aggregate("bit_xor", "INTEGERS -> same", "UHUGEINT -> same", range=_bits),
+    aggregate(
+        "bitstring_agg",
+        *("INTEGERS INTEGERS INTEGERS -> BIT", "UHUGEINT UHUGEINT UHUGEINT -> BIT"),
+        ignores_duplicates=True,
+        raises=_are_beyond_bits,
+        check=_check_bits,
+    ),
     aggregate("product", "DOUBLE -> DOUBLE"),
     aggregate("list array_agg", "ANY -> list", fewest_values=0, minds_order=True),
     aggregate(
@@ -161,7 +193,7 @@ AGGREGATE_FUNCTIONS = (
     aggregate(
         "median",
         "ANY -> middle",
-        unsupported=frozenset((TypeKind.BLOB, *COMPOSED)),
+        unsupported=frozenset((TypeKind.BLOB, *_IN_ANOTHER_ORDER, *COMPOSED)),
     ),
     aggregate(
         "quantile_cont",
@@ -170,7 +202,13 @@ AGGREGATE_FUNCTIONS = (
         unsupported=frozenset((TypeKind.INTERVAL,)),
         check=_check_fraction,
     ),
-    aggregate("quantile_disc quantile", "ANY DOUBLE -> same", picks_value=True, check=_check_fraction),
+    aggregate(
+        "quantile_disc quantile",
+        "ANY DOUBLE -> same",
+        picks_value=True,
+        check=_check_fraction,
+        unsupported=_IN_ANOTHER_ORDER,
+    ),
     aggregate(
         "approx_quantile",
         *(f"{each} FLOAT -> same" for each in ("INTEGERS", "FLOAT", "DOUBLE", "DECIMAL")),

@@ -186,6 +186,8 @@ def _tick(value: int, unit: TypeKind, source: DataType, target: DataType) -> int
 
 
 def _to_text(value: Value, source: DataType) -> Any:
+    if source.kind is TypeKind.BIT:
+        return value
     if isinstance(value, int) and source.is_enum:
         return source.categories[value]
     if isinstance(value, bool):

@@ -13,12 +13,10 @@ from functools import partial
 
 from tqp.core.datatypes import (
     BIGINT,
-    BLOB,
     BOOLEAN,
     DOUBLE,
     FLOAT,
     HUGEINT,
-    INTEGER,
     JSON,
     MAX_DECIMAL_PRECISION,
     NULL,
@@ -106,31 +104,14 @@ def choose(overloads: Sequence[Overload], arguments: Sequence[Expression]) -> Ov
                 best.append(overload)
     if not best:
         raise NoOverloadError([describe(each) for each in _closest(overloads, arguments)])
-    others = [each for each in (_of_bits(best[0], arguments), _of_lists(best[0], arguments)) if each]
-    if len(best) > 1 or others:
-        raise NoOverloadError([*map(describe, best), *others], ambiguous=True)
+    of_lists = _of_lists(best[0], arguments)
+    if len(best) > 1 or of_lists is not None:
+        raise NoOverloadError([*map(describe, best), *([of_lists] if of_lists else [])], ambiguous=True)
     return best[0]
 
 
-def _of_bits(overload: Overload, arguments: Sequence[Expression]) -> str | None:
-    """The signature for BIT, a type that tqp lacks, where it fits the call just as well: text may mean BIT."""
-    first = overload.parameters[0] if overload.parameters else None
-    of_bits = _OF_BITS.get((overload.canonical, first)) if isinstance(first, DataType) else None
-    if of_bits is None or not isinstance(first, DataType) or arguments[0].data_type == first:
-        return None
-    costs = [implicit_cast_cost(arguments[0], each) for each in (BLOB, first)]
-    return of_bits if costs[0] is not None and costs[0] == costs[1] else None
-
-
-_OF_BITS: dict[tuple[str, DataType], str] = {
-    ("shift_left", INTEGER): "(BIT, INTEGER) -> BIT",
-    ("shift_right", INTEGER): "(BIT, INTEGER) -> BIT",
-    ("octet_length", BLOB): "(BIT) -> BIGINT",
-}
-
-
 def _of_lists(overload: Overload, arguments: Sequence[Expression]) -> str | None:
-    """As `_of_bits`, for lists: text and NULL may mean one, and what is no text may be the element that it contains."""
+    """The signature for lists, where it fits the call just as well: text and NULL may mean one, and what is no text may be the element that it contains."""
     if overload.canonical in ("regexp_extract", "regexp_extract_all"):
         group = arguments[2] if len(arguments) > 2 else None
         is_text = isinstance(group, SourceLiteral) and group.data_type.is_string
@@ -331,7 +312,7 @@ def _binned(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
     if key.kind is TypeKind.NULL:
         raise NoOverloadError(["(ANY, ANY[]) -> MAP, of values of a known type"])
     # DuckDB's bins are in another order than the values of these
-    if key.kind in (TypeKind.INTERVAL, TypeKind.TIME_TZ):
+    if key.kind in (TypeKind.INTERVAL, TypeKind.TIME_TZ, TypeKind.BIT):
         raise UnsupportedError(f"a histogram over bins of {key} is not supported")
     if key.is_decimal:
         key = DOUBLE

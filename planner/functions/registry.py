@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tqp.planner.functions.aggregates import AGGREGATE_FUNCTIONS
 from tqp.planner.functions.arithmetic import ARITHMETIC
 from tqp.planner.functions.arrays import ARRAYS
+from tqp.planner.functions.bits import BITS
 from tqp.planner.functions.conditions import CONDITIONS
 from tqp.planner.functions.declaration import AggregateFunction, ScalarFunction
 from tqp.planner.functions.intervals import INTERVALS
@@ -33,6 +34,7 @@ SCALARS: Mapping[str, ScalarFunction] = {
         NESTED,
         JSON_FUNCTIONS,
         UUIDS,
+        BITS,
     )
     for function in family
 }

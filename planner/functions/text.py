@@ -169,14 +169,22 @@ TEXT = (
     scalar(
         "contains", "VARCHAR VARCHAR -> BOOLEAN", "NULL ANY -> BOOLEAN", work=Work.SEARCH, selectivity=0.07
     ),
-    scalar("position", "strpos instr: VARCHAR VARCHAR -> BIGINT", range=any_length),
+    scalar(
+        "position",
+        *("strpos instr: VARCHAR VARCHAR -> BIGINT", "bit_position: ~ BIT BIT -> INTEGER"),
+        range=any_length,
+    ),
     scalar(
         "substring substr", "VARCHAR BIGINT -> VARCHAR", "VARCHAR BIGINT BIGINT -> VARCHAR", slices_text=True
     ),
     *(scalar(name, "VARCHAR BIGINT -> VARCHAR", slices_text=True) for name in ("left", "right")),
     scalar("substring_grapheme", "VARCHAR BIGINT -> VARCHAR", "VARCHAR BIGINT BIGINT -> VARCHAR"),
     *(scalar(name, "VARCHAR BIGINT -> VARCHAR") for name in ("left_grapheme", "right_grapheme")),
-    scalar("length len char_length character_length", "VARCHAR -> BIGINT", range=any_length),
+    scalar(
+        "length len char_length character_length",
+        *("VARCHAR -> BIGINT", "BIT -> BIGINT", "bit_length: BIT -> BIGINT"),
+        range=any_length,
+    ),
     scalar("length_grapheme", "VARCHAR -> BIGINT", range=any_length),
     scalar("bit_length", "VARCHAR -> BIGINT", range=any_length),
     scalar("octet_length", "BLOB -> BIGINT", "strlen: VARCHAR -> BIGINT", range=any_length),

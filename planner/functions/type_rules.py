@@ -371,6 +371,7 @@ _FORCED_ORDER = (
     TypeKind.TIMESTAMP_NS,
     TypeKind.INTERVAL,
     TypeKind.VARCHAR,
+    TypeKind.BIT,
     TypeKind.BLOB,
     TypeKind.UUID,
     TypeKind.ARRAY,
@@ -417,6 +418,9 @@ def can_cast(source: DataType, target: DataType) -> bool:
         return True
     if target.is_union:  # which member it becomes was asked before
         return True
+    if TypeKind.BIT in (source.kind, target.kind):
+        other = target if source.kind is TypeKind.BIT else source
+        return other.is_whole or other.is_float or other.kind in (TypeKind.BOOLEAN, TypeKind.BLOB)
     if source.kind is TypeKind.BOOLEAN or target.kind is TypeKind.BOOLEAN:
         other = target if source.kind is TypeKind.BOOLEAN else source
         return other.is_numeric

@@ -15,15 +15,15 @@ _KINDS = {
 _PREFIXES = ("pg_", "has_", "icu_", "collate_", "st_", "inet_", "current_")
 _NAMES = frozenset(
     """
-alias assert_true bit_position bitstring bitstring_agg
+alias assert_true
 bitstring_byte_comparable cast_to_type col_description combine
 combine_aggr create_sort_key decimal_average decimal_division
 finalize format_pg_type format_type
-get_bit get_block_size get_type hash hive_partition_component index_key invoke
+get_block_size get_type hash hive_partition_component index_key invoke
 lttb make_type md5_number md5_number_lower md5_number_upper
 normalized_interval obj_description parse_duckdb_log_message
 parse_formatted_bytes path_join
-regexp_split_to_table remap_struct replace_type reservoir_quantile set_bit setval shobj_description sleep_ms stats
+regexp_split_to_table remap_struct replace_type reservoir_quantile setval shobj_description sleep_ms stats
 switch
 to_aggregate_state unpivot_list vector_type vertex_extract write_log
 """.split()
@@ -33,6 +33,7 @@ to_aggregate_state unpivot_list vector_type vertex_extract write_log
 #: Forms that DuckDB has beside those of the table: how many arguments they take.
 _FORMS = {
     "make_timestamptz": (6, 7),
+    "bitstring_agg": (1,),
     "max": (2,),
     "min": (2,),
     "arg_min": (3,),

@@ -149,7 +149,7 @@ def _text(source: str, first: int, last: int) -> Token:
     if mark in "nN":
         return _token(TokenType.STRING, source[2:-1].replace("''", "'"), first, last)
     if mark in "bB":
-        raise UnsupportedError("texts of bits (b'01') are not supported", (first, last + 1))
+        return _token(TokenType.BIT_STRING, "".join(PIECES.findall(source)), first, last)
     if mark in "xX":
         return _token(TokenType.HEX_STRING, "".join(PIECES.findall(source)), first, last)
     (token,) = _ESCAPES.tokenize(source)

@@ -48,7 +48,9 @@ _BLANKS = re.compile(f"[{_BLANK}]*")
 #: How many END stand at the end, so that a grammar may look ahead without asking whether there is more.
 _LOOK_AHEAD = 6
 _NUMBER_FORM = re.compile(r"[\d_]*\.?[\d_]*(?:[eE][-+]?[\d_]+)?")
-_HEXADECIMAL = re.compile("([0-9a-fA-F]{2})*")
+_HEXADECIMAL, _BINARY = re.compile("([0-9a-fA-F]{2})*"), re.compile("[01]*")
+#: What stands in a text, by the letter before it.
+_DIGITS = {"x": _HEXADECIMAL, "X": _HEXADECIMAL, "b": _BINARY, "B": _BINARY}
 _NEW_LINE = re.compile("[\n\r]")
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 
@@ -87,7 +89,7 @@ def tokenize(text: str) -> Tokens:
     kinds: list[str] = []
     starts: list[int] = []
     stops: list[int] = []
-    hexadecimal: list[int] = []
+    digits: list[int] = []
     match, position = _TOKEN.match, 0
     while (found := match(text, position)) is not None:
         group = found.lastindex
@@ -115,8 +117,8 @@ def tokenize(text: str) -> Tokens:
             if kinds and kinds[-1] == TEXT and _NEW_LINE.search(text, stops[-1], start):
                 stops[-1] = position  # a text goes on in the next line
                 continue
-            if text[start] in "xX":
-                hexadecimal.append(len(kinds))
+            if text[start] in _DIGITS:
+                digits.append(len(kinds))
             kinds.append(TEXT)
         elif group == _COMMENT:
             continue
@@ -131,8 +133,8 @@ def tokenize(text: str) -> Tokens:
     assert rest is not None
     if rest.end() < len(text):
         raise _never_closed(text, rest.end())
-    for index in hexadecimal:
-        _check_hexadecimal(text, starts[index], stops[index])
+    for index in digits:
+        _check_digits(text, starts[index], stops[index])
     kinds.extend([END] * _LOOK_AHEAD)
     starts.append(len(text))
     stops.append(len(text))
@@ -147,13 +149,11 @@ def _check_number(text: str, start: int, stop: int) -> None:
         raise ParseError(f'syntax error at or near "{number}": this is no number', (start, stop))
 
 
-def _check_hexadecimal(text: str, start: int, stop: int) -> None:
-    digits = "".join(PIECES.findall(text, start, stop))
-    if _HEXADECIMAL.fullmatch(digits) is None:
-        raise ParseError(
-            f"syntax error at or near {text[start:stop]}: it takes two hexadecimal digits for each byte",
-            (start, stop),
-        )
+def _check_digits(text: str, start: int, stop: int) -> None:
+    form, digits = _DIGITS[text[start]], "".join(PIECES.findall(text, start, stop))
+    if form.fullmatch(digits) is None:
+        wanted = "two hexadecimal digits for each byte" if form is _HEXADECIMAL else "the digits 0 and 1"
+        raise ParseError(f"syntax error at or near {text[start:stop]}: it takes {wanted}", (start, stop))
 
 
 def _end_of_operator(text: str, start: int, stop: int) -> int:

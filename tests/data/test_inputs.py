@@ -21,7 +21,7 @@ import torch
 
 import tqp
 from tests.data.inputs import all_inputs
-from tqp.core.datatypes import holds_union
+from tqp.core.datatypes import TypeKind, holds_kind
 from tqp.data.results.display import cell_texts
 from tqp.result import Result
 
@@ -118,7 +118,7 @@ def test_every_way_out(connections: Any, name: str) -> None:
         assert text([(value,) for value in mine.to_pylist()]) == text(
             [(value,) for value in other.to_pylist()]
         )
-    if "INTERVAL" not in types_of(ours) and not any(map(holds_union, ours.types)):
+    if "INTERVAL" not in types_of(ours) and not any(holds_kind(each, TypeKind.UNION) for each in ours.types):
         assert repr(ours.to_polars().rows()) == repr(pl.DataFrame(ours.to_arrow()).rows())
     if "TIME WITH TIME ZONE" not in types_of(ours):  # of which DuckDB makes no frames
         check_pandas(ours.to_pandas(), theirs.df())
@@ -130,7 +130,7 @@ def test_every_way_out(connections: Any, name: str) -> None:
 def check_ways_out(result: Result, rows: list[tuple[Any, ...]]) -> None:
     """All ways out of one result hold the same rows."""
     has_unions = any(
-        map(holds_union, result.types)
+        holds_kind(each, TypeKind.UNION) for each in result.types
     )  # which Polars and tensors lack, and Arrow has no NULLs of
     for index, column in enumerate(result.columns):
         values = [row[index] for row in rows]

@@ -29,6 +29,7 @@ from tqp.planner.functions.type_rules import ANY_ARRAY, ANY_DECIMAL, ANY_LIST
 _SAMPLES = {
     TypeKind.VARCHAR: "'day'",
     TypeKind.BLOB: "'day'::BLOB",
+    TypeKind.BIT: "'01'::BIT",
     TypeKind.BOOLEAN: "true",
     TypeKind.DECIMAL: "1.5::DECIMAL(4,1)",
     TypeKind.FLOAT: "0.5::FLOAT",

@@ -59,6 +59,7 @@ _TYPES: Mapping[str, tuple[int, int | None, str | None, str]] = {
     "INTERVAL": (27, 16, "DATETIME", "interval"),
     "VARCHAR": (25, 16, "STRING", "bpchar char nvarchar string text varchar"),
     "BLOB": (26, 16, None, "binary blob bytea varbinary"),
+    "BIT": (36, 16, None, "bit bitstring"),
     "UUID": (54, 16, None, "guid uuid"),
     "LIST": (101, 16, "COMPOSITE", "list"),
     "STRUCT": (100, 0, "COMPOSITE", "row struct"),

@@ -38,6 +38,7 @@ class TypeKind(Enum):
     DOUBLE = "DOUBLE"
     VARCHAR = "VARCHAR"
     BLOB = "BLOB"
+    BIT = "BIT"
     DATE = "DATE"
     TIME = "TIME"
     TIME_TZ = "TIME WITH TIME ZONE"
@@ -178,8 +179,8 @@ class DataType:
 
     @property
     def is_string(self) -> bool:
-        """True for VARCHAR, JSON and BLOB: values of varying length, stored as bytes."""
-        return self.kind in (TypeKind.VARCHAR, TypeKind.BLOB)
+        """True for VARCHAR, JSON, BLOB and BIT: values of varying length, stored as bytes."""
+        return self.kind in (TypeKind.VARCHAR, TypeKind.BLOB, TypeKind.BIT)
 
     @property
     def is_json(self) -> bool:
@@ -351,6 +352,7 @@ DOUBLE = DataType(TypeKind.DOUBLE)
 VARCHAR = DataType(TypeKind.VARCHAR)
 JSON = DataType(TypeKind.VARCHAR, alias="JSON")
 BLOB = DataType(TypeKind.BLOB)
+BIT = DataType(TypeKind.BIT)
 DATE = DataType(TypeKind.DATE)
 TIME = DataType(TypeKind.TIME)
 TIME_TZ = DataType(TypeKind.TIME_TZ)
@@ -368,9 +370,9 @@ def holds_json(data_type: DataType) -> bool:
     return data_type.is_json or any(map(holds_json, data_type.children))
 
 
-def holds_union(data_type: DataType) -> bool:
-    """Is it a UNION, or are there UNIONs inside of its values?"""
-    return data_type.is_union or any(map(holds_union, data_type.children))
+def holds_kind(data_type: DataType, kind: TypeKind) -> bool:
+    """Is it of this kind, or are there such values inside of its values?"""
+    return data_type.kind is kind or any(holds_kind(each, kind) for each in data_type.children)
 
 
 def decimal(precision: int, scale: int) -> DataType:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.json_values import parse_json
+from tqp.core.text_bits import parse_bits
 from tqp.core.text_numbers import ParseFailure, parse_boolean, parse_bytes, parse_float, parse_number
 from tqp.core.text_times import (
     parse_date,
@@ -68,6 +69,7 @@ def parse_uuid(text: str, target: DataType) -> int:
 
 
 _BY_KIND: dict[TypeKind, Parser] = {
+    TypeKind.BIT: lambda text, target: parse_bits(text),
     TypeKind.BLOB: parse_blob,
     TypeKind.BOOLEAN: parse_boolean,
     TypeKind.DATE: parse_date,

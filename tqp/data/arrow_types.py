@@ -91,6 +91,7 @@ _TO_ARROW: dict[TypeKind, pa.DataType] = {
     TypeKind.DOUBLE: pa.float64(),
     TypeKind.VARCHAR: pa.string(),
     TypeKind.BLOB: pa.binary(),
+    TypeKind.BIT: pa.binary(),
     TypeKind.DATE: pa.date32(),
     TypeKind.TIME: pa.time64("us"),
     TypeKind.TIME_TZ: pa.time64("us"),  # what their clocks show
@@ -104,7 +105,7 @@ _TO_ARROW: dict[TypeKind, pa.DataType] = {
 }
 
 #: Those that leave in a type that is read as another.
-_AS_OTHERS = (TypeKind.HUGEINT, TypeKind.UHUGEINT, TypeKind.UUID, TypeKind.TIME_TZ)
+_AS_OTHERS = (TypeKind.HUGEINT, TypeKind.UHUGEINT, TypeKind.UUID, TypeKind.TIME_TZ, TypeKind.BIT)
 
 #: Those that are read as the type that leaves in them, and further ones.
 _FROM_ARROW: dict[pa.DataType, DataType] = {
@@ -201,8 +202,10 @@ def arrow_type_of(data_type: DataType, purpose: Purpose = Purpose.RESULT) -> pa.
     """The Arrow type in which a result column of this type leaves; DuckDB's choice, but an ENUM's order is kept.
 
     `purpose`: UUIDs leave as text, into files as Arrow's own; times with a zone as what their clocks show, into files as
-    those of UTC; in storage both are integers.
+    those of UTC; in storage both are integers. BITs leave in DuckDB's bytes, else as text.
     """
+    if data_type.kind is TypeKind.BIT and purpose is not Purpose.RESULT:
+        return pa.string()
     if data_type.kind is TypeKind.UUID and purpose is Purpose.FILE:
         return pa.uuid()
     if data_type.kind is TypeKind.UUID and purpose is Purpose.STORAGE:
@@ -273,6 +276,8 @@ def _extension_type(arrow_type: pa.BaseExtensionType, column: str) -> DataType:
             return datatypes.UUID
         case "arrow.json":
             return datatypes.JSON
+        case "arrow.opaque" if (arrow_type.vendor_name, arrow_type.type_name) == ("DuckDB", "bit"):
+            return datatypes.BIT
         case "arrow.bool8":
             return datatypes.BOOLEAN
         case name:

@@ -36,13 +36,13 @@ def strings_of(name: str, chunks: Sequence[pa.Array], validity: BoolArray | None
 
 
 def string_array(column: Column) -> pa.Array:
-    """The Arrow array of a VARCHAR or BLOB column on any device: string or binary, the large kinds beyond 2 GiB.
+    """The Arrow array of a VARCHAR, BIT or BLOB column on any device: string or binary, the large kinds beyond 2 GiB.
 
     The caller's own thread makes it, where torch would divide each longer operation among threads that then wait, spinning, for
     the next one, while a query's workers need their processors: so it is made by numpy.
     """
     assert column.pool is not None
-    as_text, validity = column.data_type.kind is TypeKind.VARCHAR, column.host_validity
+    as_text, validity = column.data_type.kind is not TypeKind.BLOB, column.host_validity
     pool = Strings(*(tensor.detach().cpu() for tensor in column.pool))
     if column.values is not None and pool.num_rows == 0:  # every row is NULL
         return pa.nulls(column.num_rows, pa.string() if as_text else pa.binary())

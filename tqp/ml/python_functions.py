@@ -42,6 +42,8 @@ _OF_PYTHON: dict[Any, str] = {
     datetime.datetime: "TIMESTAMP",
     datetime.timedelta: "INTERVAL",
 }
+#: Types of which functions make no values.
+_GIVEN_ONLY = (TypeKind.UUID, TypeKind.TIME_TZ, TypeKind.UHUGEINT, TypeKind.BIT)
 #: Estimated nanoseconds for a row.
 _COSTS = {"arrow": 30.0, "torch": 10.0, "native": 200.0}
 _MOST_SHOWN = 80
@@ -227,7 +229,7 @@ def make_function(
 
 
 def _check_result(name: str, data_type: DataType, kind: str) -> None:
-    if data_type.is_enum or data_type.kind in (TypeKind.UUID, TypeKind.TIME_TZ, TypeKind.UHUGEINT):
+    if data_type.is_enum or data_type.kind in _GIVEN_ONLY:
         shown = "an ENUM" if data_type.is_enum else f"a {data_type}"
         raise UnsupportedError(f'"{name}" cannot return {shown}; return {VARCHAR} and cast it in the query')
     if kind != "torch":

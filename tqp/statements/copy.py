@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from tqp.core.datatypes import TypeKind
 from tqp.core.definitions import ColumnDefinition
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.file_kinds import kind_of_name
@@ -167,7 +168,8 @@ def _reading_of(form: str, path: str, options: dict[str, Any], columns: Sequence
 
 
 def _value_of_key(column: ColumnDefinition) -> str:
-    arrow = "->>" if column.data_type.is_string and not column.data_type.is_json else "->"
+    is_text = column.data_type.kind in (TypeKind.VARCHAR, TypeKind.BLOB) and not column.data_type.is_json
+    arrow = "->>" if is_text else "->"
     key = quoted_text("$." + in_quotes(column.name))
     value = f"json {arrow} {key}"
     if column.data_type.is_json:

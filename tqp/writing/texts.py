@@ -31,7 +31,7 @@ def blocks(tables: Iterable[Table]) -> Iterator[Table]:
 def text_array(column: Column) -> pa.LargeStringArray:
     """The text of each value; NULL stays NULL."""
     data_type = column.data_type
-    if data_type.kind is TypeKind.VARCHAR:
+    if data_type.kind in (TypeKind.VARCHAR, TypeKind.BIT):
         return string_array(column).cast(pa.large_string())
     if data_type.kind is TypeKind.NULL:
         return pa.nulls(column.num_rows, pa.large_string())

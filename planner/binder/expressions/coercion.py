@@ -14,6 +14,7 @@ from tqp.core.datatypes import (
     DataType,
     TypeKind,
     holds_json,
+    holds_kind,
     list_of,
     map_of,
     row_of,
@@ -150,7 +151,11 @@ def json_as(document: Expression, target: DataType, manner: str, span: Span | No
 
 def _is_read_of_json(target: DataType) -> bool:
     """Whether JSON is read for a type, and for what is inside of its values."""
-    return not target.is_tuple and all(map(_is_read_of_json, target.children))
+    return (
+        not target.is_tuple
+        and not holds_kind(target, TypeKind.BIT)
+        and all(map(_is_read_of_json, target.children))
+    )
 
 
 def _with_lists(target: DataType) -> DataType:

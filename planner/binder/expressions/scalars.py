@@ -14,8 +14,9 @@ from typing import Any
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BLOB, NULL, VARCHAR
+from tqp.core.datatypes import BIT, BLOB, NULL, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.text_bits import parse_bits
 from tqp.core.units import UNIT_NAMES
 from tqp.planner.algebra.element_expressions import ElementRef
 from tqp.planner.algebra.expressions import FALSE, TRUE, Expression, Literal, column_ids, walk
@@ -371,6 +372,7 @@ _HANDLERS: dict[type, Handler] = {
     exp.Boolean: lambda _, node: TRUE if node.args["this"] else FALSE,
     exp.Null: lambda _, node: Literal(None, NULL),
     exp.HexString: lambda _, node: Literal(bytes.fromhex(node.name), BLOB),
+    exp.BitString: lambda _, node: Literal(parse_bits(node.name), BIT),
     exp.ByteString: ExpressionBinder._escape_string,
     exp.Placeholder: lambda binder, node: varying(bind_placeholder(binder.context, node), node),
     exp.Interval: ExpressionBinder._interval,

@@ -96,6 +96,8 @@ def _extreme(function: str, binder: ExpressionBinder, nodes: Nodes, span: Span |
     common = common_type_of(values, f"{function}()", span)
     if common == NULL:
         return Literal(None, NULL)
+    if common.kind is TypeKind.BIT and len(values) > 1:  # of which DuckDB compares the stored bytes
+        raise UnsupportedError(f"{function}() of BIT is not supported; see CASE", span)
     cast = tuple(cast_to(value, common, span) for value in values)
     return cast[0] if len(cast) == 1 else folded(Call(function, cast, common, span))
 

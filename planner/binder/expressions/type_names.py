@@ -30,7 +30,7 @@ _TYPE_KINDS: dict[exp.DType, TypeKind] = {
     **{
         exp.DType[name]: TypeKind[name]
         for name in """
-        BOOLEAN TINYINT SMALLINT BIGINT UTINYINT USMALLINT UBIGINT FLOAT DOUBLE BLOB
+        BOOLEAN TINYINT SMALLINT BIGINT UTINYINT USMALLINT UBIGINT FLOAT DOUBLE BLOB BIT
         DATE TIME TIMESTAMP TIMESTAMP_S TIMESTAMP_MS TIMESTAMP_NS INTERVAL UUID
         """.split()
     },
@@ -102,7 +102,7 @@ def bind_type(node: exp.Expr, span: Span | None, user_types: UserTypes = lambda 
             return made
     if found is None:
         raise UnsupportedError(f"the type {node.sql('duckdb')} is not supported", span)
-    if kind in _TEXTS:  # their length says nothing
+    if kind in _TEXTS or found is TypeKind.BIT:  # their length says nothing
         _parameters(node, 1, span)
     elif found is TypeKind.TIMESTAMP:
         digits = _parameters(node, 1, span)

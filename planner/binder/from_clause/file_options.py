@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from tqp.core.datatypes import DataType, TypeKind, holds_union
+from tqp.core.datatypes import DataType, TypeKind, holds_kind
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.file_kinds import FileKind
 from tqp.core.keywords import quoted_text
@@ -47,7 +47,7 @@ def read_options(kind: FileKind, function: str, nodes: Sequence[exp.Expr]) -> Gi
                 types.update(each)
             else:
                 said[key] = each
-    if kind == "json" and any(map(holds_union, types.values())):
+    if kind == "json" and any(holds_kind(each, TypeKind.UNION) for each in types.values()):
         raise UnsupportedError(
             f"UNION as the type of a column of {function}() is not supported; read objects with read_json_objects() and cast"
             " what they hold from JSON"
@@ -173,7 +173,10 @@ def _columns(value: Any, span: Span | None) -> Mapping[str, Any]:
 
 
 def _json_columns(value: Any, span: Span | None) -> Mapping[str, Any]:
-    return {**_columns(value, span), "names": (), "columns": tuple(value)}
+    said = _columns(value, span)
+    if any(holds_kind(each, TypeKind.BIT) for each in said["types"].values()):
+        raise UnsupportedError("BIT in a JSON file is not supported; read it as VARCHAR and cast it", span)
+    return {**said, "names": (), "columns": tuple(value)}
 
 
 def _only(*allowed: Any) -> Meaning:

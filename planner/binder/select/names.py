@@ -392,6 +392,7 @@ _WRITERS: dict[type, _Writer] = {
     exp.Boolean: lambda _, node: "true" if node.this else "false",
     exp.Null: lambda _, node: "NULL",
     exp.HexString: lambda _, node: f"X'{node.name}'",
+    exp.BitString: lambda _, node: f"B'{node.name}'",
     exp.Paren: lambda self, node: self.text(node.this),
     exp.And: Names._connective,
     exp.Or: Names._connective,

@@ -13,12 +13,13 @@ import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
-from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.datatypes import BIT, DataType, TypeKind
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.core.schema import NO_ESTIMATES, ColumnEstimates
 from tqp.core.zoned_times import stored_time
 from tqp.data.arrow_buffers import INTERVAL_ITEM, AnyArray, borrow, tensor_of, unpack_bits, values_view
-from tqp.data.arrow_types import HUGEINT_ARRAY, type_of_values
+from tqp.data.arrow_types import HUGEINT_ARRAY, data_type_of, type_of_values
+from tqp.data.bits import unpacked_bits
 from tqp.data.column import Column
 from tqp.data.encoding.column_facts import estimate_distinct
 from tqp.data.encoding.integers import MICROSECONDS_OF, encode_integers, joined_validity
@@ -70,7 +71,7 @@ def reporting(name: str) -> Iterator[None]:
 def plain(chunk: pa.Array, name: str, data_type: DataType) -> pa.Array:
     """The chunk without wrappings: extension types, run ends, dictionaries of anything but strings."""
     if isinstance(chunk.type, pa.BaseExtensionType):
-        return plain(_storage(chunk), name, data_type)
+        return plain(_storage(chunk, name), name, data_type)
     if pa.types.is_run_end_encoded(chunk.type):
         return plain(pc.run_end_decode(chunk), name, data_type)
     if data_type.is_enum and pa.types.is_dictionary(chunk.type):
@@ -88,11 +89,13 @@ def plain(chunk: pa.Array, name: str, data_type: DataType) -> pa.Array:
     return chunk
 
 
-def _storage(chunk: pa.ExtensionArray) -> pa.Array:
+def _storage(chunk: pa.ExtensionArray, name: str) -> pa.Array:
     """What an extension array holds, as the values of the logical type that it is read as."""
     match chunk.type.extension_name:
         case "arrow.uuid":
             return _uuid_integers(chunk.storage)
+        case "arrow.opaque" if data_type_of(chunk.type, name) == BIT:
+            return unpacked_bits(name, chunk.storage)
         case "arrow.bool8":
             return pc.not_equal(chunk.storage, 0)
         case _:

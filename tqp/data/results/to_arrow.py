@@ -15,6 +15,7 @@ from tqp.core.time_limits import DAYS_PER_MONTH, MICROSECONDS_PER_DAY
 from tqp.core.zoned_times import clock_of_stored, universal_clock_of_stored
 from tqp.data.arrow_buffers import INTERVAL_ITEM, AnyArray, BoolArray, pack_bits
 from tqp.data.arrow_types import Purpose, arrow_type_of, stored_fields
+from tqp.data.bits import packed_bits
 from tqp.data.column import Column, Table, elements_in_order, fields_of
 from tqp.data.nested import Lists, Structs
 from tqp.data.string_buffers import string_array
@@ -43,7 +44,9 @@ def column_to_arrow(name: str, column: Column, purpose: Purpose = Purpose.RESULT
     if data_type.kind is TypeKind.NULL:
         return pa.nulls(num_rows)
     if data_type.is_string:
-        return string_array(column)
+        texts = string_array(column)
+        is_packed = data_type.kind is TypeKind.BIT and purpose is Purpose.RESULT
+        return packed_bits(texts) if is_packed else texts
     validity = column.host_validity
     if column.nested is not None:
         return _nested(name, column, validity, purpose)

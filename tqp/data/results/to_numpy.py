@@ -17,7 +17,7 @@ from tqp.data.results.to_python import python_values
 
 def column_to_numpy(name: str, column: Column) -> NDArray[Any]:
     """[n]: numbers in their own width (HUGEINT, UHUGEINT and DECIMAL as float64), dates and timestamps as datetime64, INTERVAL as
-    timedelta64 with 30 days a month, everything else as Python objects. Where there is a NULL, a masked array."""
+    timedelta64 with 30 days a month, BIT as the bytes that it is in Arrow, everything else as Python objects. Where there is a NULL, a masked array."""
     data_type = column.data_type
     if data_type.kind is TypeKind.UHUGEINT:
         return _masked(np.array([float(each or 0) for each in python_values(column)]), column)
@@ -31,7 +31,8 @@ def column_to_numpy(name: str, column: Column) -> NDArray[Any]:
         array = column_to_arrow(name, column)
     else:
         values = np.empty(column.num_rows, object)
-        values[:] = python_values(column)
+        is_bits = data_type.kind is TypeKind.BIT  # bytes as those of Arrow
+        values[:] = column_to_arrow(name, column).to_pylist() if is_bits else python_values(column)
         return _masked(values, column)
     if pa.types.is_date32(array.type):
         array = array.cast(pa.timestamp("s"))

@@ -34,6 +34,8 @@ def column_to_pandas(name: str, column: Column) -> Any:
         validity = None
     if kind in _OBJECTS:
         return pandas.Series(python_values(column), dtype=object)
+    if kind is TypeKind.BIT:
+        return pandas.Series(column_to_arrow(name, column).to_pylist(), dtype=object)
     if column.data_type.is_vector:
         return _vectors(column, validity)
     if kind in (TypeKind.VARCHAR, TypeKind.ENUM) or column.data_type.is_nested:

@@ -40,7 +40,7 @@ def python_values(column: Column, *, tagged: bool = False) -> list[Any]:
     """One object per row; NULL is None. Exact: Decimal for DECIMAL, int of any size for integers.
 
     DATE is date, TIME time (aware with time zone), timestamps datetime (to the microsecond; aware, in UTC, with time zone), INTERVAL timedelta
-    with 30 days a month, BLOB bytes, UUID uuid.UUID, ARRAY a tuple, LIST a list, STRUCT a dict by name (a tuple if its fields have none), MAP a dict,
+    with 30 days a month, BLOB bytes, BIT text of 0 and 1, UUID uuid.UUID, ARRAY a tuple, LIST a list, STRUCT a dict by name (a tuple if its fields have none), MAP a dict,
     of two lists `key` and `value` where its keys are nested, UNION the
     member that there is, and where `tagged` a dict of its name to it. Infinite dates and timestamps are the first and last ones that
     Python has, others beyond Python's range their text. Raises ExecutionError for an interval that timedelta cannot hold.

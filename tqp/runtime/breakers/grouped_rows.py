@@ -13,6 +13,7 @@ from tqp.data.nested import Vector
 from tqp.data.strings import Strings
 from tqp.operators.groups import (
     aggregates,
+    bit_strings,
     choices,
     distinct_pairs,
     frequencies,
@@ -90,7 +91,13 @@ class GroupedRows:
         if kind == "string_agg":
             assert isinstance(values, Strings) and isinstance(reduction.parameter, str)
             return join_groups(values, self.ids, self.count, validity, reduction.parameter)
+        if kind == "combined_bits":
+            assert isinstance(values, Strings) and isinstance(reduction.parameter, str)
+            return bit_strings.combined_by_group(values, self.ids, self.count, validity, reduction.parameter)
         assert isinstance(values, Tensor)
+        if kind == "bitstring_agg":
+            assert isinstance(reduction.parameter, bit_strings.BitRange)
+            return bit_strings.bits_of_integers(values, self.ids, self.count, validity, reduction.parameter)
         if kind in quantiles.MEDIANS:
             return quantiles.MEDIANS[kind](values, self._ordered(reduction))
         if kind in quantiles.QUANTILES:

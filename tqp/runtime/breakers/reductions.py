@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from tqp.operators.groups import distinct_sets
+from tqp.operators.groups.bit_strings import BitRange
 from tqp.operators.groups.distinct_sets import ValueRange
 from tqp.operators.groups.folds import FOLDS
 from tqp.operators.string_keys import codes as string_codes
@@ -26,7 +27,7 @@ class Reduction:
     others: tuple[int, ...] = ()  # columns that it reads as well
     whole: tuple[int, ...] = ()  # the columns that are DISTINCT together; without any: those that it reads
     counted: int = -1  # the column of which rows count; -1: those in which the one that it reads is valid
-    parameter: float | str | None = None  # a fraction, or a separator
+    parameter: float | str | BitRange | None = None  # a fraction, a separator, ...
     order: tuple[tuple[int, bool, bool], ...] = ()  # of the rows of a group: column, descending, NULLs first
     of_validity: bool = False  # not the value of the row that is chosen, but whether it has one
     value_range: tuple[int, int] = (0, 1)  # of what sum and count add up

@@ -332,6 +332,10 @@ class AggregateCalls:
         """bit_and, bit_or, bit_xor: what has no more bits than the values."""
         if call.data_type.kind is TypeKind.UHUGEINT:
             return self._bits_of_unsigned(call, argument)
+        if call.data_type.kind is TypeKind.BIT:
+            layout = canonical_layout(call.data_type, argument.layout.nullable)
+            argument = replace(argument, node=self.lowering.strings(argument), layout=layout)
+            return self.plain(argument, "combined_bits", layout, call.distinct, parameter=call.function)
         low, high = range_of(argument)
         bits = max(low.bit_length(), high.bit_length())
         known = (0 if low >= 0 else -(1 << bits), (1 << bits) - 1)

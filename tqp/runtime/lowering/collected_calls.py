@@ -13,8 +13,10 @@ import torch
 
 from tqp.core.datatypes import BOOLEAN, COMPOSED, DOUBLE, VARCHAR, DataType, TypeKind
 from tqp.core.errors import UnsupportedError
+from tqp.operators.groups.bit_strings import BitRange
 from tqp.operators.groups.moments import FORMULAS
 from tqp.operators.nested.bins import binned_histograms
+from tqp.planner.algebra.expression_text import format_literal
 from tqp.planner.algebra.expressions import AggregateCall, Cast, Literal
 from tqp.planner.functions.constants import constant_number
 from tqp.planner.functions.registry import AGGREGATES
@@ -312,7 +314,7 @@ def _deviation(calls: AggregateCalls, call: AggregateCall, kept: Node | None) ->
     return calls.optional(value, reduction, _result(layout, converts=layout.dtype.is_floating_point))
 
 
-# ---- text ----
+# ---- text and bits ----
 
 
 def _string_agg(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
@@ -330,6 +332,15 @@ def _string_agg(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -
     text = "" if separator is None else str(separator)
     layout = canonical_layout(VARCHAR, False)
     return calls.plain(value, "string_agg", layout, call.distinct, parameter=text, order=_order(calls, call))
+
+
+def _bitstring(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
+    """A bit for each of the integers between two constants."""
+    value = _counted(calls, calls.lowering.materialised(call.arguments[0]), kept)
+    low, high = (each for each in call.arguments[1:] if isinstance(each, Literal))
+    assert isinstance(low.value, int) and isinstance(high.value, int)
+    bounds = BitRange(low.value, high.value, (format_literal(low), format_literal(high)))
+    return calls.plain(value, "bitstring_agg", canonical_layout(call.data_type, False), parameter=bounds)
 
 
 def _list(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
@@ -390,6 +401,7 @@ COLLECTED_CALLS: dict[str, Callable[[AggregateCalls, AggregateCall, Node | None]
     "approx_quantile": _approximate,
     "mad": _deviation,
     "string_agg": _string_agg,
+    "bitstring_agg": _bitstring,
     "list": _list,
     "histogram": _histogram,
     "histogram_exact": _binned,

@@ -88,6 +88,7 @@ _CANONICAL: dict[TypeKind, tuple[Form, torch.dtype]] = {
     TypeKind.ARRAY: (Form.MATRIX, torch.float32),
     TypeKind.VARCHAR: (Form.STRINGS, torch.uint8),
     TypeKind.BLOB: (Form.STRINGS, torch.uint8),
+    TypeKind.BIT: (Form.STRINGS, torch.uint8),
 }
 _NESTED = (Form.NESTED, torch.uint8)
 

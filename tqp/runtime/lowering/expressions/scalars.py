@@ -262,7 +262,7 @@ class ExpressionLowering(ValueForms):
         if source.kind is TypeKind.NULL:
             raises = may_raise(cast.input, self.stream.fields)
             return self._null_after(target, [value]) if raises else _literal_value(None, target)
-        if source.is_json and target == VARCHAR:
+        if target == VARCHAR and (source.is_json or source.kind is TypeKind.BIT):
             return replace(value, layout=replace(value.layout, data_type=target))
         if target.is_json and source != VARCHAR and not value.is_null:
             return lower_json(self, value)
