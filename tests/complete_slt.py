@@ -13,6 +13,7 @@ import duckdb
 
 import tqp
 from tests import sqllogic
+from tests.oracle import with_bits
 
 
 def complete(path: Path) -> list[str]:
@@ -38,7 +39,7 @@ def complete(path: Path) -> list[str]:
 
 def _as_result(relation: duckdb.DuckDBPyRelation) -> tqp.Result:
     """DuckDB's answer as one of tqp, whose texts the files hold."""
-    answer = relation.to_arrow_table()
+    answer = with_bits(relation)
     with tqp.connect() as connection:
         connection.register(
             "answer", answer.rename_columns([f"c{place}" for place in range(answer.num_columns)])

@@ -38,10 +38,42 @@ def unsigned_array(low: pa.Array, high: pa.Array) -> pa.ExtensionArray:
     return pa.ExtensionArray.from_storage(UHUGEINT_ARRAY, storage)
 
 
+def with_bits(relation: duckdb.DuckDBPyRelation) -> pa.Table:
+    """What DuckDB answers as Arrow; BITs as such."""
+    table = relation.to_arrow_table()
+    for place, (field, data_type) in enumerate(zip(table.schema, relation.types, strict=True)):
+        if "BIT" in str(data_type):
+            table = table.set_column(
+                place, field.name, table.column(place).cast(_with_bits(field.type, data_type))
+            )
+    return table
+
+
+def _with_bits(arrow: pa.DataType, data_type: Any) -> pa.DataType:
+    """The Arrow type with that of BIT for the bytes that are BITs."""
+    if data_type.id not in ("list", "array", "struct", "map"):
+        return BIT_ARRAY if str(data_type) == "BIT" else arrow
+    children = [each for _, each in data_type.children if not isinstance(each, int)]
+    given = (
+        (arrow.key_type, arrow.item_type)
+        if data_type.id == "map"
+        else [arrow.field(place).type for place in range(arrow.num_fields)]
+    )
+    inner = [_with_bits(*pair) for pair in zip(given, children, strict=True)]
+    match data_type.id:
+        case "list":
+            return pa.list_(arrow.field(0).with_type(inner[0]))
+        case "array":
+            return pa.list_(arrow.field(0).with_type(inner[0]), arrow.list_size)
+        case "map":
+            return pa.map_(*inner)
+    return pa.struct([field.with_type(each) for field, each in zip(arrow, inner, strict=True)])
+
+
 def arrow_of(relation: duckdb.DuckDBPyRelation) -> pa.Table:
     """What DuckDB answers as Arrow; ENUMs as ordered dictionaries, UUIDs, BITs and times with a zone as such, which it does not
     say that they are."""
-    table = relation.to_arrow_table()
+    table = with_bits(relation)
     for place, (field, data_type) in enumerate(zip(table.schema, relation.types, strict=True)):
         if data_type.id == "enum":
             values = pa.array(dict(data_type.children)["values"], pa.string())
@@ -54,9 +86,6 @@ def arrow_of(relation: duckdb.DuckDBPyRelation) -> pa.Table:
             content = pa.array([text and UUID(text).bytes for text in texts], pa.binary(16))
             uuids = pa.ExtensionArray.from_storage(pa.uuid(), content)
             table = table.set_column(place, field.name, uuids)
-        if str(data_type) == "BIT":
-            chunks = [pa.ExtensionArray.from_storage(BIT_ARRAY, each) for each in table.column(place).chunks]
-            table = table.set_column(place, field.name, pa.chunked_array(chunks, BIT_ARRAY))
         if str(data_type) == "UHUGEINT":  # the bits of which it gives Arrow as those of a signed integer
             words = (
                 f'("{field.name}" {part})::UBIGINT'

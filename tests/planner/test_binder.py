@@ -354,7 +354,7 @@ def test_explain() -> None:
         ("select i from u qualify true", BindError, "QUALIFY needs", None),
         ("select * from unnested(3)", UnsupportedError, "unnested()", "unnested"),
         ("select setseed(1)", UnsupportedError, "randomness", "setseed"),
-        ("select i::bit from u", UnsupportedError, "BIT", None),
+        ("select i::bignum from u", UnsupportedError, "BIGNUM", None),
         ("select (select i, j from u)", BindError, "must have one column", "i, j from u"),
         ("select i from u union select i, j from u", BindError, "one side has 1 columns", "i"),
         ("select count(*) from t where exists (select max(t.i))", BindError, "enclosing query", "max"),

@@ -61,6 +61,8 @@ _CONSTANTS = {
     ("ilike", 2): "'!'",
     ("from_hex", 0): "'da'",
     ("from_binary", 0): "'01'",
+    ("bitstring", 0): "'01'",
+    ("bitstring", 1): "2",
     ("from_base64", 0): "'ZGF5'",
     ("to_base", 1): "2",
     ("time_bucket", 0): "INTERVAL '1 month'",

@@ -89,6 +89,8 @@ def _lists(chunks: Sequence[pa.Array], data_type: DataType, encode: Encode) -> L
 def _check_keys(sizes: AnyArray, entries: pa.StructArray, valid: AnyArray | None) -> None:
     """Raises ExecutionError where a key stands twice in a map, which Arrow leaves to whom it concerns; of nested keys nobody looks."""
     keys = entries.field(0)
+    if isinstance(keys, pa.ExtensionArray):
+        keys = keys.storage
     if pa.types.is_nested(keys.type):
         return
     rows = np.repeat(np.arange(len(sizes)), sizes)
