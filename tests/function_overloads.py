@@ -32,8 +32,8 @@ _CONSTANTS = {
     "VARCHAR": ("'day'", "'a'", "'%Y'"),
     "DOUBLE": ("0.5",),
     "FLOAT": ("0.5::FLOAT",),
-    "BIGINT": ("1",),
-    "INTEGER": ("1",),
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), ("1",)),
+    **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"), ("1",)),
 }
 #: Types of which nothing is supported, each with what the documents say of it.
 _TYPES = {

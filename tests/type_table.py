@@ -18,7 +18,7 @@ _ARROW_TYPES = (
     *(pa.date32(), pa.date64(), pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns")),
     *(pa.timestamp("s"), pa.timestamp("ms"), pa.timestamp("us"), pa.timestamp("ns")),
     *(pa.timestamp("us", "UTC"), pa.duration("us"), pa.month_day_nano_interval()),
-    pa.uuid(),
+    *(pa.uuid(), pa.opaque(pa.binary(), "bit", "DuckDB")),
     *(pa.list_(pa.float16(), 3), pa.list_(pa.float32(), 3)),
     *(
         pa.list_(pa.int32()),

@@ -71,6 +71,12 @@ def _complement(strings: Strings) -> Strings:
     return strings._replace(data=strings.data ^ 1)
 
 
+def _sort_key(strings: Strings) -> Strings:
+    """Bytes that DuckDB sorts BITs by: 2 for each bit 0, and 3 for 1."""
+    strings = compact(strings)
+    return strings._replace(data=strings.data - (ZERO - 2))
+
+
 def _shift_left(strings: Strings, shift: Tensor, *, validity: Tensor | None = None) -> Strings:
     """Raises ExecutionError for a negative number of places."""
     shift = _numbers(shift)
@@ -169,6 +175,7 @@ BIT_KERNELS: dict[str, Overload] = {
     "shift_bits_right": _always(Kernel(_shift_right)),
     "octets_of_bits": _always(Kernel(octet_length)),
     "count_bits": _always(Kernel(_count_ones)),
+    "bitstring_byte_comparable": _always(Kernel(_sort_key)),
     "get_bit": _always(Kernel(_get_bit, checks=True)),
     "set_bit": _always(Kernel(_set_bit, checks=True)),
 }

@@ -23,6 +23,7 @@ BITS = (
     scalar("shift_bits_right", ">>: BIT INTEGER -> BIT"),
     scalar("octets_of_bits", "octet_length: BIT -> BIGINT", range=any_length),
     scalar("count_bits", "bit_count: BIT -> BIGINT", range=any_length),
+    scalar("bitstring_byte_comparable", "BIT -> BLOB"),
     scalar("get_bit", "BIT INTEGER -> INTEGER", raises=True, range=_is_bit),
     scalar("set_bit", "BIT INTEGER INTEGER -> BIT", raises=True),
     scalar("bitstring", "VARCHAR INTEGER -> BIT", "BIT INTEGER -> BIT", raises=True),

@@ -16,7 +16,7 @@ _PREFIXES = ("pg_", "has_", "icu_", "collate_", "st_", "inet_", "current_")
 _NAMES = frozenset(
     """
 alias assert_true
-bitstring_byte_comparable cast_to_type col_description combine
+cast_to_type col_description combine
 combine_aggr create_sort_key decimal_average decimal_division
 finalize format_pg_type format_type
 get_block_size get_type hash hive_partition_component index_key invoke

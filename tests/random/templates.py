@@ -45,6 +45,7 @@ _CONSTANTS: dict[str, dict[int, str]] = {
     "chr": {0: "code_point"},
     **{name: {1: "count"} for name in ("round", "round_even", "trunc", "<<", ">>", "left", "right")},
     "substring": {1: "count", 2: "count"},
+    **{name: {1: "count", 2: "count"} for name in ("get_bit", "set_bit", "bitstring")},
     "make_date": {0: "year", 1: "small", 2: "small"},
     "make_timestamp": {0: "year", 1: "small", 2: "small", 3: "small", 4: "small"},
     "power": {1: "small"},
@@ -58,8 +59,8 @@ _CONSTANTS: dict[str, dict[int, str]] = {
 INEXACT = frozenset(
     "sqrt cbrt exp ln log log10 log2 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh degrees radians power atan2 cot gamma lgamma".split()
 )
-#: LIKE, ILIKE and GLOB, of which there are templates.
-_LIKES = frozenset(("~~", "~~*", "~~~"))
+#: LIKE, ILIKE and GLOB, of which there are templates, and bit_position, which DuckDB answers wrongly of several bits.
+_WITH_TEMPLATES = frozenset(("~~", "~~*", "~~~", "bit_position"))
 #: Aggregates that take one of several rows, which are of one value here, and those whose text or list depends on the order of rows.
 _OF_ONE_VALUE = frozenset(
     "any_value first last mode arg_min arg_max arg_min_null arg_max_null string_agg".split()
@@ -69,7 +70,7 @@ TAKES_ONE_VALUE = re.compile(
     r"\b(any_value|arbitrary|first|last|mode|arg_?\w*|\w+_by|\w+_agg|group_concat|listagg)\("
 )
 _LEFT_OUT = frozenset(
-    "count_star list histogram histogram_exact approx_count_distinct approx_quantile sum_no_overflow arg_min_nulls_last arg_max_nulls_last mad".split()
+    "count_star list histogram histogram_exact approx_count_distinct approx_quantile sum_no_overflow arg_min_nulls_last arg_max_nulls_last mad bitstring_agg".split()
 )
 #: Aggregates whose last digits come of the order of rows; of one, or of two arguments.
 INEXACT_AGGREGATES = frozenset(
@@ -86,6 +87,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         *("extract({part_name} FROM {date})", "extract({part_name} FROM {ts})", "bit_length({str})", "- -{small}", "(@ {int} - {int})", "(abs({count})!)"),
         "TRY_CAST(CAST([{int}, {int}] AS VARCHAR) AS INTEGER[])[{small}]",
         *("timezone({timetz})", "timezone_minute({timetz})", "epoch_us({timetz})", "timetz_byte_comparable({timetz})"),
+        *("try(get_bit({bit}, {count}))", "TRY_CAST({bit} AS {integer_type})", "bit_position(b'1', {bit})"),
         *("try({int} // {int})", "try(CAST({str} AS INTEGER))", "try({int} + 9223372036854775807)"),
         "list_transform([{int}, {int}], lambda x: try({int} // x))[{small}]",
         "equi_width_bins({small}, {small} + abs({int} % 1000), {count} + 1, {bool})[{small}]",
@@ -135,7 +137,12 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         ),
     ),
     "uuid": ("TRY_CAST({str} AS UUID)", "TRY_CAST({any} AS UUID)", "CAST(CAST({uuid} AS VARCHAR) AS UUID)"),
-    "blob": ("CAST({uuid} AS BLOB)", "CAST({str} AS BLOB)", "TRY_CAST({str} AS BLOB)", "({blob} || {blob})"),
+    "bit": (
+        *("TRY_CAST({str} AS BIT)", "TRY_CAST({any} AS BIT)", "CAST({int} AS BIT)", "CAST({bool} AS BIT)", "CAST({float} AS BIT)"),
+        *("try({bit} & {bit})", "try({bit} | {bit})", "try(xor({bit}, {bit}))", "TRY_CAST({blob} AS BIT)", "try(set_bit({bit}, {count}, {count}))"),
+        *("TRY_CAST(({bit} || {bit}) AS BIT)", "try(bitstring({bit}, {count}))", "CAST(CAST({bit} AS VARCHAR) AS BIT)", "({bit} & (~{literal}))"),
+    ),
+    "blob": ("CAST({bit} AS BLOB)", "CAST({uuid} AS BLOB)", "CAST({str} AS BLOB)", "TRY_CAST({str} AS BLOB)", "({blob} || {blob})"),
     "date": (
         *("({date} + {small})", "({date} - {small})", "TRY_CAST({str} AS DATE)", "CAST({ts} AS DATE)"),
         *("TRY_CAST({any} AS DATE)", "CAST({tz} AS DATE)"),
@@ -337,7 +344,7 @@ def _function_templates() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[s
     scalars: defaultdict[str, list[str]] = defaultdict(list)
     aggregates: defaultdict[str, list[str]] = defaultdict(list)
     for name in scalar_names():
-        if name in _LIKES:
+        if name in _WITH_TEMPLATES:
             continue
         for overload in scalar_overloads(name) or ():
             if any(
@@ -397,6 +404,11 @@ def _function_templates() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[s
         "max([{int}, {int}])[{small}]",
         "min({'a': {int}, 'b': {any}}).a",
         "arg_max({key}, [{int}])",
+    ]
+    aggregates["bit"] += [
+        "bitstring_agg({distinct}{int} % 7, -6, 9)",
+        "bit_xor({distinct}try(bitstring({bit}, 33)))",
+        "bit_or({int}::BIGINT::BIT)",
     ]
     aggregates["str"] += ["min({str}, 2)[1]", "max({'a': {str}, 'b': {int}}).a"]
     aggregates["int"] += ["count(*)", "count_if({bool})", "count(DISTINCT {any})"]

@@ -48,6 +48,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "tz": ("TIMESTAMP WITH TIME ZONE",),
     "interval": ("INTERVAL",),
     "uuid": ("UUID",),
+    "bit": ("BIT",),
 }
 FAMILY_OF = {each: family for family, types in FAMILIES.items() for each in types}
 
@@ -67,7 +68,7 @@ TEXTS_OF_VALUES = (
     *("true", "f", "yes", "2024-02-29", "2024-02-30", "infinity", "-infinity", "12:34:56", "24:00:00"),
     *("2024-02-14 19:54:57", "2024-02-14 19:54:57.123456789+02", "1 month", "2 days 03:00:00", "-5 hours"),
     *(UUIDS[4], f"{{{UUIDS[5]}}}", "019482E414417aad8127-eec99573b0a0"),
-    *("\\xAA\\x00", "1 year 2 mons", "epoch", "0001-01-01", "9999-12-31 23:59:59.999999"),
+    *("0101", "10000000", "\\xAA\\x00", "1 year 2 mons", "epoch", "0001-01-01", "9999-12-31 23:59:59.999999"),
 )
 
 
@@ -101,6 +102,8 @@ def random_value(random: Random, sql_type: str, profile: str) -> str:
             return random.choice(_INTERVAL_ENDS if at_an_end else _INTERVALS)
         case "UUID":
             return random.choice(UUIDS)
+        case "BIT":  # of a few lengths, so that two of them can be combined
+            return "".join(random.choices("01", k=random.choice((1, 2, 4, 4, 4, 8, 8, 9, 33))))
         case "TIMESTAMP_NS":
             return random.choice(_NS_ENDS) if at_an_end else f"{_date(random)} {_time(random)}"
         case _:

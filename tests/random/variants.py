@@ -22,7 +22,7 @@ def with_guarded_rounding(sql: str) -> str:
 
 
 def with_entries_of_maps(sql: str) -> str:
-    """The query with maps compared as lists of their entries: within maps, DuckDB has another order of times with a zone."""
+    """The query with maps compared as lists of their entries: within maps, DuckDB has another order of times with a zone, and of BITs."""
 
     def change(node: exp.Expr) -> exp.Expr:
         if not isinstance(node, exp.LT | exp.LTE | exp.GT | exp.GTE):
