@@ -78,6 +78,8 @@ from tests.test_random_queries import TABLE
             "FROM (SELECT TIMETZ '07:30:00+05' AS c) WHERE MAP {1: timezone(INTERVAL 1 HOUR, c)} <= MAP {1: c}",
             "intended",
         ),
+        ("SELECT (SELECT v.x) FROM (SELECT '0010'::BIT AS x) v GROUP BY (SELECT v.x)", "DuckDB's own fault"),
+        ("SELECT MAP {1: x} < MAP {1: y} FROM (SELECT '0'::BIT AS x, '00'::BIT AS y FROM t0)", "intended"),
         ("SELECT 7::UHUGEINT - ~(k::UHUGEINT) FROM t0", "intended"),
         ("SELECT 300::UHUGEINT + ~(k::UHUGEINT) FROM t0", "both refuse"),
         ("SELECT k, c0, k AS z FROM t0 GROUP BY 1, ROLLUP (z, 2)", "equal"),
