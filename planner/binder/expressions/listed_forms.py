@@ -57,8 +57,8 @@ def struct_of_parts(
 ) -> Expression:
     """date_part(['year', ...], x)"""
     value = binder.bind(node)
-    is_element = any(isinstance(each, Call) and each.function == "list_extract" for each in walk(value))
-    if is_null_literal(value) or (is_element and is_constant(value)):
+    is_part = any(each.data_type.is_nested for each in walk(value))
+    if is_null_literal(value) or (is_part and is_constant(value)):
         raise UnsupportedError(
             "a list of parts of a constant that is NULL, or may be, is not supported", span
         )
