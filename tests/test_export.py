@@ -228,14 +228,14 @@ def test_names_of_the_database_and_errors(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for statement, error, words in (
         (f"EXPORT DATABASE other TO '{tmp_path}'", tqp.BindError, 'no database "other"'),
-        (f"EXPORT DATABASE '{tmp_path}/file'", tqp.ExecutionError, "cannot write to"),
+        (f"EXPORT DATABASE '{tmp_path}/file'", tqp.ExecutionError, "cannot write"),
         (f"EXPORT DATABASE '{tmp_path}/x' (FORMAT xlsx)", tqp.UnsupportedError, "xlsx"),
         (f"EXPORT DATABASE '{tmp_path}/x' (PARTITION_BY (a))", tqp.UnsupportedError, "PARTITION_BY"),
         (f"EXPORT DATABASE '{tmp_path}/x' (COMPRESSION gzip)", tqp.UnsupportedError, "COMPRESSION"),
         (f"EXPORT DATABASE '{tmp_path}/x' (FOO 1)", tqp.UnsupportedError, "FOO"),
         ("EXPORT DATABASE", tqp.ParseError, "path of a folder"),
         ("EXPORT DATABASE 5", tqp.ParseError, "path of a folder"),
-        ("EXPORT DATABASE ''", tqp.BindError, "no path"),
+        ("EXPORT DATABASE ''", tqp.BindError, "path of a file cannot be empty"),
         ("IMPORT DATABASE memory", tqp.ParseError, "path of a folder"),
         (f"IMPORT DATABASE '{tmp_path}/nothing'", tqp.ExecutionError, "schema.sql"),
     ):

@@ -20,10 +20,10 @@ from tqp.data.results.to_arrow import column_to_arrow, interval_to_duration, tab
 from tqp.data.results.to_numpy import column_to_numpy
 from tqp.data.results.to_python import python_values
 from tqp.data.results.to_tensors import Decimals, StringsAs, tensors_by_name
+from tqp.data.sources.file_systems import located
 from tqp.writing.csv_writer import CsvFormat, write_csv
 from tqp.writing.json_writer import write_json
 from tqp.writing.parquet_writer import ROW_GROUP_ROWS, write_parquet
-from tqp.writing.replaced_files import local_path
 
 if TYPE_CHECKING:
     import pandas
@@ -240,7 +240,7 @@ class Result:
         `compression`: "uncompressed", "snappy", "gzip", "brotli", "lz4" or "zstd". Raises ExecutionError that names the file if
         it cannot be written, UnsupportedError for a type that it cannot hold.
         """
-        write_parquet([self._table], local_path(path), compression, row_group_size)
+        write_parquet([self._table], located(path), compression, row_group_size)
 
     def write_csv(
         self,
@@ -257,13 +257,13 @@ class Result:
         `na_rep`: the text of NULL; `compression`: "gzip", "zstd", "bz2" or "lz4", by default what the name ends in. Values are
         written as CAST to VARCHAR writes them. Raises ExecutionError that names the file if it cannot be written.
         """
-        write_csv([self._table], local_path(path), CsvFormat(header, sep, quotechar, na_rep), compression)
+        write_csv([self._table], located(path), CsvFormat(header, sep, quotechar, na_rep), compression)
 
     def write_json(
         self, path: str | os.PathLike[str], *, array: bool = False, compression: str | None = None
     ) -> None:
         """Write a file of JSON objects, one a line, or with `array` an array of them; see `write_csv`."""
-        write_json([self._table], local_path(path), array, compression)
+        write_json([self._table], located(path), array, compression)
 
     def __repr__(self) -> str:
         return text_table(self._table)

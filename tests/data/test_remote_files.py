@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import io
+import sys
 from collections.abc import Callable, Iterator
 
 import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fsspec.exceptions import FSTimeoutError
 
 import tqp
 
@@ -106,7 +108,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_not_mixed(
     [
         ("memory://d/none.csv", "no file matches memory://d/none.csv"),
         ("memory://d/*.csv", "no file matches"),
-        ("nope://d/none.csv", "cannot read nope://d/none.csv: Protocol not known: nope"),
+        ("nope://d/none.csv", "cannot open nope://d/none.csv: Protocol not known: nope"),
         ("memory://d/broken.parquet", "cannot read memory:///d/broken.parquet"),
     ],
 )
@@ -126,6 +128,90 @@ def test_a_file_system_that_fails_is_named(put: Put, monkeypatch: pytest.MonkeyP
         monkeypatch.setattr("fsspec.spec.AbstractFileSystem.checksum", fails)
         with pytest.raises(tqp.ExecutionError, match="the credentials have expired"):
             connection.sql("SELECT sum(a) FROM t")
+
+
+WRITTEN = """
+    CREATE TABLE t AS SELECT i, 'text ' || i AS s, i % 2 AS g FROM range(9) r(i);
+    COPY t TO 'memory://out/t.parquet';
+    COPY t TO 'memory://out/t.csv.gz';
+    COPY t TO 'memory://out/t.json' (ARRAY);
+    COPY t TO 'memory://out/by' (FORMAT csv, PARTITION_BY g);
+    EXPORT DATABASE 'memory://out/all' (FORMAT parquet)
+"""
+
+
+@pytest.mark.parametrize("backend", ["host", "torch"])
+def test_files_are_written_to_addresses(put: Put, backend: str) -> None:
+    with tqp.connect(backend=backend) as connection:
+        connection.sql(WRITTEN)
+        rows = connection.sql("FROM t ORDER BY i").fetchall()
+        for file in ("t.parquet", "t.csv.gz", "t.json", "by/*/*.csv"):
+            assert (
+                connection.sql(f"SELECT i, s, g FROM 'memory://out/{file}' f ORDER BY i").fetchall() == rows
+            )
+        connection.sql(
+            "COPY t TO 'memory://out/t.parquet' (COMPRESSION zstd)"
+        )  # in place of the one that is there
+        connection.sql("COPY t FROM 'memory://out/t.parquet'")
+        assert connection.sql("SELECT count(*) FROM t").fetchall() == [(18,)]
+        with pytest.raises(tqp.ExecutionError, match="memory://out/by: the directory is not empty"):
+            connection.sql("COPY t TO 'memory://out/by' (FORMAT csv, PARTITION_BY g)")
+        result = connection.sql("SELECT 1 AS a")
+        result.write_parquet("memory://out/a.parquet")
+        result.write_csv("memory://out/a.csv")
+        result.write_json("memory://out/a.json")
+        for kind in ("parquet", "csv", "json"):
+            assert connection.sql(f"FROM 'memory://out/a.{kind}'").fetchall() == [(1,)]
+    with tqp.connect(backend=backend) as connection:
+        connection.sql("IMPORT DATABASE 'memory://out/all'")
+        assert connection.sql("FROM t ORDER BY i").fetchall() == rows
+
+
+def test_what_fails_while_it_is_written_leaves_what_was_there(put: Put) -> None:
+    put("/d/a.csv", b"before")
+    with tqp.connect() as connection, pytest.raises(tqp.ExecutionError, match="'x'"):
+        connection.sql(
+            "COPY (SELECT CAST(s AS INTEGER) FROM (VALUES ('1'), ('x')) t(s)) TO 'memory://d/a.csv'"
+        )
+    assert fsspec.filesystem("memory").cat_file("/d/a.csv") == b"before"
+
+
+class _Silent(fsspec.AbstractFileSystem):  # type: ignore[misc]
+    """A computer that answers nothing; what it is asked times out."""
+
+    protocol = "silent"
+
+    def _answer(self, *_: object, **__: object) -> None:
+        raise FSTimeoutError
+
+    info = ls = open = put_file = cat_file = checksum = _answer
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "FROM 'silent://host/t.csv'",
+        "FROM 'silent://host/*.parquet' t",
+        "FROM read_json('silent://host/t.json')",
+        "FROM read_text('silent://host/t')",
+        "COPY (SELECT 1 AS a) TO 'silent://host/t.csv'",
+        "COPY (SELECT 1 AS a, 2 AS b) TO 'silent://host/t' (FORMAT parquet, PARTITION_BY a)",
+    ],
+)
+def test_what_times_out_is_named(statement: str) -> None:
+    fsspec.register_implementation("silent", _Silent, clobber=True)
+    with tqp.connect() as connection:
+        with pytest.raises(tqp.Error, match="silent://host/.*has not answered in time"):
+            connection.sql(statement)
+        assert connection.sql("SELECT 1").fetchall() == [(1,)]
+
+
+def test_without_fsspec_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fsspec.core", None)
+    with tqp.connect() as connection:
+        for statement in ("FROM 's3://bucket/t.csv'", "COPY (SELECT 1 AS a) TO 's3://bucket/t.csv'"):
+            with pytest.raises(tqp.BindError, match="s3://bucket/t.csv takes fsspec.*pip install fsspec"):
+                connection.sql(statement)
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

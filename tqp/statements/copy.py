@@ -11,6 +11,7 @@ from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.file_kinds import kind_of_name
 from tqp.core.keywords import KEYWORDS, in_quotes, in_quotes_joined, quoted_text
 from tqp.data.column import Table
+from tqp.data.sources.file_systems import located
 from tqp.planner.parse import ParsedStatement
 from tqp.planner.syntax.clauses import CopyFrom, CopyOption, CopyTo, Part
 from tqp.planner.syntax.words import NAME
@@ -22,7 +23,6 @@ from tqp.writing.csv_writer import CsvFormat, write_csv
 from tqp.writing.json_writer import write_json
 from tqp.writing.parquet_writer import ROW_GROUP_ROWS, write_parquet
 from tqp.writing.partitions import write_partitions
-from tqp.writing.replaced_files import local_path
 
 #: Writes tables to the file of a path, and says how many rows they have.
 Writer = Callable[[Iterable[Table], str], int]
@@ -51,7 +51,7 @@ def copy_to(execution: Execution) -> Result:
     """COPY ... TO: how many rows were written."""
     clauses = execution.command.clauses
     assert isinstance(clauses, CopyTo)
-    path = local_path(path_of(execution, clauses.path))
+    path = located(path_of(execution, clauses.path))
     options = options_of(execution, clauses.options)
     form = format_of(path, options)
     partition_by = _names(options.pop("partition_by", []))
@@ -134,7 +134,7 @@ def copy_from(execution: Execution) -> Result:
     """COPY ... FROM: how many rows were inserted."""
     clauses = execution.command.clauses
     assert isinstance(clauses, CopyFrom)
-    path = local_path(path_of(execution, clauses.path))
+    path = located(path_of(execution, clauses.path))
     options = options_of(execution, clauses.options)
     form = str(options.pop("format", kind_of_name(path) or "csv")).lower()
     if form not in _FUNCTIONS:

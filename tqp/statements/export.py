@@ -11,17 +11,17 @@ from typing import Any
 
 from tqp.catalog.definitions_as_sql import schema_statements
 from tqp.core.deep_recursion import call_deep
-from tqp.core.errors import BindError, Error, ExecutionError, UnsupportedError
+from tqp.core.errors import BindError, Error, UnsupportedError
 from tqp.core.keywords import quoted, quoted_text
 from tqp.data.sources.file_identity import reading
-from tqp.data.sources.file_systems import content_of
+from tqp.data.sources.file_systems import content_of, located, make_directory
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.parse import Command, parse, parse_statement, split_statements
 from tqp.planner.syntax.clauses import ExportDatabase, ImportDatabase, Transaction
 from tqp.result import Result
 from tqp.statements.copy import constant_text, format_of, options_of, path_of
 from tqp.statements.execution import Execution, done
-from tqp.writing.replaced_files import local_path, stream_beside
+from tqp.writing.replaced_files import stream_beside, writing
 
 _DATABASE = "memory"
 _SCHEMA, _LOAD = "schema.sql", "load.sql"
@@ -43,7 +43,7 @@ def export_database(execution: Execution) -> Result:
     database = clauses.database
     if database is not None and database.text.lower() != _DATABASE:
         raise BindError(f'there is no database "{database.text}"; its name is "{_DATABASE}"', database.span)
-    folder = local_path(path_of(execution, clauses.path))
+    folder = located(path_of(execution, clauses.path))
     options = options_of(execution, clauses.options)
     form = format_of("", options)
     refused = [*_OF_FILES, *(["compression"] if form != "parquet" else [])]
@@ -55,10 +55,8 @@ def export_database(execution: Execution) -> Result:
     read = {key: value for key, value in options.items() if key not in _ONLY_WRITTEN}
     if "null" in read:
         read["nullstr"] = read.pop("null")
-    try:
-        os.makedirs(folder, exist_ok=True)
-    except OSError as error:
-        raise ExecutionError(f"cannot write to {folder}: {error.strerror or error}") from error
+    with writing(folder):
+        make_directory(folder)
     with catalog.writing:
         loads = []
         for table, name in _file_names(execution.state.tables.values()):
@@ -84,7 +82,7 @@ def import_database(execution: Execution) -> Result:
     """IMPORT DATABASE: the statements of the folder, all of them or none."""
     clauses, catalog = execution.command.clauses, execution.session.catalog
     assert isinstance(clauses, ImportDatabase)
-    folder = local_path(path_of(execution, clauses.path))
+    folder = located(path_of(execution, clauses.path))
     with catalog.whole():
         for file in (_SCHEMA, _LOAD):
             path = os.path.join(folder, file)

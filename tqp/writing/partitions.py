@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from tqp.core.errors import BindError, ExecutionError
 from tqp.data.column import Table
+from tqp.data.sources.file_systems import holds_files, make_directory
+from tqp.writing.replaced_files import writing
 from tqp.writing.texts import text_array
 
 #: What stands for NULL in the name of a directory.
@@ -40,21 +42,20 @@ def write_partitions(
     kept = [place for place in range(len(lowered)) if keeps_columns or place not in keys]
     if not kept:
         raise BindError("PARTITION_BY names all columns: nothing would be left for the files")
-    try:
-        os.makedirs(directory, exist_ok=True)
-        if not overwrite and os.listdir(directory):
+    with writing(directory):
+        make_directory(directory)
+        if not overwrite and holds_files(directory):
             raise ExecutionError(
                 f"cannot write {directory}: the directory is not empty; OVERWRITE_OR_IGNORE writes to it all the same"
             )
-    except OSError as error:
-        raise ExecutionError(f"cannot write {directory}: {error.strerror or error}") from error
     texts = [text_array(table.columns[place]) for place in keys]
     for start, stop in _runs(texts, table.num_rows):
         parts = [
             _part(table.names[place], text[start].as_py()) for place, text in zip(keys, texts, strict=True)
         ]
         folder = os.path.join(directory, *parts)
-        os.makedirs(folder, exist_ok=True)
+        with writing(folder):
+            make_directory(folder)
         rows = Table(
             tuple(table.names[place] for place in kept),
             tuple(table.columns[place].cut(start, stop) for place in kept),

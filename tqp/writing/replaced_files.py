@@ -6,13 +6,14 @@ import contextlib
 import os
 import shutil
 import stat
+import tempfile
 import uuid
 from collections.abc import Iterator
 
 import pyarrow as pa
 
 from tqp.core.errors import BindError, Error, ExecutionError
-from tqp.data.sources.file_systems import compression_of
+from tqp.data.sources.file_systems import compression_of, is_remote, put
 
 
 @contextlib.contextmanager
@@ -20,13 +21,20 @@ def written_beside(path: str) -> Iterator[str]:
     """Gives the path to write to: a hidden file in the same directory, which then takes the name `path`.
 
     Where the block raises, or the process is killed, a file of that name stays as it was. Devices and pipes are written
-    to directly. Raises ExecutionError that names the file.
+    to directly; a file of another file system is sent there whole, from a temporary one. Raises ExecutionError that names the
+    file.
     """
+    if is_remote(path):
+        with writing(path), tempfile.TemporaryDirectory(prefix="tqp-") as folder:
+            temporary = os.path.join(folder, "file")
+            yield temporary
+            put(temporary, path)
+        return
     target = os.path.realpath(path)
     temporary = os.path.join(
         os.path.dirname(target), f".{os.path.basename(target)[:80]}.{os.getpid()}-{uuid.uuid4().hex[:8]}.part"
     )
-    with _naming(path):
+    with writing(path):
         if os.path.isdir(target):
             raise BindError(f"cannot write {path}: it is a directory")
         if os.path.exists(target) and not stat.S_ISREG(os.stat(target).st_mode):
@@ -55,7 +63,8 @@ def stream_beside(path: str, compression: str | None) -> Iterator[pa.NativeFile]
 
 
 @contextlib.contextmanager
-def _naming(path: str) -> Iterator[None]:
+def writing(path: str) -> Iterator[None]:
+    """Turns an OSError of the block into an ExecutionError that names the file."""
     try:
         yield
     except Error:
@@ -63,16 +72,3 @@ def _naming(path: str) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise ExecutionError(f"cannot write {path}: {reason}") from error
-
-
-def local_path(path: str | os.PathLike[str]) -> str:
-    """The path as text. Raises BindError for what is no path of a local file."""
-    text = os.fspath(path)
-    if not isinstance(text, str) or not text or "\0" in text:
-        raise BindError(f"{path!r} is no path of a file")
-    scheme, separator, rest = text.partition("://")
-    if separator and scheme.lower() == "file":
-        return rest
-    if separator and scheme.isalnum():
-        raise BindError(f"tqp writes local files, not {scheme}:// ({text})")
-    return os.path.expanduser(text)

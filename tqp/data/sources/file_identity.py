@@ -49,7 +49,8 @@ def reading(file: str, identity: Identity | None = None, part: str = "") -> Iter
     except Error:
         raise
     except Exception as error:
-        raise ExecutionError(f"cannot read {part}{file}: {error}") from error
+        reason = str(error) or type(error).__name__
+        raise ExecutionError(f"cannot read {part}{file}: {reason}") from error
 
 
 def _check_identity(file: str, identity: Identity) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import urllib.parse
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,6 +25,28 @@ def is_remote(path: str) -> bool:
     return bool(separator) and scheme.isalnum() and scheme.lower() != "file" and not os.path.exists(path)
 
 
+def located(path: str | bytes | os.PathLike[Any]) -> str:
+    """The path of a local file, also where it is given as `file://` or begins with `~`; an address of another file system as it is.
+
+    Raises BindError for what is neither.
+    """
+    try:
+        text = os.fsdecode(path)
+    except TypeError:
+        raise BindError(f"{path!r} is no path of a file") from None
+    if not text:
+        raise BindError("the path of a file cannot be empty")
+    if "\0" in text:
+        raise BindError(f"a path cannot contain a NUL character: {text!r}")
+    scheme, separator, _ = text.partition("://")
+    if separator and scheme.lower() == "file":
+        parsed = urllib.parse.urlsplit(text)
+        if parsed.netloc not in ("", "localhost"):
+            raise BindError(f"{text} is on another computer; give the path of a local file")
+        return urllib.parse.unquote(parsed.path)
+    return text if is_remote(text) else os.path.expanduser(text)
+
+
 def remote_files(pattern: str, directories: bool = True) -> list[str]:
     """The addresses of the files that an address, a pattern or, with `directories`, one of Parquet files stands for, in a fixed order.
 
@@ -32,11 +55,22 @@ def remote_files(pattern: str, directories: bool = True) -> list[str]:
     system, path = _system(pattern)
     with _asking(pattern):
         system.invalidate_cache()
-        if directories and system.exists(path):
-            found = [path] if system.isfile(path) else system.glob(f"{path.rstrip('/')}/{_PARQUET_FILES}")
-        else:
+        kind = _kind_of(system, path) if directories else None
+        if kind is None:
             found = [each for each in system.glob(path) if system.isfile(each)]
+        else:
+            found = [path] if kind == "file" else system.glob(f"{path.rstrip('/')}/{_PARQUET_FILES}")
+        if not found:  # glob() leaves out what it cannot look at
+            _kind_of(system, path.partition("*")[0].rpartition("/")[0])
         return sorted(system.unstrip_protocol(each) for each in found)
+
+
+def _kind_of(system: Any, path: str) -> str | None:
+    """ "file" or "directory"; None of what is not there. (`exists` and `isfile` of fsspec say no where they get no answer.)"""
+    try:
+        return str(system.info(path)["type"])
+    except FileNotFoundError:
+        return None
 
 
 def identity_of(path: str) -> Identity:
@@ -70,8 +104,33 @@ def opened(path: str) -> Iterator[Any]:
         yield path
         return
     system, inner = _system(path)
-    with system.open(inner, "rb") as stream:
+    with _asking(path):
+        stream = system.open(inner, "rb")
+    with stream:
         yield stream
+
+
+def put(local: str, address: str) -> None:
+    """Copy a local file to an address, in place of what is there. Raises OSError."""
+    system, inner = _system(address)
+    with _asking(address):
+        system.put_file(local, inner)
+
+
+def make_directory(path: str) -> None:
+    """With those that it is in, where it is not there; of another file system they come with their files. Raises OSError."""
+    if not is_remote(path):
+        os.makedirs(path, exist_ok=True)
+
+
+def holds_files(path: str) -> bool:
+    """Whether there is anything in a directory. Raises OSError."""
+    if not is_remote(path):
+        return bool(os.listdir(path))
+    system, inner = _system(path)
+    with _asking(path):
+        system.invalidate_cache()
+        return bool(system.find(inner))
 
 
 def bytes_of(path: str) -> bytes:
@@ -112,9 +171,11 @@ def compression_of(path: str) -> str | None:
 
 @contextlib.contextmanager
 def _asking(path: str) -> Iterator[None]:
-    """Whatever the package of a file system raises becomes an OSError."""
+    """Whatever the package of a file system raises becomes an OSError that says something."""
     try:
         yield
+    except TimeoutError as error:
+        raise OSError(f"{path} has not answered in time") from error
     except OSError:
         raise
     except Exception as error:
@@ -126,9 +187,9 @@ def _system(path: str) -> tuple[Any, str]:
     try:
         from fsspec.core import url_to_fs
     except ImportError as error:
-        raise BindError(f"to read {path} takes fsspec: pip install fsspec") from error
+        raise BindError(f"{path} takes fsspec, which is not installed: pip install fsspec") from error
     try:
         system, inner = url_to_fs(path)
-    except (ImportError, ValueError) as error:
-        raise BindError(f"cannot read {path}: {error}") from None
+    except Exception as error:  # whatever the package of a file system raises
+        raise BindError(f"cannot open {path}: {error}") from error
     return system, inner

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import urllib.parse
-import urllib.request
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -24,7 +22,7 @@ from tqp.data.sources.csv_layouts import csv_layout
 from tqp.data.sources.csv_types import typed
 from tqp.data.sources.file_identity import FileSet, read_again_if_changed, reading
 from tqp.data.sources.file_patterns import Found, matching_paths
-from tqp.data.sources.file_systems import is_remote, opened, remote_files
+from tqp.data.sources.file_systems import is_remote, located, opened, remote_files
 from tqp.data.sources.hive_partitions import partition_columns
 from tqp.data.sources.json_files import read_json
 from tqp.data.sources.json_values import read_json_values
@@ -140,7 +138,7 @@ def _expand(name: str, paths: Any, kind: FileKind | None, options: ReadOptions) 
     files: list[str] = []
     searched: set[str] = set()
     for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
-        text = _path(name, path)
+        text = located(path)
         found = _search(text, kind)
         if not found.paths and kind not in WHOLE_FILES:
             what = "no Parquet file in the directory" if os.path.isdir(text) else "no file matches"
@@ -176,21 +174,6 @@ def _parquet_files(directory: str) -> Found:
         ]
     found.paths.sort()
     return found
-
-
-def _path(name: str, path: Any) -> str:
-    text: str | bytes = os.fspath(path)
-    if isinstance(text, bytes):
-        text = os.fsdecode(text)
-    if "\0" in text:
-        raise BindError(f'table "{name}": a path cannot contain a NUL character: {text!r}')
-    scheme, separator, _ = text.partition("://")
-    if separator and scheme.lower() == "file":
-        parsed = urllib.parse.urlsplit(text)
-        if parsed.netloc not in ("", "localhost"):
-            raise BindError(f'table "{name}": {text} is on another computer; give the path of a local file')
-        return urllib.parse.unquote(str(parsed.path))
-    return text if is_remote(text) else str(os.path.expanduser(text))
 
 
 def _kind(file: str) -> FileKind:
