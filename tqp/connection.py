@@ -372,6 +372,13 @@ class Connection:
         self._catalog.check_open()
         return Trace(self._executor)
 
+    def interrupt(self) -> None:
+        """End the queries and statements that run now on this connection, in whatever threads, with an InterruptError.
+
+        For another thread than theirs; those that begin later run.
+        """
+        self._executor.memory.interrupt()
+
     def close(self) -> None:
         """End the worker threads and forget the tables; the connection cannot be used afterwards."""
         with self._catalog.lock:

@@ -72,6 +72,7 @@ _ERRORS: tuple[tuple[type[errors.Error], type[DatabaseError]], ...] = (
     (errors.ParseError, ProgrammingError),
     (errors.BindError, ProgrammingError),
     (errors.ResourceError, OperationalError),
+    (errors.InterruptError, OperationalError),
     (errors.ConstraintError, IntegrityError),
     (errors.ExecutionError, DataError),
 )

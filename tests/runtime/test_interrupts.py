@@ -7,6 +7,8 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from types import FrameType
 
 import numpy as np
@@ -14,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import tqp
+from tqp.core.waiting import result_of
 from tqp.runtime.executor import Cancelled, Workers
 
 _ROWS = 3_000_000
@@ -87,6 +90,88 @@ def test_an_interrupt_ends_a_way_out_soon(table: pa.Table, way: str, seconds: fl
         assert time.monotonic() - begin < seconds + 5
         assert len(getattr(result, way)()) == 300_000
         assert connection.sql("SELECT 1").fetchall() == [(1,)]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT k, sum(x), min(s) FROM t GROUP BY k",
+        "SELECT * FROM t ORDER BY s, x",
+        "CREATE TABLE made AS SELECT *, s || k AS z FROM t",
+        "UPDATE kept SET x = x + 1",
+        "COPY t TO '{}/t.csv'",
+        "COPY t TO '{}/t.json'",
+        "COPY t TO '{}/t.parquet' (COMPRESSION zstd)",
+        "COPY (SELECT *, k % 50 AS g FROM t) TO '{}/by' (FORMAT parquet, PARTITION_BY g)",
+    ],
+)
+def test_another_thread_ends_a_statement(table: pa.Table, tmp_path: Path, statement: str) -> None:
+    with tqp.connect(threads=2) as connection:
+        connection.register("t", table.slice(0, 1_000_000))
+        connection.sql("CREATE TABLE kept AS SELECT k, x FROM t; SELECT min(s), sum(x), sum(k) FROM t")
+        began, ended = threading.Event(), threading.Event()
+
+        def interrupt() -> None:
+            began.wait()
+            while not ended.wait(0.01):
+                connection.interrupt()
+
+        with ThreadPoolExecutor(1) as other:
+            other.submit(interrupt)
+            try:
+                with pytest.raises(tqp.InterruptError, match="the query was interrupted"):
+                    began.set()
+                    connection.sql(statement.format(tmp_path))
+            finally:
+                ended.set()
+        assert not any(path.is_file() for path in tmp_path.rglob("*"))
+        assert connection.sql("SELECT count(*) FROM kept").fetchall() == [(1_000_000,)]
+        assert [each for (each,) in connection.sql("SHOW TABLES").fetchall()] == ["kept", "t"]
+
+
+class _LateSignals(Future[None]):
+    """Signals that come before a wait begins; the handler runs only when it is over."""
+
+    waits = 0
+
+    def result(self, timeout: float | None = None) -> None:
+        assert timeout is not None
+        self.waits += 1
+        if self.waits == 2:
+            signal.raise_signal(signal.SIGINT)
+        super().result(timeout)
+
+
+def test_a_signal_just_before_a_wait_ends_it() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        result_of(_LateSignals())
+    settled: Future[None] = Future()
+    settled.set_exception(TimeoutError("of its own"))
+    with pytest.raises(TimeoutError, match="of its own"):
+        result_of(settled)
+
+
+def test_an_interrupt_ends_what_runs_on_its_connection_only() -> None:
+    with tqp.connect(threads=1) as connection, tqp.connect(threads=1) as other:
+        connection.interrupt()  # nothing runs
+        seen: list[object] = []
+
+        def interrupts(x: int) -> int:
+            other.interrupt()
+            seen.append(x)
+            return x
+
+        connection.create_function("f", interrupts, type="native")
+        assert connection.sql("SELECT f(1)").fetchall() == [(1,)] and seen == [1]
+
+        def stops(x: int) -> int:
+            connection.interrupt()
+            return x
+
+        connection.create_function("g", stops, type="native")
+        with pytest.raises(tqp.InterruptError):
+            connection.sql("SELECT g(i) FROM range(10) r(i)")
+        assert connection.sql("SELECT 2").fetchall() == [(2,)]
 
 
 def test_breakers_look_at_the_flag_between_items() -> None:

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from tqp.core.errors import UnsupportedError
 from tqp.core.forks import renew_after_fork
+from tqp.core.waiting import join
 
 T = TypeVar("T")
 
@@ -135,7 +136,7 @@ def _on_large_stack(function: Callable[[], T]) -> T:
                 threading.stack_size(usual)
     except (RuntimeError, MemoryError):  # no thread, or no address space for its stack
         raise _too_deep() from None
-    thread.join()
+    join(thread)
     if errors:
         raise errors[0]
     return results[0]

@@ -53,6 +53,10 @@ class ResourceError(Error):
     """A limit was reached; the message names the limit and the setting that raises it."""
 
 
+class InterruptError(Error):
+    """`Connection.interrupt` ended the query."""
+
+
 def nearest(name: str, candidates: Iterable[str], limit: int = 3) -> str:
     """`'; did you mean "a" or "b"?'` for the candidates most like `name`, or an empty string.
 

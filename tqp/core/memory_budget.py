@@ -1,6 +1,6 @@
-"""The memory budget of the query that a thread works for: asked before what is large is allocated.
+"""The memory budget of the query that a thread works for: asked before what is large is allocated, and whether it goes on.
 
-Whoever allocates much calls `reserve` and needs to know nothing of connections and their limits. Threads that help with a
+Whoever allocates much calls `reserve`, whoever works long `check`, and need to know nothing of connections. Threads that help with a
 query's work take its budget over with `charged_to`. Beside it stands how much memory tables have given up.
 """
 
@@ -19,11 +19,17 @@ _SHARE_OF_FILES = 0.25
 class Budget(Protocol):
     """How much memory queries may take; see `tqp.runtime.memory_limit.MemoryBudget`."""
 
-    #: None where nothing is known of one.
-    limit: int | None
+    @property
+    def limit(self) -> int | None:
+        """Bytes; None where nothing is known of a limit."""
+        ...
+
+    def check(self) -> None:
+        """Raise InterruptError if the query is to end."""
+        ...
 
     def reserve(self, size: int) -> None:
-        """Raise ResourceError if `size` more bytes would be too much."""
+        """Raise ResourceError if `size` more bytes would be too much; `check`."""
         ...
 
     def left(self) -> int | None:
@@ -49,11 +55,18 @@ _charge: ContextVar[weakref.ref[_Charge] | None] = ContextVar("charge", default=
 def reserve(size: int = 0) -> None:
     """Raise ResourceError if `size` bytes beyond what the process holds now are over the limit of this thread's query.
 
-    With 0, whether the limit is passed already. Does nothing in a thread that works for no query.
+    With 0, whether the limit is passed already. Raises InterruptError if somebody interrupted it. Does nothing in a thread that works for no query.
     """
     budget = current_budget()
     if budget is not None:
         budget.reserve(size)
+
+
+def check() -> None:
+    """Raise InterruptError if somebody interrupted this thread's query."""
+    budget = current_budget()
+    if budget is not None:
+        budget.check()
 
 
 def bytes_left() -> int | None:

@@ -13,7 +13,8 @@ from contextvars import ContextVar
 from typing import Any, Generic, TypeVar
 
 from tqp.core.forks import renew_after_fork
-from tqp.core.memory_budget import charged_to, current_budget
+from tqp.core.memory_budget import charged_to, check, current_budget
+from tqp.core.waiting import A_WHILE
 
 #: Rows of a column from which encoding it takes longer than waking a thread.
 WORTH_SHARING = 65_536
@@ -152,7 +153,7 @@ class _Offers:
                     return
                 found = next((each for each in self._open if each.depth > depth and each not in helped), None)
                 if found is None:
-                    self._condition.wait()
+                    self._condition.wait(A_WHILE)
                     continue
             helped.add(found)
             found.join()
@@ -169,7 +170,11 @@ def map_in_pool(
     numbered = Handout(enumerate(items))
 
     def work() -> list[tuple[int, Outcome]]:
-        return [(number, function(item)) for number, item in numbered]
+        outcomes = []
+        for number, item in numbered:
+            check()
+            outcomes.append((number, function(item)))
+        return outcomes
 
     outcomes = work_together(work, pool, min(threads, len(items)) - 1, numbered)
     return [outcome for _, outcome in sorted(outcomes, key=operator.itemgetter(0))]

@@ -23,7 +23,7 @@ import operator
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
@@ -32,13 +32,13 @@ import torch
 from tqp.core.backends import Backend
 from tqp.core.errors import ExecutionError, ResourceError
 from tqp.core.forks import renew_after_fork
-from tqp.core.memory_budget import charged_to
+from tqp.core.memory_budget import charged_to, reserve
 from tqp.data.backend import use_backend
 from tqp.data.sharing import Handout, map_in_pool, processors, work_together
 from tqp.operators.joins.pairs import TooManyPairs
 from tqp.runtime.frame import MAX_ROWS
 from tqp.runtime.graph_function import ARRAY_INPUTS, GraphFunction
-from tqp.runtime.memory_limit import MemoryBudget, keep_freed_memory
+from tqp.runtime.memory_limit import MemoryBudget, RunningQuery, keep_freed_memory
 from tqp.runtime.pipeline import Pipeline, State
 
 Item = TypeVar("Item")
@@ -169,22 +169,16 @@ class Executor:
         """
         cancelled = threading.Event()
         workers = Workers(self, cancelled)
-        with self.memory.query():
+        with self.memory.query() as query:
             if _worker.of is self._name:
                 return function(workers)
-            return self._wait_for(lambda: function(workers), cancelled)
+            return self._wait_for(lambda: function(workers), query, cancelled)
 
-    def _wait_for(self, function: Callable[[], Result], cancelled: threading.Event) -> Result:
-        def charged() -> Result:
-            with charged_to(self.memory):
-                return function()
-
+    def _wait_for(
+        self, function: Callable[[], Result], query: RunningQuery, cancelled: threading.Event
+    ) -> Result:
         try:
-            future = self._workers().submit(charged)
-        except RuntimeError as error:  # closed meanwhile
-            raise ExecutionError(_CLOSED) from error
-        try:
-            return future.result()
+            return query.wait_for(self._begin(function, query))
         except (MemoryError, torch.OutOfMemoryError) as error:
             raise ResourceError(_OUT_OF_MEMORY.format(self.device)) from error
         except RuntimeError as error:
@@ -194,6 +188,28 @@ class Executor:
         except BaseException:
             cancelled.set()
             raise
+
+    def _begin(self, function: Callable[[], Result], query: RunningQuery) -> Future[Result]:
+        """Let a worker call it. The outcome is not the pool's own: an interrupt may settle it first."""
+
+        def work(outcome: Future[Result] | None) -> None:
+            assert outcome is not None
+            try:
+                with charged_to(query):
+                    result = function()
+                with contextlib.suppress(InvalidStateError):
+                    outcome.set_result(result)
+            except BaseException as error:  # noqa: BLE001  (raised by the thread that waits)
+                with contextlib.suppress(InvalidStateError):
+                    outcome.set_exception(error)
+                outcome = None  # the error knows this frame, and would know itself
+
+        outcome: Future[Result] = Future()
+        try:
+            self._workers().submit(work, outcome)
+        except RuntimeError as error:  # closed meanwhile
+            raise ExecutionError(_CLOSED) from error
+        return outcome
 
     def run(self, pipeline: Pipeline, state: State, workers: Workers) -> State:
         """Run one pipeline on the calling worker, with help from idle ones; what it adds to the program's state."""
@@ -308,10 +324,10 @@ class Workers:
         return self._executor.run(pipeline, state, self)
 
     def check(self) -> None:
-        """Raise Cancelled if the run was interrupted, ResourceError if it has taken too much memory."""
+        """Raise Cancelled or InterruptError if the run was interrupted, ResourceError if it has taken too much memory."""
         if self._cancelled.is_set():
             raise Cancelled
-        self._executor.memory.reserve(0)
+        reserve()
 
 
 class _Worker(threading.local):

@@ -19,16 +19,20 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterator
+from concurrent.futures import Future, InvalidStateError
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import torch
 
-from tqp.core.errors import ResourceError
+from tqp.core.errors import InterruptError, ResourceError
 from tqp.core.forks import renew_after_fork
 from tqp.core.memory_budget import charged_to, current_budget, was_freed
+from tqp.core.waiting import result_of
 from tqp.operators.memory import allocation
+
+Outcome = TypeVar("Outcome")
 
 _CONTROL_GROUPS = Path("/sys/fs/cgroup")
 # names and numbers as in glibc's malloc.h
@@ -61,28 +65,36 @@ class MemoryBudget:
         """A child runs none of its parent's queries."""
         self._lock = threading.Lock()
         # Weak, as an interrupt may end a query before it is discarded here.
-        self._running: weakref.WeakSet[_Query] = weakref.WeakSet()
+        self._running: weakref.WeakSet[RunningQuery] = weakref.WeakSet()
 
     @contextlib.contextmanager
-    def query(self) -> Iterator[None]:
+    def query(self) -> Iterator[RunningQuery]:
         """In the block a query runs: what the calling thread allocates counts. Blocks of several threads may overlap.
 
         Within such a block of the thread there is nothing more to do.
         """
-        if current_budget() is self:
-            yield
+        outer = current_budget()
+        if isinstance(outer, RunningQuery) and outer.budget is self:
+            yield outer
             return
-        query = _Query()
+        query = RunningQuery(self)
         with self._lock:
             if not self._running:
                 self._before = held_bytes(self._device) or 0
             self._running.add(query)
         try:
-            with charged_to(self):
-                yield
+            with charged_to(query):
+                yield query
         finally:
             with self._lock:
                 self._running.discard(query)
+
+    def interrupt(self) -> None:
+        """End the queries that run now."""
+        with self._lock:
+            running = list(self._running)
+        for query in running:
+            query.interrupt()
 
     def reserve(self, size: int) -> None:
         """Raise ResourceError if `size` more bytes would be over the limit."""
@@ -116,8 +128,49 @@ class MemoryBudget:
         return held - self._before
 
 
-class _Query:
-    """A running query: lives as long as its block of `MemoryBudget.query`."""
+class RunningQuery:
+    """A running query, to which its threads' allocations are charged: lives as long as its block of `MemoryBudget.query`."""
+
+    def __init__(self, budget: MemoryBudget) -> None:
+        self.budget = budget
+        self._is_interrupted = False
+        self._awaited: Future[Any] | None = None
+
+    @property
+    def limit(self) -> int | None:
+        """See `tqp.core.memory_budget.Budget`."""
+        return self.budget.limit
+
+    def check(self) -> None:
+        """Raise InterruptError if the query is to end."""
+        if self._is_interrupted:
+            raise InterruptError("the query was interrupted")
+
+    def reserve(self, size: int) -> None:
+        """Raise ResourceError if `size` more bytes would be over the limit; `check`."""
+        self.check()
+        self.budget.reserve(size)
+
+    def left(self) -> int | None:
+        """See `MemoryBudget.left`."""
+        return self.budget.left()
+
+    def wait_for(self, outcome: Future[Outcome]) -> Outcome:
+        """The outcome, or InterruptError as soon as the query is interrupted."""
+        self._awaited = outcome
+        try:
+            self.check()
+            return result_of(outcome)
+        finally:
+            self._awaited = None
+            del outcome  # an error that is raised knows this frame, and would know itself
+
+    def interrupt(self) -> None:
+        """End it: whoever waits for it goes on at once, those who work for it end soon."""
+        self._is_interrupted = True
+        if self._awaited is not None:
+            with contextlib.suppress(InvalidStateError):  # it is there already
+                self._awaited.set_exception(InterruptError("the query was interrupted"))
 
 
 def held_bytes(device: torch.device) -> int | None:

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from tqp.core.arguments import unique_names
 from tqp.core.datatypes import INTERVAL, TIME, TIME_TZ, DataType, TypeKind
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError
+from tqp.core.memory_budget import check
 from tqp.data.arrow_types import Purpose
 from tqp.data.column import Table
 from tqp.data.results.to_arrow import column_to_arrow
@@ -77,6 +78,7 @@ def _row_groups(tables: Iterable[Table], size: int) -> Iterator[pa.Table]:
     for table in tables:
         start = 0
         while start < table.num_rows:
+            check()
             stop = min(start + missing, table.num_rows)
             pending.append(_arrow_rows(table, start, stop))
             missing -= stop - start

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from tqp.core.datatypes import TypeKind, holds_json
 from tqp.core.errors import UnsupportedError
+from tqp.core.memory_budget import check
 from tqp.data.column import Column, Table
 from tqp.data.results.display import cell_texts
 from tqp.data.results.to_arrow import column_to_arrow
@@ -25,6 +26,7 @@ def blocks(tables: Iterable[Table]) -> Iterator[Table]:
     """The rows of which text is made at a time; of a table without rows it is one block."""
     for table in tables:
         for start in range(0, max(table.num_rows, 1), _BLOCK_ROWS):
+            check()
             yield table.cut(start, min(start + _BLOCK_ROWS, table.num_rows))
 
 
