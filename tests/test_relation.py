@@ -6,11 +6,13 @@ import os
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import duckdb
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import tqp
@@ -41,6 +43,36 @@ CHAINS: list[Callable[[Any], Any]] = [
     lambda con: con.table("a").project("g").intersect(con.table("b").project("id % 2 AS g")).order("g"),
     lambda con: con.table("a").query("z", "SELECT max(z.id) AS m FROM z, b"),
     lambda con: con.sql("SELECT id, s FROM a").filter("id = (SELECT max(id) FROM b)"),
+    lambda con: (
+        con.table("a").head(3).cross(con.table("b").project("v").set_alias("c").limit(2)).order("ALL")
+    ),
+    lambda con: con.table("a").sum("id", groups="g").order("1"),
+    lambda con: con.table("a").min("s"),
+    lambda con: con.table("a").max("id + 1"),
+    lambda con: con.table("a").mean("id"),
+    lambda con: con.table("a").avg("id"),
+    lambda con: con.table("a").median("id"),
+    lambda con: con.table("a").mode("g"),
+    lambda con: con.table("a").quantile("id", 0.3).project("#1 AS q"),
+    lambda con: con.table("a").std("id"),
+    lambda con: con.table("a").stddev("id"),
+    lambda con: con.table("a").var("id"),
+    lambda con: con.table("a").variance("id"),
+    lambda con: con.table("a").product("id"),
+    lambda con: con.table("a").first("s"),
+    lambda con: con.table("a").last("s"),
+    lambda con: con.table("a").any_value("s"),
+    lambda con: con.table("a").string_agg("s", sep="; "),
+    lambda con: con.table("a").value_counts("g").order("g"),
+    lambda con: con.table("a").unique("g").order("g"),
+    lambda con: con.table("b").describe(),
+    lambda con: con.sql("SELECT DATE '2024-01-01' AS d, [1] AS l, true AS b").describe(),
+    lambda con: con.values([1, "x", 2.5]),
+    lambda con: con.values((1, "x"), (2, None)),
+    lambda con: con.table_function("range", [2, 9, 3]),
+    lambda con: con.from_query("SELECT 1 AS x").filter("x > 0"),
+    lambda con: con.from_df(pd.DataFrame({"x": [1, 2]})).filter("x > 1"),
+    lambda con: con.from_arrow(pa.table({"x": [1, 2]})).sum("x"),
     lambda con: con.table("a").filter("id IN (SELECT id FROM b)").sort("id").limit(2),
 ]
 
@@ -90,6 +122,129 @@ def test_types_are_equal_to_their_names() -> None:
     assert types[0] == "INTEGER" and types[1] == "decimal(10,2)" == types[1] and types[2] == "INTEGER[]"
     assert types[3] == "TIMESTAMP WITH TIME ZONE" and types[0] != "BIGINT" and types[0] != 3
     assert list(types)[:2] == ["INTEGER", "DECIMAL(10,2)"]
+
+
+def test_files_as_relations(tmp_path: Path) -> None:
+    path = os.fspath(tmp_path / "t")
+    duckdb.sql(f"COPY (SELECT i AS a, '0' || i AS b FROM range(3) r(i)) TO '{path}.csv'")
+    duckdb.sql(f"COPY (FROM '{path}.csv') TO '{path}.parquet'; COPY (FROM '{path}.csv') TO '{path}.json'")
+    calls: list[Callable[[Any], Any]] = [
+        lambda con: con.read_csv(f"{path}.csv"),
+        lambda con: con.read_csv(f"{path}.csv", header=False, skiprows=1, dtype=["INTEGER", "VARCHAR"]),
+        lambda con: con.read_csv([f"{path}.csv"], delimiter=",", dtype={"a": "DOUBLE"}, na_values="02"),
+        lambda con: con.read_parquet(f"{path}.parquet").sum("a"),
+        lambda con: con.read_parquet([f"{path}.parquet", f"{path}.parquet"], filename=True),
+        lambda con: con.read_json(f"{path}.json").filter("a > 0"),
+    ]
+    with duckdb.connect() as oracle, tqp.connect() as connection:
+        for number, call in enumerate(calls):
+            expected, found = call(oracle), call(connection)
+            assert found.fetchall() == expected.fetchall(), number
+            assert list(map(str, found.types)) == list(map(str, expected.types)), number
+        assert tqp.read_parquet(f"{path}.parquet").fetchall() == tqp.read_csv(Path(f"{path}.csv")).fetchall()
+        for wrong, message in (
+            (lambda: connection.read_csv(f"{path}.nope"), "no file matches"),
+            (lambda: connection.read_csv(f"{path}.csv", nope=1), '"nope"'),
+            (lambda: connection.read_csv(object()), "nor the path of a file"),
+            (lambda: connection.from_df(7), "cannot read a builtins.int"),
+            (lambda: connection.table("a")[0], "columns by their names"),
+        ):
+            with pytest.raises(tqp.Error, match=message):
+                connection.sql("CREATE OR REPLACE TABLE a AS SELECT 1 AS x")
+                wrong()
+
+
+@pytest.mark.parametrize("backend", ["host", "torch"])
+def test_rows_are_put_into_tables(backend: str) -> None:
+    with tqp.connect(backend=backend) as con:
+        con.sql("CREATE TABLE t(a INTEGER, b VARCHAR DEFAULT 'none')")
+        con.append("t", pd.DataFrame({"b": ["x"], "a": [1]}), by_name=True)
+        con.append("t", {"x": [2], "y": ["z"]})
+        con.table("t").filter("a = 1").project("a + 9, b").insert_into("t")
+        con.sql("SELECT 5 AS a").insert_into("t", by_name=True)
+        assert con.sql("FROM t ORDER BY a").fetchall() == [(1, "x"), (2, "z"), (5, "none"), (10, "x")]
+        con.table("t").to_table("copied")
+        con.table("t").filter("a > 4").to_view("seen")
+        assert con.sql("SELECT (SELECT count(*) FROM copied), count(*) FROM seen").fetchall() == [(4, 2)]
+        for wrong in (lambda: con.append("nope", {"x": [1]}), lambda: con.append("t", {"x": [1]})):
+            with pytest.raises(tqp.BindError):
+                wrong()
+
+
+def test_a_connection_has_the_rows_of_what_it_executed() -> None:
+    with tqp.connect() as con:
+        with pytest.raises(tqp.BindError, match="nothing has been executed"):
+            con.fetchall()
+        rows = [(i, i * i) for i in range(5)]
+        con.execute("SELECT i AS a, i * i AS b FROM range(5) r(i)")
+        assert con.description is not None and [column[0] for column in con.description] == ["a", "b"]
+        other = con.cursor().execute("SELECT 7")
+        assert con.fetchone() == rows[0] and con.fetchmany(2) == rows[1:3]
+        assert con.fetchall() == rows[3:] and con.fetchall() == [] and other.fetchone() == (7,)
+        frames = (
+            con.df(),
+            con.fetchdf(),
+            con.fetch_df(),
+            con.to_df(),
+            con.pl().to_pandas(),
+            con.arrow().to_pandas(),
+        )
+        assert all(frame["b"].tolist() == [0, 1, 4, 9, 16] for frame in frames)
+        assert con.fetch_record_batch(2).read_all().num_rows == 5 and con.torch()["a"].tolist() == [
+            0,
+            1,
+            2,
+            3,
+            4,
+        ]
+        seen: list[object] = []
+        thread = Thread(target=lambda: seen.append(con.execute("SELECT 1") and con.fetchall()))
+        thread.start()
+        thread.join()
+        assert seen == [[(1,)]] and con.fetchnumpy()["a"].tolist() == [0, 1, 2, 3, 4]
+        other.close()
+        with pytest.raises(tqp.BindError, match="nothing has been executed"):
+            other.fetchone()
+    with pytest.raises(tqp.BindError, match="nothing has been executed"):
+        con.fetchall()  # closed
+
+
+def test_ways_out_and_descriptions_of_relations() -> None:
+    with tqp.connect() as con:
+        con.sql(SETUP)
+        a = con.table("a").filter("id > 6")
+        assert a.shape == (3, 3) and [column[0] for column in a.description] == ["id", "g", "s"]
+        assert a.dtypes == a.types and repr(a.types) == "(BIGINT, BIGINT, VARCHAR)"
+        assert (
+            a[["s", "id"]].columns == ("s", "id") and "a" in a.explain() and "rows" in a.explain(analyze=True)
+        )
+        assert a.to_df().equals(a.df()) and a.to_arrow_table().equals(a.arrow())
+        assert a.to_arrow_reader(2).read_next_batch().num_rows == 2
+        assert con.sql("FROM a").to_arrow_reader(4).read_all().num_rows == 10
+        with pytest.raises(tqp.BindError, match="batch_size=0"):
+            a.to_arrow_reader(0)
+
+
+def test_the_module_has_the_methods_of_its_connection(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": [1, 2, 3]})
+    assert tqp.query("SELECT sum(x) FROM frame").fetchone() == (6,)
+    assert tqp.execute("SELECT max(x) + ? FROM frame", [1]).fetchall() == [(4,)]
+    tqp.register("of_the_module", frame)
+    tqp.create_function("plus_one", lambda x: x + 1, ["BIGINT"], "BIGINT", type="native")
+    try:
+        assert tqp.table("of_the_module").max("plus_one(x)").fetchall() == [(4,)]
+        assert tqp.view("of_the_module").count().fetchall() == [(3,)]
+        assert tqp.default_connection().table_names() == ["of_the_module"]
+    finally:
+        tqp.unregister("of_the_module")
+        tqp.default_connection().remove_function("plus_one")
+    assert (
+        tqp.from_df(frame).count().fetchall() == tqp.from_arrow(pa.table({"x": [0] * 3})).count().fetchall()
+    )
+    tqp.values((1, "a")).write_json(tmp_path / "t.json")
+    assert tqp.read_json(tmp_path / "t.json").fetchall() == [(1, "a")]
+    with tqp.connect(":memory:") as con:
+        assert con.device.type == "cpu"
 
 
 def test_errors_show_the_relation() -> None:

@@ -125,10 +125,11 @@ def test_text_of_dates_that_python_lacks():
 def test_shape_and_cursor():
     result = result_of(pa.table({"a": [1, 2], "b": ["x", None]}))
     assert result.columns == ("a", "b") and result.shape == (2, 2) and len(result) == 2
-    assert result.fetchone() == (1, "x")
+    assert result.fetchall() == result.fetchall() == [(1, "x"), (2, None)]
+    assert result.fetchone() == (1, "x") and result.fetchall() == [(2, None)]  # the rows that are left
     assert result.fetchone() == (2, None)
-    assert result.fetchone() is None
-    assert list(result) == result.fetchall() == [(1, "x"), (2, None)]
+    assert result.fetchone() is None and result.fetchall() == []
+    assert list(result) == [(1, "x"), (2, None)]
 
 
 def test_repeated_names():

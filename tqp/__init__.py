@@ -16,8 +16,26 @@ from tqp.core.errors import (
     ResourceError,
     UnsupportedError,
 )
+from tqp.relation import Relation
 from tqp.result import Result
-from tqp.session import connect, sql
+from tqp.session import (
+    connect,
+    create_function,
+    default_connection,
+    execute,
+    from_arrow,
+    from_df,
+    query,
+    read_csv,
+    read_json,
+    read_parquet,
+    register,
+    sql,
+    table,
+    unregister,
+    values,
+    view,
+)
 from tqp.statement import Statement
 
 __version__ = "0.1.0"
@@ -30,10 +48,25 @@ __all__ = [
     "ExecutionError",
     "InterruptError",
     "ParseError",
+    "Relation",
     "ResourceError",
     "Result",
     "Statement",
     "UnsupportedError",
     "connect",
+    "create_function",
+    "default_connection",
+    "execute",
+    "from_arrow",
+    "from_df",
+    "query",
+    "read_csv",
+    "read_json",
+    "read_parquet",
+    "register",
     "sql",
+    "table",
+    "unregister",
+    "values",
+    "view",
 ]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Self
 
 import torch
@@ -26,7 +27,6 @@ from tqp.core.arguments import (
 )
 from tqp.core.deep_recursion import call_deep
 from tqp.core.errors import BindError, nearest
-from tqp.core.keywords import in_quotes
 from tqp.data.backend import choose_backend, parse_device
 from tqp.data.sources.base import Source
 from tqp.data.sources.make_source import make_source
@@ -37,12 +37,11 @@ from tqp.ml.register import Output, make_model
 from tqp.pieces import QueryInPieces
 from tqp.planner.bind import BoundStatement
 from tqp.planner.binder.expressions.calls import function_names
-from tqp.planner.catalog_protocol import View
 from tqp.planner.optimizer import RULES
-from tqp.planner.parse import parse, parse_statement
+from tqp.planner.parse import parse_statement
 from tqp.planner.physical.planner import PHYSICAL_RULES
 from tqp.queries import Queries, named_place
-from tqp.relation import QueryResult, Relation
+from tqp.relation import QueryResult
 from tqp.result import Result
 from tqp.runtime.executor import Executor
 from tqp.runtime.fuse import MODES, Fuser
@@ -50,11 +49,13 @@ from tqp.runtime.program import TensorProgram
 from tqp.runtime.trace import Trace
 from tqp.statement import Statement
 from tqp.statements.session import Session
+from tqp.ways_in import WaysIn
+from tqp.ways_out import WaysOut
 
 _PRECISIONS = ("float32", "bf16")
 
 
-class Connection:
+class Connection(WaysIn, WaysOut):
     """Tables and models, and the means to query them; `tqp.connect` makes one. Safe to use from several threads.
 
     `device`: "cpu" (the default), "cuda", "cuda:1", ...; `threads`: worker threads on the CPU, by default all
@@ -93,6 +94,7 @@ class Connection:
         self._executor = Executor(self._device, threads, batch_rows, parse_size(memory_limit), self._backend)
         self._fuser = Fuser(fuse) if fuse != "off" else None
         compiler = Compiler(self._device, self._backend, rules, self._fuser, self._executor)
+        self._of_thread = threading.local()  # what it executed last
         self._catalog = Catalog(self._device, threads)
         self._queries = Queries(self._catalog, compiler, self._executor)
         self._session = Session(
@@ -272,35 +274,36 @@ class Connection:
         """
         return self._answer(query, params, self._variables(sys._getframe(1)))
 
-    def _answer(self, query: str, params: Parameters | None, variables: Variables) -> QueryResult:
+    def _answer(self, query: str, params: Parameters | None, variables: Variables | None) -> QueryResult:
         return QueryResult(self._session, self._session.run(query, params, variables))
 
     def execute(self, query: str, params: Parameters | None = None) -> QueryResult:
-        """`sql`, under the name that PEP 249 has for it."""
-        return self._answer(query, params, self._variables(sys._getframe(1)))
+        """`sql`, under the name that PEP 249 has for it. `fetchone` and the like of the connection give the answer's rows.
+
+        >>> import tqp
+        >>> with tqp.connect() as con:
+        ...     _ = con.execute("SELECT ? + 1", [41])
+        ...     con.fetchone()
+        (42,)
+        """
+        answer = self._answer(query, params, self._variables(sys._getframe(1)))
+        self._of_thread.answer = answer
+        return answer
+
+    def cursor(self) -> Cursor:
+        """For a thread, or a loop, that executes something while the rows of another answer are fetched."""
+        self._catalog.check_open()
+        return Cursor(self)
+
+    def _result(self) -> Result:
+        answer: Result | None = getattr(self._of_thread, "answer", None)
+        if answer is None:
+            raise BindError("nothing has been executed; con.execute(...) comes before its rows are fetched")
+        return answer
 
     def query(self, query: str, params: Parameters | None = None) -> QueryResult:
         """`sql`, under another of DuckDB's names."""
         return self._answer(query, params, self._variables(sys._getframe(1)))
-
-    def table(self, name: str) -> Relation:
-        """A table or view as a relation, from which methods make queries. Raises BindError if there is none of that name.
-
-        >>> import tqp
-        >>> with tqp.connect() as con:
-        ...     _ = con.sql("CREATE TABLE t AS SELECT i, i % 2 AS g FROM range(6) r(i)")
-        ...     con.table("t").filter("i > 0").aggregate("g, sum(i)").order("g").fetchall()
-        [(0, 6), (1, 9)]
-        """
-        check_name("a table", name)
-        view = View(name, parse(f"FROM {in_quotes(name)}"))
-        relation = Relation(self._session, view)
-        _ = relation.columns
-        return relation
-
-    def view(self, name: str) -> Relation:
-        """`table`."""
-        return self.table(name)
 
     @property
     def in_transaction(self) -> bool:
@@ -385,6 +388,7 @@ class Connection:
             if self._catalog.is_closed:
                 return
             self._catalog.close()
+            self._of_thread = threading.local()
             self._queries.compiled.clear()
             free_tables()
         self._executor.close()
@@ -394,9 +398,6 @@ class Connection:
     def _snapshot(self) -> Snapshot:
         return self._catalog.snapshot()
 
-    def _variables(self, frame: FrameType) -> Variables:
-        return Variables(frame, self._device)
-
     def __enter__(self) -> Self:
         return self
 
@@ -404,6 +405,31 @@ class Connection:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class Cursor(WaysOut):
+    """Executes on a connection, and has the rows of what it executed last; `tqp.dbapi` has cursors with PEP 249's errors."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self._executed: Result | None = None
+
+    def execute(self, query: str, params: Parameters | None = None) -> Self:
+        """Run a query or statement; returns the cursor."""
+        variables = self.connection._variables(sys._getframe(1))
+        self._executed = self.connection._answer(query, params, variables)
+        return self
+
+    def close(self) -> None:
+        """Forget the answer."""
+        self._executed = None
+
+    def _result(self) -> Result:
+        if self._executed is None:
+            raise BindError(
+                "nothing has been executed; cursor.execute(...) comes before its rows are fetched"
+            )
+        return self._executed
 
 
 def _without(

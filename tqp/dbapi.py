@@ -20,6 +20,7 @@ from tqp.connection import Connection as Engine
 from tqp.core import errors
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.result import Result
+from tqp.ways_out import WaysOut
 
 apilevel = "2.0"
 #: Threads may share the module and connections.
@@ -196,21 +197,21 @@ class Connection:
             raise kind(str(error)) from error
 
 
-class Cursor:
+class Cursor(WaysOut):
     """Statements in, rows out."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         #: Rows that `fetchmany` gives.
         self.arraysize = 1
-        self._result: Result | None = None
+        self._executed: Result | None = None
         self._count = -1
         self._is_open = True
 
     @property
     def description(self) -> Sequence[tuple[str, DataType, None, None, None, None, None]] | None:
         """Name and type of each column of the last answer."""
-        return None if self._result is None else self._result.description
+        return None if self._executed is None else self._executed.description
 
     @property
     def rowcount(self) -> int:
@@ -220,9 +221,9 @@ class Cursor:
     def execute(self, operation: str, parameters: Parameters | None = None) -> Self:
         """Run a statement; `?` stands for the parameters."""
         self._check_open()
-        self._result = None
+        self._executed = None
         result = self.connection._run(operation, parameters)
-        self._result = result
+        self._executed = result
         is_count = result.columns == ("Count",) and len(result) == 1
         self._count = result.fetchall()[0][0] if is_count else len(result)
         return self
@@ -236,18 +237,9 @@ class Cursor:
         self._count = total
         return self
 
-    def fetchone(self) -> tuple[Any, ...] | None:
-        """The next row; None behind the last."""
-        return self._rows().fetchone()
-
     def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
         """The next rows, `arraysize` by default."""
-        return self._rows().fetchmany(self.arraysize if size is None else size)
-
-    def fetchall(self) -> list[tuple[Any, ...]]:
-        """All rows that are left."""
-        rows = self._rows()
-        return rows.fetchmany(len(rows))
+        return self._result().fetchmany(self.arraysize if size is None else size)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         while (row := self.fetchone()) is not None:
@@ -261,7 +253,7 @@ class Cursor:
 
     def close(self) -> None:
         """Forget the answer; the cursor cannot be used afterwards."""
-        self._result, self._is_open = None, False
+        self._executed, self._is_open = None, False
 
     def __enter__(self) -> Self:
         return self
@@ -271,11 +263,11 @@ class Cursor:
     ) -> None:
         self.close()
 
-    def _rows(self) -> Result:
+    def _result(self) -> Result:
         self._check_open()
-        if self._result is None:
+        if self._executed is None:
             raise ProgrammingError("no statement has been executed")
-        return self._result
+        return self._executed
 
     def _check_open(self) -> None:
         self.connection._check_open()

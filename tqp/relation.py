@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-import pyarrow as pa
 from numpy.typing import NDArray
-from torch import Tensor
 
 from tqp.core.arguments import check_name
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError
 from tqp.core.keywords import in_quotes
-from tqp.core.schema import TableSource
 from tqp.data.results.display import MAX_ROWS
+from tqp.data.sources.base import Source
 from tqp.data.sources.stored_tables import StoredTable, table_of_rows
 from tqp.planner.catalog_protocol import View
 from tqp.planner.parse import parse
 from tqp.result import Result
 from tqp.statements.session import Session
-
-if TYPE_CHECKING:
-    import pandas
-    import polars
+from tqp.summaries import Summaries
+from tqp.ways_out import WaysOut
 
 _JOINS = ("inner", "left", "right", "outer", "full", "semi", "anti", "cross")
 
 
-class Relational(ABC):
+class Relational(Summaries["Relation"]):
     """What can be made of rows by methods. Texts are SQL, which may name other tables of the connection, too.
 
     Nothing runs before an answer is asked for.
@@ -39,8 +35,18 @@ class Relational(ABC):
     _session: Session
 
     @abstractmethod
-    def _input(self) -> View | TableSource:
+    def _input(self) -> View | Source:
         """What stands for the rows in FROM."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """Column names, in order."""
+
+    @property
+    @abstractmethod
+    def types(self) -> tuple[DataType, ...]:
+        """Column types, in order; `str(type)` is the SQL name."""
 
     @property
     def alias(self) -> str:
@@ -84,12 +90,21 @@ class Relational(ABC):
         """These expressions of each row."""
         return self._made(f"SELECT {', '.join(columns)} {self._from}")
 
+    def _of_all_rows(self, expressions: str) -> Relation:
+        return self.project(expressions)
+
     def select(self, *columns: str) -> Relation:
         """`project`."""
         return self.project(*columns)
 
-    def __getitem__(self, column: str) -> Relation:
-        return self.project(in_quotes(column))
+    def __getitem__(self, columns: str | list[str]) -> Relation:
+        names = [columns] if isinstance(columns, str) else columns
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise BindError(f"a relation has columns by their names, or lists of them, not by {columns!r}")
+        return self.project(*map(in_quotes, names))
+
+    def _typed(self) -> Iterable[tuple[str, DataType]]:
+        return zip(self.columns, self.types, strict=True)
 
     def aggregate(self, expressions: str, groups: str = "") -> Relation:
         """Aggregates by `groups`, by default by all expressions that hold none."""
@@ -110,6 +125,10 @@ class Relational(ABC):
     def limit(self, count: int, offset: int = 0) -> Relation:
         """The first rows, behind `offset` others."""
         return self._made(f"SELECT * {self._from} LIMIT {int(count)} OFFSET {int(offset)}")
+
+    def head(self, count: int = 5) -> Relation:
+        """The first rows."""
+        return self.limit(count)
 
     def distinct(self) -> Relation:
         """Each row once."""
@@ -149,6 +168,10 @@ class Relational(ABC):
         text = f"SELECT * FROM {in_quotes(self.alias)} {word} JOIN {in_quotes(other.alias)} {on}"
         return self._made(text, {self.alias: self, other.alias: other}, "joined")
 
+    def cross(self, other: Relational) -> Relation:
+        """Each row beside each of the other."""
+        return self.join(other, "", "cross")
+
     def query(self, name: str, query: str) -> Relation:
         """A whole query, in which the relation goes by `name`."""
         return self._made(query, {name: self}, self.alias)
@@ -156,6 +179,19 @@ class Relational(ABC):
     def create(self, name: str) -> None:
         """Make a table of the rows; see CREATE TABLE."""
         self._session.store(name, self._answer())
+
+    def to_table(self, name: str) -> None:
+        """`create`."""
+        self.create(name)
+
+    def insert_into(self, name: str, *, by_name: bool = False) -> None:
+        """Insert the rows into a table: by their places, or `by_name`."""
+        check_name("a table", name)
+        self._session.insert(name, self._input(), by_name)
+
+    def to_view(self, name: str, replace: bool = True) -> Relation:
+        """`create_view`."""
+        return self.create_view(name, replace)
 
     def create_view(self, name: str, replace: bool = True) -> Relation:
         """Make a view, in place of another of its name."""
@@ -169,14 +205,14 @@ class Relational(ABC):
         """The answer."""
 
 
-class Relation(Relational):
+class Relation(Relational, WaysOut):
     """A query that has not run; each way out runs it, with the tables as they are then."""
 
     def __init__(self, session: Session, view: View) -> None:
         self._session, self._view = session, view
         self._open: Result | None = None
 
-    def _input(self) -> View | TableSource:
+    def _input(self) -> View | Source:
         return self._view
 
     def __tqp_view__(self) -> View:
@@ -208,41 +244,28 @@ class Relation(Relational):
     def __len__(self) -> int:
         return len(self.execute())
 
-    def to_arrow(self) -> pa.Table:
-        """See `Result.to_arrow`."""
-        return self.execute().to_arrow()
+    def _result(self) -> Result:
+        return self.execute()
 
-    def arrow(self) -> pa.Table:
-        """See `Result.to_arrow`."""
-        return self.execute().to_arrow()
+    @property
+    def dtypes(self) -> tuple[DataType, ...]:
+        """`types`."""
+        return self.types
 
-    def to_pandas(self) -> pandas.DataFrame:
-        """See `Result.to_pandas`."""
-        return self.execute().to_pandas()
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, columns); runs the query."""
+        return self.execute().shape
 
-    def df(self) -> pandas.DataFrame:
-        """See `Result.to_pandas`."""
-        return self.execute().to_pandas()
+    @property
+    def description(self) -> list[tuple[str, DataType, None, None, None, None, None]]:
+        """Name and type of each column, as PEP 249 has it."""
+        described = self._session.describe_view(self._view)
+        return [(name, kind, None, None, None, None, None) for name, kind in zip(*described, strict=True)]
 
-    def fetchdf(self) -> pandas.DataFrame:
-        """See `Result.to_pandas`."""
-        return self.execute().to_pandas()
-
-    def to_polars(self) -> polars.DataFrame:
-        """See `Result.to_polars`."""
-        return self.execute().to_polars()
-
-    def pl(self) -> polars.DataFrame:
-        """See `Result.to_polars`."""
-        return self.execute().to_polars()
-
-    def to_torch(self) -> dict[str, Tensor]:
-        """See `Result.to_torch`."""
-        return self.execute().to_torch()
-
-    def fetchnumpy(self) -> dict[str, NDArray[Any]]:
-        """See `Result.fetchnumpy`."""
-        return self.execute().fetchnumpy()
+    def explain(self, analyze: bool = False) -> str:
+        """The plans as text; see `Connection.explain`."""
+        return self._session.explain_view(self._view, analyze)
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """See `Result.fetchall`."""
@@ -269,6 +292,14 @@ class Relation(Relational):
         """See `Result.write_csv`."""
         self.execute().write_csv(path, sep=sep, header=header)
 
+    def to_parquet(self, path: str | os.PathLike[str], *, compression: str = "snappy") -> None:
+        """See `Result.write_parquet`."""
+        self.execute().write_parquet(path, compression=compression)
+
+    def to_csv(self, path: str | os.PathLike[str], *, sep: str = ",", header: bool = True) -> None:
+        """See `Result.write_csv`."""
+        self.execute().write_csv(path, sep=sep, header=header)
+
     def write_json(self, path: str | os.PathLike[str], *, array: bool = False) -> None:
         """See `Result.write_json`."""
         self.execute().write_json(path, array=array)
@@ -290,7 +321,7 @@ class Relation(Relational):
         return self.execute()._repr_html_()
 
 
-class QueryResult(Relational, Result):
+class QueryResult(Result, Relational):
     """The answer of a query, of which its methods make further queries."""
 
     def __init__(self, session: Session, result: Result) -> None:
@@ -298,7 +329,7 @@ class QueryResult(Relational, Result):
         self._session = session
         self._stored: StoredTable | None = None
 
-    def _input(self) -> View | TableSource:
+    def _input(self) -> View | Source:
         if self._stored is None:
             device = self._session.device
             self._stored = table_of_rows("result", self.columns, self.types, self._table, device)

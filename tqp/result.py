@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tqp.core.arguments import unique_names
+from tqp.core.arguments import check_count, unique_names
 from tqp.core.datatypes import INTERVAL, DataType, TypeKind, holds_kind
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.data.column import Table
@@ -58,6 +58,11 @@ class Result:
         return self._types
 
     @property
+    def dtypes(self) -> tuple[DataType, ...]:
+        """`types`."""
+        return self._types
+
+    @property
     def shape(self) -> tuple[int, int]:
         """(rows, columns)."""
         return self._table.num_rows, len(self._names)
@@ -68,6 +73,12 @@ class Result:
     def to_arrow(self) -> pa.Table:
         """A pyarrow.Table in the types DuckDB would export."""
         return table_to_arrow(self._table)
+
+    def to_arrow_reader(self, batch_size: int = 1_000_000) -> pa.RecordBatchReader:
+        """The rows of `to_arrow` as batches of so many at most."""
+        check_count("batch_size", batch_size, "a batch has at least one row")
+        table = self.to_arrow()
+        return pa.RecordBatchReader.from_batches(table.schema, table.to_batches(batch_size))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """The Arrow PyCapsule interface: any Arrow library takes a Result as a table."""
@@ -141,9 +152,9 @@ class Result:
         }
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """All rows as tuples of Python objects, the ones DuckDB gives: int, float, Decimal, str, bytes, date, datetime,
-        time, timedelta, bool, None."""
-        return list(self)
+        """All rows, but for those that fetchone or fetchmany gave, as tuples of Python objects, the ones DuckDB gives: int, float,
+        Decimal, str, bytes, date, datetime, time, timedelta, bool, None."""
+        return list(self)[self._fetched :]
 
     def fetchone(self) -> tuple[Any, ...] | None:
         """The next row not yet fetched by fetchone, or None after the last."""
@@ -218,6 +229,22 @@ class Result:
         """`to_arrow`."""
         return self.to_arrow()
 
+    def to_arrow_table(self) -> pa.Table:
+        """`to_arrow`."""
+        return self.to_arrow()
+
+    def fetch_record_batch(self, rows_per_batch: int = 1_000_000) -> pa.RecordBatchReader:
+        """`to_arrow_reader`."""
+        return self.to_arrow_reader(rows_per_batch)
+
+    def to_df(self) -> pandas.DataFrame:
+        """`to_pandas`."""
+        return self.to_pandas()
+
+    def fetch_df(self) -> pandas.DataFrame:
+        """`to_pandas`."""
+        return self.to_pandas()
+
     def torch(self) -> dict[str, Tensor]:
         """`to_torch`."""
         return self.to_torch()
@@ -258,6 +285,14 @@ class Result:
         written as CAST to VARCHAR writes them. Raises ExecutionError that names the file if it cannot be written.
         """
         write_csv([self._table], located(path), CsvFormat(header, sep, quotechar, na_rep), compression)
+
+    def to_parquet(self, path: str | os.PathLike[str], *, compression: str = "snappy") -> None:
+        """`write_parquet`."""
+        self.write_parquet(path, compression=compression)
+
+    def to_csv(self, path: str | os.PathLike[str], *, sep: str = ",", header: bool = True) -> None:
+        """`write_csv`."""
+        self.write_csv(path, sep=sep, header=header)
 
     def write_json(
         self, path: str | os.PathLike[str], *, array: bool = False, compression: str | None = None

@@ -54,3 +54,13 @@ class Variables:
         if unreadable is not None:
             raise unreadable
         return None
+
+
+class OneVariable(Variables):
+    """One name, in lower case, and what it means."""
+
+    def __init__(self, name: str, meaning: Source | View) -> None:
+        self._found: dict[str, Source | View | None] = {name: meaning}
+
+    def _find(self, name: str) -> None:
+        return None

@@ -134,6 +134,9 @@ class DataType:
             return _squeezed(str(self)) == _squeezed(other)
         return NotImplemented
 
+    def __repr__(self) -> str:
+        return str(self)
+
     def __str__(self) -> str:
         if self.alias:
             return self.alias

@@ -24,9 +24,12 @@ _LACKING = {"mps": "Metal has no 64-bit floats, and a DOUBLE is one; use the CPU
 
 
 def parse_device(device: str | torch.device | None) -> torch.device:
-    """The torch device of a name such as "cpu", "cuda" or "cuda:1"; None is the CPU. Raises BindError if unusable."""
+    """The torch device of a name such as "cpu", "cuda" or "cuda:1"; None is the CPU. Raises BindError if unusable.
+
+    So is ":memory:", which other engines call a database that ends with its connection, as all do here.
+    """
     try:
-        parsed = torch.device("cpu" if device is None else device)
+        parsed = torch.device("cpu" if device in (None, ":memory:") else device)
         if parsed.type in _LACKING:
             raise BindError(f"device {device!r} cannot be used: {_LACKING[parsed.type]}")
         return torch.empty(0, device=parsed).device  # with the number of the one that is meant

@@ -9,12 +9,13 @@ import torch
 
 from tqp.catalog.catalog import Catalog
 from tqp.catalog.state import CatalogState
-from tqp.catalog.variables import Variables
+from tqp.catalog.variables import OneVariable, Variables
 from tqp.compiled import Parameters
 from tqp.core.arguments import check_name, check_query
 from tqp.core.deep_recursion import call_deep
 from tqp.core.errors import BindError
 from tqp.core.keywords import in_quotes
+from tqp.data.sources.base import Source
 from tqp.data.sources.stored_tables import table_of_rows
 from tqp.planner.catalog_protocol import View
 from tqp.planner.parse import (
@@ -103,6 +104,17 @@ class Session:
             return state.with_table(table)
 
         self.catalog.change(next_state)
+
+    def insert(self, name: str, rows: View | Source, by_name: bool) -> None:
+        """Insert the rows of a view or a table, which need not be in the catalog, into a table; see INSERT."""
+        how = "BY NAME" if by_name else ""
+        text = f"INSERT INTO {in_quotes(name)} {how} SELECT * FROM {in_quotes(_NAME)}"
+        self.run_one(text, None, OneVariable(_NAME, rows))
+
+    def explain_view(self, view: View, analyze: bool) -> str:
+        """The plans of a view that need not be in the catalog."""
+        query = parse(f"FROM {in_quotes(_NAME)}")
+        return self.queries.explain(query, analyze, None, OneVariable(_NAME, replace(view, is_relation=True)))
 
     def execute(
         self, parsed: ParsedStatement | Command, params: Parameters | None, variables: Variables | None

@@ -139,9 +139,10 @@ class SelectBlock:
         if of_all:
             kept = set(map(id, columns.items))
             for item in nodes:
-                if id(item) not in kept:
+                if id(item) not in kept or (self.unnests.lists and _holds_unnest(item)):
                     raise BindError(
-                        "unnest() of structs cannot be combined with GROUP BY ALL", span_of(item.node)
+                        "unnest() cannot be combined with GROUP BY ALL; unnest in a subquery",
+                        span_of(item.node),
                     )
         nodes, bound = columns.items, columns.values
         having = select.args.get("having")
@@ -436,3 +437,7 @@ def _key_name(key: Expression) -> str:
         return key.name
     function = getattr(key, "function", None)
     return str(function) if function else type(key).__name__.lower()
+
+
+def _holds_unnest(item: Item) -> bool:
+    return item.node is not None and any(map(is_unnest, item.node.walk()))
