@@ -9,17 +9,23 @@ import pathlib
 import uuid
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset
 import torch
 
 D, DATE, MOMENT = decimal.Decimal, datetime.date(2024, 1, 2), datetime.datetime(2024, 1, 2, 3, 4, 5, 678)
 ZONE = datetime.timezone(datetime.timedelta(hours=1))
 ID = uuid.UUID("550e8400-e29b-41d4-a716-446655440000")
+
+
+class Row(NamedTuple):
+    a: int
+    b: str | None
 
 
 class Colour(enum.Enum):
@@ -383,6 +389,25 @@ def _tables() -> Iterator[tuple[str, Any]]:
     yield "numpy array of two dimensions", np.array([[1.0, 2.0], [3.0, 4.0]])
     yield "numpy arrays", [np.array([1, 2]), np.array([3.5, 4.5])]
     yield "tensor", torch.tensor([1, 2])
+    records = np.array([(1, 2.5, "x"), (2, float("nan"), "y")], [("a", "i4"), ("b", "f8"), ("c", "U3")])
+    yield "structured array", records
+    yield "structured array of no rows", records[:0]
+    yield "record array", records.view(np.recarray)
+    nested = np.array([((1, 2.5),)], [("a", [("x", "i4"), ("y", "f8")])])
+    yield "structured array in a structured array", nested
+    yield "masked structured array", np.ma.array(records, mask=[(0, 0, 1), (0, 0, 0)])
+    yield "list of dicts", [{"a": 1, "b": "x"}, {"b": None, "c": 2.5}]
+    yield "list of tuples", [(1, "x"), (2, None)]
+    yield "list of named tuples", [Row(1, "x"), Row(2, None)]
+    yield "list of tuples of unequal length", [(1, "x"), (2,)]
+    yield "list of dicts and tuples", [{"a": 1}, (1,)]
+    yield "list of frames", [pd.DataFrame({"a": [1.5, None]}, index=["x", "y"]), pd.DataFrame({"a": [2.5]})]
+    yield "list of polars frames", [pl.DataFrame({"a": [1]}), pl.DataFrame({"a": [2]})]
+    yield "list of tables", [table, table.slice(1)]
+    yield "list of frames of other columns", [pl.DataFrame({"a": [1]}), pl.DataFrame({"b": [2]})]
+    yield "empty list", []
+    yield "dataset", pyarrow.dataset.dataset(table)
+    yield "scanner", pyarrow.dataset.dataset(table).scanner(columns=["b"])
     yield "unequal lengths", {"a": np.arange(2), "b": np.arange(3)}
     yield "number", 3
     yield "list of numbers", [1, 2]

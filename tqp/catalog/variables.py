@@ -48,7 +48,7 @@ class Variables:
                 if isinstance(value, Result):
                     return table_of_rows(variable, value.columns, value.types, value._table, self._device)
                 try:
-                    return make_source(variable, value, self._device)
+                    return make_source(variable, value, self._device, for_one_query=True)
                 except BindError as error:
                     unreadable = unreadable or error
         if unreadable is not None:

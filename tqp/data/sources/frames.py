@@ -162,6 +162,16 @@ def _dictionary(codes: Any, categories: Any) -> pa.Array:
     return pa.DictionaryArray.from_arrays(indices, categories, ordered=True)
 
 
+def table_of_pandas(name: str, frame: Any) -> pa.Table:
+    """A pandas data frame as an Arrow table, without the index; BindError naming a column whose values no type holds."""
+    names = [str(column) for column in frame.columns]
+    arrays = [
+        arrow_of_series(frame.iloc[:, position], f'column "{column}" of table "{name}"')
+        for position, column in enumerate(names)
+    ]
+    return pa.table(arrays, names=names) if arrays else pa.table({})
+
+
 def table_of_polars(name: str, frame: Any) -> pa.Table:
     """A Polars data frame as an Arrow table, with what Polars itself does not export; BindError naming a column whose values no type holds."""
     arrays = [

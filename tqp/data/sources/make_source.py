@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,25 +16,31 @@ from tqp.core.errors import BindError, Error
 from tqp.data.sources.arrow_tables import ArrowSource
 from tqp.data.sources.base import Source
 from tqp.data.sources.files import file_source
-from tqp.data.sources.frames import PandasSource, is_from, table_of_polars
+from tqp.data.sources.frames import PandasSource, is_from, table_of_pandas, table_of_polars
+from tqp.data.sources.lazy_tables import lazy_table
 from tqp.data.sources.tensors import TensorSource
 
 _ACCEPTED = (
     "an Arrow table, record batch, array or reader, anything with __arrow_c_stream__ or __arrow_c_array__, a pandas or Polars"
-    " data frame or series, NumPy arrays, a dict of NumPy arrays or torch tensors, or the path of Parquet or CSV files"
+    " data frame or series, NumPy arrays, a dict of NumPy arrays or torch tensors, a list or generator of dicts, tuples or frames,"
+    " or the path of Parquet or CSV files"
 )
 #: The name of the column where what is registered is one without a name.
 _ONE_COLUMN = "value"
 
 
-def make_source(name: str, data: object, device: torch.device) -> Source:
+def make_source(name: str, data: object, device: torch.device, for_one_query: bool = False) -> Source:
     """The source for `data` registered as `name`; see the message of the BindError it raises for what is accepted.
+
+    `for_one_query`: of what is lazy, only the columns that it asks for are read.
 
     >>> source = make_source("t", {"x": __import__("numpy").arange(3)}, torch.device("cpu"))
     >>> source.num_rows, str(source.column_type("x"))
     (3, 'BIGINT')
     """
-    source = _source(name, data, device)
+    source = _consume(name, lambda: lazy_table(name, data, device)) if for_one_query else None
+    if source is None:
+        source = _source(name, data, device)
     if not source.column_names:
         raise BindError(f'table "{name}" has no columns; a table needs at least one')
     return source
@@ -54,6 +61,10 @@ def _source(name: str, data: Any, device: torch.device) -> Source:
         return PandasSource(name, data, device)
     if is_from(data, "pandas", "Series"):
         return PandasSource(name, data.to_frame(_ONE_COLUMN), device)
+    if isinstance(data, Iterator) and not isinstance(data, (pa.RecordBatchReader, io.IOBase)):
+        data = _consume(name, lambda: list(data))
+        if not data:
+            raise BindError(f'table "{name}": the iterator gives nothing; what it gave before is gone')
     columns = _columns(data)
     if columns is not None:
         return TensorSource(name, columns, device)
@@ -70,26 +81,42 @@ def _columns(data: Any) -> dict[str, Any] | None:
     """What is one column, or an array or list of columns, by the names that DuckDB gives them; None for anything else."""
     if isinstance(data, (pa.Array, pa.ChunkedArray)):
         return {_ONE_COLUMN: data}
+    if isinstance(data, np.ndarray) and data.ndim == 1 and data.dtype.names:
+        return {field: data[field] for field in data.dtype.names}
     if is_from(data, "polars", "Series"):
         return {data.name or _ONE_COLUMN: data}
     if isinstance(data, (np.ndarray, Tensor)) and data.ndim == 1:
         return {"column0": data}
     if isinstance(data, np.ndarray) and data.ndim == 2 or _is_list_of(data, np.ndarray):
         return {f"column{number}": values for number, values in enumerate(data)}
+    if _is_list_of(data, Mapping):
+        names = dict.fromkeys(key for row in data for key in row)
+        return {name: [row.get(name) for row in data] for name in names}
+    if _is_list_of(data, tuple) and len(set(map(len, data))) == 1:
+        fields = getattr(data[0], "_fields", [f"column{number}" for number in range(len(data[0]))])
+        return dict(zip(fields, map(list, zip(*data, strict=True)), strict=True))
     return None
 
 
 def _arrow_table(name: str, data: Any) -> pa.Table | None:
-    if _is_list_of(data, pa.RecordBatch):
-        return pa.Table.from_batches(data)
+    if isinstance(data, (list, tuple)) and data:
+        parts = [_arrow_table(name, part) for part in data]
+        tables = [part for part in parts if part is not None]
+        return pa.concat_tables(tables) if len(tables) == len(parts) else None
+    if isinstance(data, (pa.Table, pa.RecordBatch)):
+        return data if isinstance(data, pa.Table) else pa.Table.from_batches([data])
+    if is_from(data, "pandas", "DataFrame"):
+        return table_of_pandas(name, data)
     if isinstance(data, pa.RecordBatchReader):
         return data.read_all()
     if is_from(data, "polars", "LazyFrame"):
         data = data.collect()
     if is_from(data, "polars", "DataFrame"):
         return table_of_polars(name, data)
-    if is_from(data, "pyarrow", "Dataset"):
+    if is_from(data, "pyarrow", "Dataset") or is_from(data, "pyarrow", "Scanner"):
         return data.to_table()
+    if is_from(data, "datasets", "Dataset"):  # of Hugging Face
+        return _arrow_table(name, data.with_format("arrow")[:])
     if type(data).__name__ == "PyCapsule":
         data = _StreamOf(data)
     if hasattr(data, "__arrow_c_stream__"):
@@ -116,7 +143,8 @@ def _consume(name: str, read: Callable[[], Any]) -> Any:
     except Error:
         raise
     except Exception as error:
-        raise BindError(f'table "{name}" cannot be read: {error}') from error
+        reason = " ".join(str(error).split())
+        raise BindError(f'table "{name}" cannot be read: {reason}') from error
 
 
 def _is_list_of(data: object, kinds: type | tuple[type, ...]) -> bool:

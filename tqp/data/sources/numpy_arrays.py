@@ -12,7 +12,7 @@ from tqp.data.sources.python_objects import arrow_of_numpy_moments, arrow_of_obj
 
 Array = np.ndarray[Any, Any]
 
-_REFUSED_KINDS = {"c": "complex numbers", "V": "records"}
+_REFUSED_KINDS = {"c": "complex numbers", "V": "raw memory"}
 
 
 def arrow_of_numpy(values: Array, where: str) -> pa.Array:
@@ -23,6 +23,9 @@ def arrow_of_numpy(values: Array, where: str) -> pa.Array:
     if isinstance(values, np.ma.MaskedArray):
         return _masked(values, where)
     kind = values.dtype.kind
+    if values.dtype.names:
+        fields = [arrow_of_numpy(values[name], f'field "{name}" of {where}') for name in values.dtype.names]
+        return pa.StructArray.from_arrays(fields, values.dtype.names)
     if kind in _REFUSED_KINDS:
         raise UnsupportedError(
             f"{where} holds {_REFUSED_KINDS[kind]} ({values.dtype}), which are not supported"
