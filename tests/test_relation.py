@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
@@ -278,58 +277,3 @@ def test_one_connection_is_behind_sql(tmp_path: Path) -> None:
         assert not _default.connection()._catalog.files.tables()  # nothing of files stays
     finally:
         tqp.sql("DROP TABLE of_this_test")
-
-
-def test_dbapi() -> None:
-    from tqp import dbapi
-
-    connection = dbapi.connect(threads=1)
-    cursor = connection.cursor()
-    with pytest.raises(dbapi.ProgrammingError, match="no statement"):
-        cursor.fetchone()
-    cursor.execute("CREATE TABLE t(a INTEGER UNIQUE, s VARCHAR)")
-    connection.commit()
-    cursor.executemany("INSERT INTO t VALUES (?, ?)", [(1, "x"), (2, None)])
-    assert cursor.rowcount == 2
-    connection.rollback()
-    assert cursor.execute("SELECT * FROM t").fetchall() == [] and cursor.rowcount == 0
-    cursor.execute("INSERT INTO t VALUES (1, 'x'), (2, 'y'), (3, NULL)")
-    connection.commit()
-    cursor.execute("SELECT a, s FROM t ORDER BY a")
-    assert cursor.description is not None
-    assert [column[0] for column in cursor.description] == ["a", "s"]
-    assert (
-        cursor.description[0][1] == dbapi.NUMBER and cursor.description[1][1] == dbapi.STRING != dbapi.NUMBER
-    )
-    cursor.arraysize = 2
-    assert (
-        cursor.fetchmany() == [(1, "x"), (2, "y")]
-        and cursor.fetchone() == (3, None)
-        and cursor.fetchall() == []
-    )
-    assert [row[0] for row in cursor.execute("SELECT a FROM t WHERE a > ? ORDER BY a", [1])] == [2, 3]
-    for statement, kind in (
-        ("INSERT INTO t VALUES (1, 'again')", dbapi.IntegrityError),
-        ("SELEC 1", dbapi.ProgrammingError),
-        ("SELECT nope FROM t", dbapi.ProgrammingError),
-        ("SELECT CAST('x' AS INTEGER)", dbapi.DataError),
-        ("CREATE SCHEMA i", dbapi.NotSupportedError),
-    ):
-        with pytest.raises(kind):
-            cursor.execute(statement)
-        connection.rollback()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pandas has not been tried with it
-        found = pd.read_sql("SELECT count(*) AS n FROM t", connection)
-    assert found["n"].tolist() == [3]
-    assert (
-        issubclass(dbapi.IntegrityError, dbapi.DatabaseError)
-        and connection.NotSupportedError is dbapi.NotSupportedError
-    )
-    cursor.close()
-    with pytest.raises(dbapi.InterfaceError):
-        cursor.execute("SELECT 1")
-    connection.close()
-    with pytest.raises(dbapi.InterfaceError):
-        connection.cursor()
-    assert (dbapi.apilevel, dbapi.paramstyle) == ("2.0", "qmark")

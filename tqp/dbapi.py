@@ -20,6 +20,7 @@ from tqp.connection import Connection as Engine
 from tqp.core import errors
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.result import Result
+from tqp.statements.execution import Effect
 from tqp.ways_out import WaysOut
 
 apilevel = "2.0"
@@ -191,7 +192,7 @@ class Connection:
         try:
             if not self.engine.in_transaction:
                 self.engine.sql("BEGIN")
-            return self.engine.sql(statement, values)
+            return self.engine._session.run(statement, values, None)
         except errors.Error as error:
             kind = next(theirs for ours, theirs in _ERRORS if isinstance(error, ours))
             raise kind(str(error)) from error
@@ -210,7 +211,7 @@ class Cursor(WaysOut):
 
     @property
     def description(self) -> Sequence[tuple[str, DataType, None, None, None, None, None]] | None:
-        """Name and type of each column of the last answer."""
+        """Name and type of each column of the last answer; None behind a statement that has no rows."""
         return None if self._executed is None else self._executed.description
 
     @property
@@ -221,11 +222,12 @@ class Cursor(WaysOut):
     def execute(self, operation: str, parameters: Parameters | None = None) -> Self:
         """Run a statement; `?` stands for the parameters."""
         self._check_open()
-        self._executed = None
+        self._executed, self._count = None, -1
         result = self.connection._run(operation, parameters)
-        self._executed = result
-        is_count = result.columns == ("Count",) and len(result) == 1
-        self._count = result.fetchall()[0][0] if is_count else len(result)
+        if not isinstance(result, Effect):
+            self._executed, self._count = result, len(result)
+        elif result.num_changed is not None:
+            self._count = result.num_changed
         return self
 
     def executemany(self, operation: str, seq_of_parameters: Sequence[Parameters]) -> Self:
@@ -266,7 +268,7 @@ class Cursor(WaysOut):
     def _result(self) -> Result:
         self._check_open()
         if self._executed is None:
-            raise ProgrammingError("no statement has been executed")
+            raise ProgrammingError("there are no rows: no query has been executed last")
         return self._executed
 
     def _check_open(self) -> None:

@@ -87,7 +87,7 @@ def delete(execution: Execution) -> Result:
             found = execution.rows(_affected(execution, clauses, table, []), execution.state)
             rows = np.unique(row_ids(found))
             version = table.with_kept(others(table, [rows])) if len(rows) else table
-        answer = counted(len(rows))
+        answer: Result = counted(len(rows))
         if clauses.returning is not None:
             answer = told(execution, table.with_kept(rows), clauses.returning, clauses.alias)
         execution.session.catalog.change(lambda state: state.with_table(version))

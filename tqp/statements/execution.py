@@ -90,18 +90,24 @@ def is_there(clauses: Creation, kind: str, found: str | None) -> bool:
     raise BindError(f'there is a {found} "{name.text}" already; drop it first', name.span)
 
 
-def counted(num_rows: int) -> Result:
+class Effect(Result):
+    """What a statement answers that has no rows: how many it has changed, None where it changes none, as an answer all the same."""
+
+    def __init__(self, column: Column, name: str, num_changed: int | None = None) -> None:
+        super().__init__((name,), (column.data_type,), Table((name,), (column,), column.num_rows))
+        self.num_changed = num_changed
+
+
+def counted(num_rows: int) -> Effect:
     """How many rows a statement has changed."""
-    values = torch.tensor([num_rows])
-    return Result(("Count",), (BIGINT,), Table(("Count",), (Column(BIGINT, 1, values),), 1))
+    return Effect(Column(BIGINT, 1, torch.tensor([num_rows])), "Count", num_rows)
 
 
-def made() -> Result:
-    """What CREATE answers: no rows."""
-    return Result(("Count",), (BIGINT,), Table(("Count",), (Column(BIGINT, 0, torch.zeros(0).long()),), 0))
+def made() -> Effect:
+    """What CREATE answers."""
+    return Effect(Column(BIGINT, 0, torch.zeros(0).long()), "Count")
 
 
-def done() -> Result:
+def done() -> Effect:
     """What statements answer that change no rows."""
-    column = Column(BOOLEAN, 0, torch.zeros(0, dtype=torch.bool))
-    return Result(("Success",), (BOOLEAN,), Table(("Success",), (column,), 0))
+    return Effect(Column(BOOLEAN, 0, torch.zeros(0, dtype=torch.bool)), "Success")

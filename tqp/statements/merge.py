@@ -58,7 +58,7 @@ def merge(execution: Execution) -> Result:
         check_row_ids(table, "MERGE into")
         changes = _Merging(execution, clauses, table).changes()
         check_constraints(execution, changes.version, changes.new, changes.places)
-        answer = counted(changes.num_rows)
+        answer: Result = counted(changes.num_rows)
         if clauses.returning is not None:
             answer = told(execution, changes.acted_on, clauses.returning, clauses.alias)
         if changes.num_rows:
