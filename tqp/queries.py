@@ -87,7 +87,10 @@ class Queries:
         variables: Variables | None = None,
         arranged: Arrangement | None = None,
     ) -> Result:
-        """What the query answers on a state of the catalog that need not be the one that others see; its program is not kept."""
+        """What the query answers on a state of the catalog that need not be the one that others see; its program is not kept.
+
+        Files are those that `Catalog.snapshot` has looked at: raises FileChangedError where one is replaced meanwhile.
+        """
 
         def run(query: Query) -> Result:
             program = self._program_on(
@@ -124,11 +127,12 @@ class Queries:
         variables: Variables | None,
         state: CatalogState | None = None,
     ) -> Outcome:
-        """`run` of the query with the values of its PIVOTs, once more where a file is replaced meanwhile; errors name the query."""
+        """`run` of the query with the values of its PIVOTs; errors name the query. But on a `state`, once more where a file is
+        replaced meanwhile."""
         with named_place(query, params):
             known = self.with_values_of_rows(query, params, variables, state)
             with self.executor.memory.query():
-                return read_again_if_changed(lambda: run(known))
+                return run(known) if state is not None else read_again_if_changed(lambda: run(known))
 
     def _program_on(
         self,

@@ -135,3 +135,52 @@ def test_a_compiled_query_keeps_what_it_was_compiled_for(tmp_path: Path) -> None
         program = connection.register("t", file).compile("SELECT sum(a) AS s FROM t")
         pq.write_table(pa.table({"a": [5]}), file)
         assert program().columns[0].values.tolist() == [6]
+
+
+@pytest.mark.parametrize("register", [False, True])
+def test_statements_read_files_as_they_are(tmp_path: Path, register: bool) -> None:
+    path = tmp_path / "f.csv"
+    with tqp.connect() as connection:
+        for number in range(1, 4):
+            path.write_text("i\n" + "7\n" * number)
+            if register and number == 1:
+                connection.register("f", path)
+            source = "f" if register else f"'{path}'"
+            connection.sql(f"CREATE OR REPLACE TABLE t AS FROM {source}; CREATE OR REPLACE TABLE u(i BIGINT)")
+            assert connection.sql("SELECT count(*) FROM t").fetchall() == [(number,)]
+            assert connection.sql(f"INSERT INTO u FROM {source}").fetchall() == [(number,)]
+            assert connection.sql(f"COPY u FROM '{path}'").fetchall() == [(number,)]
+            updated = f"UPDATE u SET i = (SELECT count(*) FROM {source})"
+            connection.sql(updated)
+            assert connection.sql("SELECT sum(i), count(*) FROM u").fetchall() == [
+                (2 * number**2, 2 * number)
+            ]
+            merged = f"MERGE INTO u USING (SELECT count(*) AS n FROM {source}) s ON u.i = s.n WHEN MATCHED THEN DELETE"
+            assert connection.sql(merged).fetchall() == [(2 * number,)]
+            relation = connection.read_csv(path) if not register else connection.table("f")
+            assert len(relation) == number
+            relation.insert_into("u")
+            assert connection.sql("SELECT count(*) FROM u").fetchall() == [(number,)]
+
+
+def test_a_statement_whose_file_is_replaced_meanwhile_reads_it_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "f.parquet"
+    pq.write_table(pa.table({"i": range(10)}), path)
+    read = pq.ParquetFile.__enter__
+
+    def replaced(file: pq.ParquetFile) -> pq.ParquetFile:
+        monkeypatch.undo()
+        pq.write_table(pa.table({"i": range(20)}), tmp_path / "new")
+        os.replace(tmp_path / "new", path)
+        return read(file)
+
+    for statement in (f"CREATE TABLE t AS FROM '{path}'", f"INSERT INTO u FROM '{path}'"):
+        with tqp.connect() as connection:
+            connection.sql(f"CREATE TABLE u(i BIGINT); DESCRIBE FROM '{path}'")
+            monkeypatch.setattr(pq.ParquetFile, "__enter__", replaced)
+            connection.sql(statement)
+            table = "t" if statement.startswith("CREATE") else "u"
+            assert connection.sql(f"SELECT count(*), max(i) FROM {table}").fetchall() == [(20, 19)]
+        pq.write_table(pa.table({"i": range(10)}), path)

@@ -16,6 +16,7 @@ from tqp.core.deep_recursion import call_deep
 from tqp.core.errors import BindError
 from tqp.core.keywords import in_quotes
 from tqp.data.sources.base import Source
+from tqp.data.sources.file_identity import read_again_if_changed
 from tqp.data.sources.stored_tables import table_of_rows
 from tqp.planner.catalog_protocol import View
 from tqp.planner.parse import (
@@ -74,9 +75,13 @@ class Session:
 
     def run_view(self, view: View) -> Result:
         """The rows of a view that need not be in the catalog."""
-        with self.catalog.failing(), self.queries.executor.memory.query():
+
+        def run() -> Result:
             state = self.catalog.snapshot().state.with_view(replace(view, name=_NAME, is_relation=True))
             return self.queries.run_on(state, parse(f"FROM {in_quotes(_NAME)}"))
+
+        with self.catalog.failing(), self.queries.executor.memory.query():
+            return read_again_if_changed(run)
 
     def describe_view(self, view: View) -> BoundDescription:
         """The columns of such a view."""
@@ -125,9 +130,16 @@ class Session:
                 return self.queries.run(parsed, params, variables)
         with self.catalog.failing(), named_place(parsed.text, params):
             check_parameters(params, parsed.parameter_keys.values(), "statement")
-            if not isinstance(parsed.clauses, Transaction):
-                self.catalog.check_open()
-            return EXECUTORS[type(parsed.clauses)](Execution(self, parsed, params, variables))
+            execute = EXECUTORS[type(parsed.clauses)]
+            execution = Execution(self, parsed, params, variables)
+            if isinstance(parsed.clauses, Transaction):
+                return execute(execution)
+
+            def run() -> Result:
+                self.catalog.snapshot()  # from here on, files are as they are now
+                return execute(execution)
+
+            return read_again_if_changed(run)
 
 
 def _check_free(state: CatalogState, name: str, replaced: str | None = None) -> None:
