@@ -76,6 +76,8 @@ TEXTS: dict[str, st.SearchStrategy[str]] = {
     ),
     "UUID": st.uuids().map(str),
     "ENUM('lo', 'hi', 'ä')": st.sampled_from(["lo", "hi", "ä"]),
+    "BIT": st.text("01", min_size=1, max_size=20),
+    "UNION(i INTEGER, s VARCHAR)": st.integers(-9, 9).map(str) | st.sampled_from(["x", "ä"]),
     "INTEGER[]": _lists(st.integers(-(2**31), 2**31 - 1), str),
     "VARCHAR[]": _lists(st.sampled_from(["", "a", "ä b", "NULL", "x,y", '"', "'", "[", "\n"]), lambda each: "'" + each.replace("'", "\\'") + "'"),
     "STRUCT(a INTEGER, b VARCHAR)": st.tuples(st.integers(-9, 9), st.sampled_from(["x", "ä", "NULL"])).map(
@@ -89,10 +91,22 @@ TEXTS: dict[str, st.SearchStrategy[str]] = {
 #: Where values are not the same, as docs/data.md says, or what refuses them.
 INEXACT: dict[str, tuple[str, ...]] = {
     "parquet": ("INTERVAL", "TIME WITH TIME ZONE"),  # of which the time in UTC is kept
-    "json": ("DECIMAL(18", "DECIMAL(38"),  # numbers have 53 bits there, in DuckDB too
-    "arrow": ("TIME WITH TIME ZONE",),
-    "pandas": ("HUGEINT", "UHUGEINT", "DECIMAL", "INTERVAL", "TIMESTAMP_S", "DATE", "TIMESTAMP_MS", "MAP"),
-    "polars": ("INTERVAL", "UUID", "MAP", "TIME WITH TIME ZONE"),
+    "csv": ("UNION",),  # is text there, as in DuckDB
+    "json": ("DECIMAL(18", "DECIMAL(38", "BIT"),  # numbers have 53 bits, and BITs are not read, as in DuckDB
+    "arrow": ("TIME WITH TIME ZONE", "BIT"),  # which are bytes there, as in DuckDB
+    "pandas": (
+        "HUGEINT",
+        "UHUGEINT",
+        "DECIMAL",
+        "INTERVAL",
+        "TIMESTAMP_S",
+        "DATE",
+        "TIMESTAMP_MS",
+        "MAP",
+        "UNION",
+        "BIT",
+    ),
+    "polars": ("INTERVAL", "UUID", "MAP", "TIME WITH TIME ZONE", "UNION", "BIT"),
     "torch": (),
 }
 #: What has a tensor that is exact.
