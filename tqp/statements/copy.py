@@ -192,6 +192,8 @@ def path_of(execution: Execution, part: Part) -> str:
     found = execution.value_of(part)
     if not isinstance(found, str):
         raise BindError("the path of a file is a text", execution.command.span(part))
+    if not found:
+        raise BindError("the path of a file cannot be empty", execution.command.span(part))
     return found
 
 

@@ -34,8 +34,6 @@ def located(path: str | bytes | os.PathLike[Any]) -> str:
         text = os.fsdecode(path)
     except TypeError:
         raise BindError(f"{path!r} is no path of a file") from None
-    if not text:
-        raise BindError("the path of a file cannot be empty")
     if "\0" in text:
         raise BindError(f"a path cannot contain a NUL character: {text!r}")
     scheme, separator, _ = text.partition("://")
