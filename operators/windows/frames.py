@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from tqp.core.errors import ExecutionError
+from tqp.operators.joins.pairs import expand_ranges
 from tqp.operators.numbers.logic import any_true
 from tqp.operators.numbers.wide import is_wide, less
 from tqp.operators.rows.keys import ordered_bits
@@ -137,3 +138,33 @@ def excluding(rows: Partitions, whole: Range, exclusion: str) -> Sequence[Range]
         return [before, behind]
     is_inside = (whole.begins <= rows.rows) & (rows.rows < whole.ends)
     return [before, Range(rows.rows, rows.rows + is_inside), behind]
+
+
+def parts_of_frames(ranges: Sequence[Range], most_rows: int) -> Iterator[Sequence[Range]]:
+    """The frames of consecutive rows, as many as hold at most so many rows together, or a single one."""
+    ends = count_rows(ranges).cumsum(0)
+    if not ends.shape[0]:
+        yield ranges
+    first, passed = 0, 0
+    while first < ends.shape[0]:
+        last = max(first + 1, int(torch.searchsorted(ends, passed + most_rows, right=True)))
+        yield [Range(part.begins[first:last], part.ends[first:last]) for part in ranges]
+        first, passed = last, int(ends[last - 1])
+
+
+def rows_of_frames(ranges: Sequence[Range]) -> tuple[Tensor, Tensor]:
+    """The rows of each frame one after the other, in row order, and the number of the frame of each: (numbers, rows), int64 [m]."""
+    begins, lengths = (
+        torch.stack(list(each), 1).flatten()
+        for each in zip(*((part.begins, part.lengths) for part in ranges), strict=True)
+    )
+    numbers, rows = expand_ranges(begins, lengths)
+    return numbers.to(torch.int64) // len(ranges), rows
+
+
+def count_rows(ranges: Sequence[Range]) -> Tensor:
+    """How many rows there are in each frame, int64 [n]."""
+    counts = ranges[0].lengths
+    for part in ranges[1:]:
+        counts = counts + part.lengths
+    return counts

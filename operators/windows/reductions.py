@@ -18,18 +18,10 @@ from tqp.operators.numbers import elementwise, wide
 from tqp.operators.rows.keys import from_ordered_bits, ordered_bits
 from tqp.operators.rows.runs import sums_before
 from tqp.operators.rows.selection import row_indices, take, take_padded
-from tqp.operators.windows.frames import Range
+from tqp.operators.windows.frames import Range, count_rows
 from tqp.operators.windows.partitions import Partitions
 
 States = tuple[Tensor, ...]
-
-
-def count_rows(ranges: Sequence[Range]) -> Tensor:
-    """int64 [n]."""
-    counts = ranges[0].lengths
-    for part in ranges[1:]:
-        counts = counts + part.lengths
-    return counts
 
 
 def exact_sums(values: Tensor, ranges: Sequence[Range]) -> Tensor:

@@ -139,12 +139,15 @@ def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
         yield node
 
 
+_LEAVING_NULLS_OUT = ("concat", "concat_ws", "array_value", "list_value", "list_pack")
+
+
 def _is_left_out(null: exp.Null, within: exp.Expr) -> bool:
     """Whether what reads the NULL, in a part of the query, is none for it."""
     around = null.find_ancestor(exp.Array, exp.Struct, exp.Lambda)
     if around is not None and (around is within or within in _ancestors(around)):
         return True
-    return isinstance(null.parent, exp.Anonymous) and null.parent.name.lower() in ("concat", "concat_ws")
+    return isinstance(null.parent, exp.Anonymous) and null.parent.name.lower() in _LEAVING_NULLS_OUT
 
 
 def with_constant_texts(sql: str, text_of: Callable[[str], str | None]) -> str:

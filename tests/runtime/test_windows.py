@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import tqp
+from tqp.runtime.breakers import windows
 
 ROWS = 300_000
 
@@ -69,6 +70,22 @@ def test_rows_are_sorted_once_for_all_calls_and_not_for_whole_partitions() -> No
     with tqp.connect(disabled_rules=["aggregate_partitions"]) as connection:
         connection.register("t", TABLE)
         assert "group the rows" in connection.compile("SELECT v - avg(v) OVER (PARTITION BY k) FROM t").code
+
+
+def test_frames_that_are_groups_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    query = (
+        "SELECT k, list(v) OVER w AS l, median(v) OVER w AS m, string_agg(v::VARCHAR, ',') OVER w AS s"
+        " FROM (FROM t LIMIT 200) WINDOW w AS (PARTITION BY id % 3 ORDER BY id ROWS 5 PRECEDING EXCLUDE CURRENT ROW) ORDER BY ALL"
+    )
+    with tqp.connect() as connection:
+        connection.register("t", TABLE)
+        expected = connection.sql(query).fetchall()
+        for most in (1, 7, 100):
+            monkeypatch.setattr(windows, "_ROWS_AT_ONCE", most)
+            assert connection.sql(query).fetchall() == expected
+        monkeypatch.setattr(windows, "_MOST_ROWS", 800)
+        with pytest.raises(tqp.UnsupportedError, match="frames of [0-9]+ rows together are not supported"):
+            connection.sql(query).fetchall()
 
 
 def test_memory_is_reserved() -> None:

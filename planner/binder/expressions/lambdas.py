@@ -155,7 +155,9 @@ def _reduce(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expres
     if common != reduced.data_type:  # of that type is then what the lambda is given, too
         reduced = replace(reduced, data_type=common)
         body = _body(binder, (reduced, *others), written.this, span)
-        if _is_untyped(common) and _type_of_reduced(reduced, body, span) != common:
+        # the type of a UHUGEINT beside an integer with a sign holds neither in DuckDB, and grows each time
+        may_grow = _is_untyped(common) or element.data_type.kind is TypeKind.UHUGEINT
+        if may_grow and _type_of_reduced(reduced, body, span) != common:
             raise UnsupportedError(f"list_reduce() whose type grows beyond {common} is not supported", span)
     if is_null:
         return Literal(None, NULL)

@@ -51,7 +51,7 @@ class GroupedRows:
 
     def __init__(self, frame: Frame, ids: Tensor, count: int) -> None:
         self.ids, self.count, self._frame = ids, count, frame
-        self._narrowed: dict[object, _SomeRows] = {}
+        self._narrowed: dict[object, SomeRows] = {}
         self._known: dict[object, Any] = {}
 
     def column(self, index: int) -> FrameColumn:
@@ -116,16 +116,16 @@ class GroupedRows:
 
     # rows that are put in order, or of which some are left
 
-    def _in_order(self, order: tuple[tuple[int, bool, bool], ...]) -> _SomeRows:
+    def _in_order(self, order: tuple[tuple[int, bool, bool], ...]) -> SomeRows:
         """The rows group by group in the order of some columns, (index, descending, NULLs first) each."""
         known = self._narrowed.get(order)
         if known is None:
             columns = [column for index, *how in order for column in sort_columns(*self.column(index), *how)]
             rows_in_order = sort_rows([SortColumn(self.ids), *columns])
-            known = self._narrowed[order] = _SomeRows(self, rows_in_order)
+            known = self._narrowed[order] = SomeRows(self, rows_in_order)
         return known
 
-    def _distinct(self, reduction: Reduction) -> _SomeRows:
+    def _distinct(self, reduction: Reduction) -> SomeRows:
         """The rows that count, of those that agree in all that the reduction reads one for each group."""
         at, columns = self._place(reduction), reduction.whole or (reduction.column, *reduction.others)
         known = self._narrowed.get((at, columns))
@@ -135,7 +135,7 @@ class GroupedRows:
                 given = [FrameColumn(each.values, None) for each in given]
             words = [word for each in given for word in key_columns(each)]
             chosen = distinct_pairs.one_of_each(self.ids, words, self._validity(reduction))
-            known = self._narrowed[at, columns] = _SomeRows(self, rows.row_indices(chosen))
+            known = self._narrowed[at, columns] = SomeRows(self, rows.row_indices(chosen))
         return known
 
     # what several reductions need
@@ -233,11 +233,20 @@ class GroupedRows:
         return frequencies.most_frequent_rows(self._frequencies(reduction), self.count)
 
 
-class _SomeRows(GroupedRows):
-    """Rows of others, in an order of their own; columns are taken when they are first asked for."""
+class SomeRows(GroupedRows):
+    """Rows of others, in an order of their own; columns are taken when they are first asked for.
 
-    def __init__(self, all_rows: GroupedRows, chosen: Tensor) -> None:
-        super().__init__(Frame(chosen.shape[0], ()), rows.take(all_rows.ids, chosen), all_rows.count)
+    `ids`, `count`: their groups, if these are others, too.
+    """
+
+    def __init__(
+        self, all_rows: GroupedRows, chosen: Tensor, ids: Tensor | None = None, count: int | None = None
+    ) -> None:
+        super().__init__(
+            Frame(chosen.shape[0], ()),
+            rows.take(all_rows.ids, chosen) if ids is None else ids,
+            all_rows.count if count is None else count,
+        )
         self._all, self._rows, self._taken = all_rows, chosen, dict[int, FrameColumn]()
 
     def column(self, index: int) -> FrameColumn:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +11,14 @@ import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType
+from tqp.core.errors import UnsupportedError
 from tqp.core.memory_budget import reserve
-from tqp.data.nested import COMPOUND
+from tqp.data.nested import COMPOUND, Vector
 from tqp.data.strings import Strings
 from tqp.operators.groups import group_ids
 from tqp.operators.groups.aggregates import Which
 from tqp.operators.joins.hash_join import Workers
-from tqp.operators.nested.layout import choose, take_padded_values
+from tqp.operators.nested.layout import choose, concatenate_vectors, take_padded_values
 from tqp.operators.rows.selection import padding_validity, row_indices, take
 from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows
 from tqp.operators.windows import frames, ranking, reductions, values
@@ -27,13 +28,17 @@ from tqp.operators.windows.frames import Range
 from tqp.operators.windows.partitions import Partitions, segments
 from tqp.planner.algebra.window_calls import BoundKind, Exclusion, FrameMode
 from tqp.runtime.breakers.collect import CollectRows, in_order, key_columns, sort_keys
-from tqp.runtime.breakers.grouped_rows import GroupedRows
+from tqp.runtime.breakers.grouped_rows import GroupedRows, SomeRows
 from tqp.runtime.breakers.reductions import Reduction
 from tqp.runtime.frame import Frame, FrameColumn, take_frame
 from tqp.runtime.pipeline import State
 
 #: Of each row: its place, the bounds of its partition, of its peers and of its frame, and what is at hand of one call.
 _ROW_BYTES = 10 * 8
+#: Frames of which each is a group of its own: rows that they hold together at once, and at all.
+_ROWS_AT_ONCE, _MOST_ROWS = 1 << 21, 1 << 32
+#: Reductions of any frame beside `FRAME_REDUCTIONS`, which need not look at each of its rows.
+_OF_FRAMES = frozenset(("first", "min", "max", "least", "greatest"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,13 @@ class FrameSpec:
         whole = BoundKind.UNBOUNDED_PRECEDING, BoundKind.UNBOUNDED_FOLLOWING
         return kinds == whole and self.exclusion is Exclusion.NO_OTHERS
 
+    @property
+    def has_end_of_partition(self) -> bool:
+        """Does it start or end with its partition, with all rows between?"""
+        starts = self.start.kind is BoundKind.UNBOUNDED_PRECEDING
+        ends = self.end.kind is BoundKind.UNBOUNDED_FOLLOWING
+        return (starts or ends) and self.exclusion is Exclusion.NO_OTHERS
+
 
 class SortedRows:
     """The rows in order, with their partitions; the frame of each that calls ask for is found once."""
@@ -71,6 +83,7 @@ class SortedRows:
         self.partitions = partitions
         self.grouped = GroupedRows(frame, partitions.partitions.numbers, partitions.partitions.count)
         self._ranges: dict[FrameSpec, Sequence[Range]] = {}
+        self._small: dict[FrameSpec, GroupedRows] = {}  # frames that are groups, all at once
 
     def ranges(self, spec: FrameSpec) -> Sequence[Range]:
         """The frame of each row, as ranges of rows in row order."""
@@ -79,6 +92,24 @@ class SortedRows:
             whole = frames.frame(self._bound(spec, spec.start, False), self._bound(spec, spec.end, True))
             known = self._ranges[spec] = frames.excluding(self.partitions, whole, spec.exclusion.value)
         return known
+
+    def frames_as_groups(self, spec: FrameSpec) -> Iterator[GroupedRows]:
+        """The rows of the frames of consecutive rows, each frame a group."""
+        if spec in self._small:
+            yield self._small[spec]
+            return
+        ranges = self.ranges(spec)
+        num_rows = int(frames.count_rows(ranges).sum())
+        if num_rows > _MOST_ROWS:
+            raise UnsupportedError(
+                f"frames of {num_rows:,} rows together are not supported for aggregates that look at each of them"
+            )
+        for part in frames.parts_of_frames(ranges, _ROWS_AT_ONCE):
+            numbers, rows = frames.rows_of_frames(part)
+            grouped = SomeRows(self.grouped, rows, numbers, part[0].begins.shape[0])
+            if num_rows <= _ROWS_AT_ONCE:
+                self._small[spec] = grouped
+            yield grouped
 
     def column(self, index: int) -> tuple[Any, Tensor | None]:
         column = self.frame.columns[index]
@@ -209,6 +240,9 @@ class Reduce(Call):
             if isinstance(reduced, COMPOUND):
                 return FrameColumn(take_padded_values(reduced, partitions.numbers), None)
             return FrameColumn(partitions.spread(reduced).contiguous(), None)
+        if not self._has_kernel:
+            parts = [Vector(part.reduce(reduction), None) for part in rows.frames_as_groups(self.frame)]
+            return FrameColumn(concatenate_vectors(parts).values, None)
         column: Any = None
         validity: Tensor | None = None
         if reduction.column >= 0:
@@ -230,6 +264,16 @@ class Reduce(Call):
         order = sort_rows(sort_columns(column))
         chosen = reductions.extreme_rows(order, validity, rows.partitions, ranges, which)
         return FrameColumn(take_padded_values(column, chosen), None)
+
+    @property
+    def _has_kernel(self) -> bool:
+        """Can it do without a look at each row of each frame?"""
+        reduction = self.reduction
+        if reduction.order or reduction.of_validity:
+            return False
+        if reduction.distinct and not self.frame.has_end_of_partition:
+            return False
+        return reduction.kind in _OF_FRAMES or reduction.kind in reductions.FRAME_REDUCTIONS
 
     def _once(self, rows: SortedRows, column: Any, validity: Tensor | None) -> Tensor:
         """bool [n]: the first of the rows of its partition that have its value, or the last, if the frame ends with that."""

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 
 from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
-from tqp.operators.windows.reductions import FRAME_REDUCTIONS
 from tqp.planner.algebra.expressions import TRUE, AggregateCall
-from tqp.planner.algebra.window_calls import BoundKind, Exclusion, FrameBound, WindowCall
+from tqp.planner.algebra.window_calls import BoundKind, FrameBound, WindowCall
 from tqp.planner.functions.registry import WINDOWS
 from tqp.planner.physical import plan as physical
 from tqp.planner.physical.plan import GroupAlgorithm
-from tqp.runtime.breakers.reductions import Reduction
 from tqp.runtime.breakers.windows import Bound, Call, Fill, FrameSpec, Pick, Rank, Reduce, WindowRows
 from tqp.runtime.lowering.aggregate_calls import AggregateCalls
 from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
@@ -24,9 +22,6 @@ from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
 
 if TYPE_CHECKING:
     from tqp.runtime.lowering.plan import PlanLowering
-
-#: Reductions of any frame; the others need a whole partition.
-_OF_FRAMES = frozenset((*FRAME_REDUCTIONS, "first", "min", "max", "least", "greatest"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +171,6 @@ class _WindowLowering:
         pending = reductions.lower(aggregate)
         assert isinstance(pending, Pending)
         frame = self._frame(call)
-        for reduction in reductions.reductions:
-            self._check(call, reduction, frame)
         reduced = [self._reduce(Reduce(reduction, frame)) for reduction in reductions.reductions]
         self.results.append(_Aggregate(field, aggregate, pending, reduced))
 
@@ -187,29 +180,6 @@ class _WindowLowering:
         if number == len(self.calls):
             self.calls.append(reduce)
         return number
-
-    def _check(self, call: WindowCall, reduction: Reduction, frame: FrameSpec) -> None:
-        if frame.is_partition:
-            return
-        if call.order:
-            raise UnsupportedError(
-                f"ORDER BY inside {call.function}() over a part of the partition is not supported", call.span
-            )
-        if reduction.kind not in _OF_FRAMES or reduction.of_validity:
-            raise UnsupportedError(
-                f"{call.function}() over a part of the partition is not supported", call.span
-            )
-        if reduction.distinct and (
-            frame.exclusion is not Exclusion.NO_OTHERS
-            or not (
-                frame.start.kind is BoundKind.UNBOUNDED_PRECEDING
-                or frame.end.kind is BoundKind.UNBOUNDED_FOLLOWING
-            )
-        ):
-            raise UnsupportedError(
-                "DISTINCT over a frame that neither starts nor ends with its partition is not supported",
-                call.span,
-            )
 
     # frames
 
