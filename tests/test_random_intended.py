@@ -88,6 +88,10 @@ from tests.test_random_queries import TABLE
             "SELECT '0' AS UBIGINT FROM (SELECT TIMETZ '07:59:59-00:30' AS x) WHERE '23:30:59-15:59:59' < ALL (SELECT x)",
             "DuckDB's own fault",
         ),
+        (
+            "SELECT [union_value(k := TIMETZ '07:30:00+15:59:59')] >= [union_value(k := TIMETZ '07:00:01')] FROM t0",
+            "intended",
+        ),
         ("SELECT 7::UHUGEINT - ~(k::UHUGEINT) FROM t0", "intended"),
         ("SELECT 300::UHUGEINT + ~(k::UHUGEINT) FROM t0", "both refuse"),
         ("SELECT k, c0, k AS z FROM t0 GROUP BY 1, ROLLUP (z, 2)", "equal"),

@@ -34,12 +34,12 @@ from tests.random.variants import (
     with_computed_conditions,
     with_constant_keys_apart,
     with_constant_texts,
-    with_entries_of_maps,
     with_grades_by_place,
     with_guarded_rounding,
     with_null_constants,
     with_ordered_limits,
     with_other_floats,
+    with_plain_nesting,
     with_plain_sums,
     with_random_ties,
     with_text_compared,
@@ -193,7 +193,7 @@ class Engines:
                 with_constant_keys_apart(sql),
                 with_plain_sums(sql),
                 with_grades_by_place(sql),
-                with_entries_of_maps(sql),
+                with_plain_nesting(sql),
                 *around_answers(sql),
             )
             if problem

@@ -21,21 +21,23 @@ def with_guarded_rounding(sql: str) -> str:
     return transformed(sql, lambda node: _guarded(node) if is_call(node, *names) else node)
 
 
-def with_entries_of_maps(sql: str) -> str:
-    """The query with maps compared as lists of their entries: within maps, DuckDB has another order of times with a zone, and of BITs."""
+def with_plain_nesting(sql: str) -> str:
+    """The query with maps compared as lists of their entries, and unions as structs: within both, DuckDB has another order of times
+    with a zone, and within maps of BITs.
+    """
+
+    def as_struct(node: exp.Expr) -> exp.Expr:
+        if is_call(node, "union_value"):
+            return exp.Anonymous(this="struct_pack", expressions=[each.copy() for each in node.expressions])
+        return node
 
     def change(node: exp.Expr) -> exp.Expr:
         if not isinstance(node, exp.LT | exp.LTE | exp.GT | exp.GTE):
             return node
-        sides = node.this.unnest(), node.expression.unnest()
-        if not all(is_call(side, "map") for side in sides):
-            return node
-        return type(node)(
-            **{
-                name: exp.Anonymous(this="map_entries", expressions=[side.copy()])
-                for name, side in zip(("this", "expression"), sides, strict=True)
-            }
-        )
+        sides = [side.unnest().copy().transform(as_struct) for side in (node.this, node.expression)]
+        if all(is_call(side, "map") for side in sides):
+            sides = [exp.Anonymous(this="map_entries", expressions=[side]) for side in sides]
+        return type(node)(this=sides[0], expression=sides[1])
 
     return transformed(sql, change)
 

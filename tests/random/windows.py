@@ -13,6 +13,9 @@ _CALLS: dict[str, tuple[str, ...]] = {
         "count(*) OVER ({w})",
         "count({any}) OVER ({w})",
         "count(DISTINCT {any}) OVER ({whole})",
+        "count(DISTINCT {any}) OVER ({w})",
+        "bit_or({int}) OVER ({w})",
+        "list_sum(list({int}) OVER ({w}))",
         "count({any}) FILTER (WHERE {bool}) OVER ({w})",
         "fill(CASE WHEN {v} % 3 = 1 THEN {v} % 101 END) OVER ({partition}ORDER BY {v}{direction})",
         "count(*) OVER ({partition}ORDER BY {num}{direction} RANGE BETWEEN {range} FOLLOWING AND UNBOUNDED FOLLOWING)",
@@ -22,6 +25,7 @@ _CALLS: dict[str, tuple[str, ...]] = {
         "cume_dist() OVER ({ranked})",
         "sum({exact}) OVER ({w})",
         "avg({int}) OVER ({w})",
+        "median({exact}) OVER ({w})",
         "fill(CASE WHEN {v} < 3 OR {v} > 9 THEN {v} END) OVER ({partition}ORDER BY {v}{direction})",
     ),
     "date": ("fill(CASE WHEN day({v}) < 12 THEN {v} END ORDER BY {v}{direction}) OVER ({partition})",),
@@ -31,6 +35,7 @@ _CALLS: dict[str, tuple[str, ...]] = {
 _OF_ANY_FAMILY = (
     "min({same}) OVER ({w})",
     "max({same}) OVER ({w})",
+    "quantile_disc({same}, 0.5) OVER ({w})",
     "{picked}({v}) OVER ({partition}ORDER BY {v}{direction}{frame})",
     "{picked}({v} IGNORE NULLS) OVER ({partition}ORDER BY {v}{direction}{frame})",
     "{extreme}({same}) OVER ({partition}ORDER BY {num}{direction} RANGE BETWEEN {range} PRECEDING AND {range} FOLLOWING)",
@@ -55,6 +60,7 @@ _CALLS_OF_PLACES: dict[str, tuple[str, ...]] = {
     "float": ("sum({exact}) OVER ({unique}{rows})", "avg({int}) OVER ({unique}{rows})"),
     "dec": ("sum({same}) OVER ({unique}{rows})",),
     "bool": ("bool_or({bool}) OVER ({unique}{rows})",),
+    "str": ("string_agg({str}, ',') OVER ({unique}{rows})",),
 }
 _PLACES_OF_ANY_FAMILY = (
     *("{neighbour}({same}) OVER ({unique})", "{neighbour}({same}, {offset}) OVER ({unique})"),
@@ -62,6 +68,7 @@ _PLACES_OF_ANY_FAMILY = (
     *("{picked}({same}) OVER ({unique}{rows})", "{picked}({same} IGNORE NULLS) OVER ({unique}{rows})"),
     *("nth_value({same}, {number}) OVER ({unique}{rows})", "nth_value({same}, {number} IGNORE NULLS) OVER ({unique}{rows})"),
     *("min({same}) OVER ({unique}{rows})", "max({same}) OVER ({unique}{rows})"),
+    *("(list({same}) OVER ({unique}{rows}))[{number}]", "quantile_disc({same}, 0.3) OVER ({unique}{rows})"),
 )  # fmt: skip
 _NUMBERS_OF_ROWS = ("0", "1", "1", "2", "3", "7", "coalesce({int} % 3 * ({int} % 3), 0)")
 _EXCLUDED = ("", "", "", "", " EXCLUDE CURRENT ROW", " EXCLUDE GROUP", " EXCLUDE TIES", " EXCLUDE NO OTHERS")
