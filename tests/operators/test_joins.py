@@ -36,7 +36,7 @@ from tqp.operators.joins.perfect_hash_join import (
 )
 from tqp.operators.joins.sort_join import build_sorted
 from tqp.operators.memory.arrays import as_array, as_tensor
-from tqp.operators.rows.hash_table import MULTIPLIERS
+from tqp.operators.rows.hash_table import MULTIPLIERS, HashTable
 from tqp.runtime.executor import Executor
 
 SIZE = 100
@@ -146,6 +146,38 @@ def test_ranges_of_the_hash_are_one_build(copies: int, monkeypatch: pytest.Monke
     probe_keys = torch.cat([random_keys, random_keys + 1])
     for mine, theirs in zip(build.matches(probe_keys), expected.matches(probe_keys), strict=True):
         assert torch.equal(mine, theirs)
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+@pytest.mark.parametrize("order", ["ascending", "random"])
+def test_keys_out_of_the_range_of_build_keys_are_not_looked_up(
+    copies: int, dtype: torch.dtype, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = random.Random(8)
+    monkeypatch.setattr(hash_join, "_FEWEST_IN_RANGE", 100)
+    looked_up: list[int] = []
+    find = HashTable.find
+    monkeypatch.setattr(
+        HashTable, "find", lambda table, keys: looked_up.append(keys.shape[0]) or find(table, keys)
+    )
+    build_keys = [None, *range(5000, 5100, 3)] * copies
+    for lowest in (0, 4000, 5050):  # those of the build side lie behind the first ones, and among them
+        probe_keys: list[int | None] = [*range(lowest, lowest + 8000, 4), None, 5003, None]
+        if order == "random":
+            generator.shuffle(probe_keys)
+        build = build_hash(*tensors(build_keys, torch.int64, "some"))
+        looked_up.clear()
+        given, valid = tensors(probe_keys, dtype, "some")
+        pairs = reference.join_pairs(probe_keys, build_keys)
+        assert as_rows(*build.matches(given, valid)) == pairs
+        assert build.contains(given, valid).tolist() == [row in dict(pairs) for row in range(len(probe_keys))]
+        assert build.first_match(given, valid).tolist() == [
+            dict(reversed(pairs)).get(row, -1) for row in range(len(probe_keys))
+        ]
+        assert max(looked_up) < 100  # of 2,003
+    empty = build_hash(torch.tensor([], dtype=torch.int64))
+    assert not empty.contains(torch.arange(200)).any()
 
 
 def with_hashes(hashes: list[int]) -> list[int]:

@@ -102,7 +102,8 @@ class SortedRows:
         num_rows = int(frames.count_rows(ranges).sum())
         if num_rows > _MOST_ROWS:
             raise UnsupportedError(
-                f"frames of {num_rows:,} rows together are not supported for aggregates that look at each of them"
+                f"frames of {num_rows:,} rows together are not supported for aggregates that look at each of them; "
+                f"at most {_MOST_ROWS:,} are: narrow the frames, or the partitions"
             )
         for part in frames.parts_of_frames(ranges, _ROWS_AT_ONCE):
             numbers, rows = frames.rows_of_frames(part)
