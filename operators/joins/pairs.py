@@ -40,11 +40,17 @@ class TooManyPairs(Exception):
 
 def check_pairs(num_probe: int, num_pairs: int, device: torch.device) -> None:
     """Raises TooManyPairs where a smaller batch would form fewer pairs than the limit, which is lower where memory is scarce."""
+    limit = pairs_at_once(num_pairs, device)
+    if num_pairs > limit and num_probe > 1:
+        raise TooManyPairs(num_pairs, limit)
+
+
+def pairs_at_once(num_pairs: int, device: torch.device) -> int:
+    """How many pairs may be formed at once, if these are to be: fewer where memory is scarce."""
     limit = MAX_PAIRS.get(device.type, _MAX_PAIRS_ELSEWHERE)
     if num_pairs > _FEW_PAIRS and (left := bytes_left()) is not None:
         limit = min(limit, max(_FEW_PAIRS, left // _BYTES_OF_A_PAIR))
-    if num_pairs > limit and num_probe > 1:
-        raise TooManyPairs(num_pairs, limit)
+    return limit
 
 
 class BuildNulls(NamedTuple):

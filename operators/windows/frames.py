@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -140,20 +140,25 @@ def excluding(rows: Partitions, whole: Range, exclusion: str) -> Sequence[Range]
     return [before, Range(rows.rows, rows.rows + is_inside), behind]
 
 
-def parts_of_frames(ranges: Sequence[Range], most_rows: int) -> Iterator[Sequence[Range]]:
-    """The frames of consecutive rows, as many as hold at most so many rows together, or a single one."""
+def parts_of_frames(ranges: Sequence[Range], most_rows: Callable[[], int]) -> Iterator[Sequence[Range]]:
+    """The frames of consecutive rows, as many as hold at most so many rows together, or a single one; `most_rows` is asked each time."""
     ends = count_rows(ranges).cumsum(0)
     if not ends.shape[0]:
         yield ranges
     first, passed = 0, 0
     while first < ends.shape[0]:
-        last = max(first + 1, int(torch.searchsorted(ends, passed + most_rows, right=True)))
+        last = max(first + 1, int(torch.searchsorted(ends, passed + most_rows(), right=True)))
         yield [Range(part.begins[first:last], part.ends[first:last]) for part in ranges]
         first, passed = last, int(ends[last - 1])
 
 
 def rows_of_frames(ranges: Sequence[Range]) -> tuple[Tensor, Tensor]:
     """The rows of each frame one after the other, in row order, and the number of the frame of each: (numbers, rows), int64 [m]."""
+    if ranges[0].begins.shape[0] == 1:  # of any length
+        rows = torch.cat(
+            [torch.arange(int(part.begins), int(part.ends), device=part.begins.device) for part in ranges]
+        )
+        return torch.zeros_like(rows), rows
     begins, lengths = (
         torch.stack(list(each), 1).flatten()
         for each in zip(*((part.begins, part.lengths) for part in ranges), strict=True)

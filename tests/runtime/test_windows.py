@@ -93,3 +93,15 @@ def test_memory_is_reserved() -> None:
         connection.register("t", TABLE)
         with pytest.raises(tqp.ResourceError):
             connection.sql("SELECT sum(r) FROM (SELECT rank() OVER (ORDER BY v) AS r FROM t)").fetchall()
+
+
+@pytest.mark.parametrize("exclusion", ["", " EXCLUDE TIES"])
+def test_frames_that_are_groups_where_memory_is_scarce(exclusion: str) -> None:
+    frame = f"ORDER BY i ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW{exclusion}"
+    with tqp.connect(memory_limit="300MiB", threads=1) as connection:
+        query = f"SELECT sum(m) FROM (SELECT median(i) OVER ({frame}) AS m FROM range(3000) r(i))"
+        assert connection.sql(query).fetchall() == [(3000 * 2999 / 4,)]
+        with pytest.raises(tqp.ResourceError):
+            connection.sql(
+                f"SELECT max(len(l)) FROM (SELECT list(i) OVER ({frame}) AS l FROM range(30000) r(i))"
+            ).fetchall()

@@ -18,6 +18,7 @@ from tqp.data.strings import Strings
 from tqp.operators.groups import group_ids
 from tqp.operators.groups.aggregates import Which
 from tqp.operators.joins.hash_join import Workers
+from tqp.operators.joins.pairs import pairs_at_once
 from tqp.operators.nested.layout import choose, concatenate_vectors, take_padded_values
 from tqp.operators.rows.selection import padding_validity, row_indices, take
 from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows
@@ -105,7 +106,11 @@ class SortedRows:
                 f"frames of {num_rows:,} rows together are not supported for aggregates that look at each of them; "
                 f"at most {_MOST_ROWS:,} are: narrow the frames, or the partitions"
             )
-        for part in frames.parts_of_frames(ranges, _ROWS_AT_ONCE):
+        device = self.partitions.rows.device
+        for part in frames.parts_of_frames(
+            ranges, lambda: min(_ROWS_AT_ONCE, pairs_at_once(_ROWS_AT_ONCE, device))
+        ):
+            reserve()
             numbers, rows = frames.rows_of_frames(part)
             grouped = SomeRows(self.grouped, rows, numbers, part[0].begins.shape[0])
             if num_rows <= _ROWS_AT_ONCE:
