@@ -86,7 +86,7 @@ QUERIES = [
     "SELECT library_version, codename FROM pragma_version()",
     "SELECT datname FROM pg_database ORDER BY datname",
     """SELECT DISTINCT type_name, logical_type, type_size, type_category, internal FROM duckdb_types()
-        WHERE type_name IN ('int', 'text', 'dec', 'timestamptz', 'hugeint') ORDER BY 1""",
+        WHERE type_name IN ('int', 'text', 'dec', 'timestamptz', 'hugeint', 'uint128', 'timetz') ORDER BY 1""",
     "SELECT labels, logical_type, internal FROM duckdb_types() WHERE type_name = 'mood'",
     """SELECT DISTINCT function_name, function_type FROM duckdb_functions()
         WHERE function_name IN ('abs', 'sum', 'row_number', 'f') ORDER BY 1""",
