@@ -127,8 +127,10 @@ class Queries:
         variables: Variables | None,
         state: CatalogState | None = None,
     ) -> Outcome:
-        """`run` of the query with the values of its PIVOTs; errors name the query. But on a `state`, once more where a file is
-        replaced meanwhile."""
+        """What `run` makes of the query with the values of its PIVOTs; errors name the query.
+
+        `run` is called once more where a file is replaced meanwhile, unless `state` says what names mean.
+        """
         with named_place(query, params):
             known = self.with_values_of_rows(query, params, variables, state)
             with self.executor.memory.query():
