@@ -95,9 +95,8 @@ def _array_length(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> 
             raise BindError(
                 f"the dimension of array_length() is a BIGINT, not {dimension[0].data_type}", span
             )
-        apply(
-            "array_length", (value,), span, "array_length()"
-        )  # whatever the dimension is, it has to be a list
+        # whatever the dimension is, it has to be a list
+        apply("array_length", (value,), span, "array_length()")
         counted = cast_to(dimension[0], BIGINT, span)
         if is_null_literal(counted):
             value = Literal(None, NULL)

@@ -82,11 +82,17 @@ class GroupKeys:
     def _element(self, node: exp.Expr) -> Element:
         text = Names(self.context.query).text(node).lower()
         place = ordinal(node, len(self.items), "GROUP BY")
-        named = node.unnest()
-        if isinstance(named, exp.Column) and not named.table and not self.scope.has_column(named.name, None):
-            aliased = self.aliases.get(named.name.lower())
+        aliased = self._aliased(node)
+        if aliased is not None:
             place = next((number for number, each in enumerate(self.items) if each is aliased), None)
         return Element(text, place)
+
+    def _aliased(self, node: exp.Expr) -> Item | None:
+        """The item whose alias the key is; a column of that name comes first."""
+        named = node.unnest()
+        if not isinstance(named, exp.Column) or named.table or self.scope.has_column(named.name, None):
+            return None
+        return self.aliases.get(named.name.lower())
 
     def remember(self, node: exp.Expr, key: Expression) -> Expression:
         """The same text means this key wherever it stands, or one before: a subquery bound once more would be another one.
@@ -105,20 +111,16 @@ class GroupKeys:
 
     def _key(self, node: exp.Expr) -> Expression:
         place = ordinal(node, len(self.items), "GROUP BY")
-        without_aliases = self.binder({})  # an alias may be a key, and no part of one
+        is_name = isinstance(node.unnest(), exp.Column)
+        binder = self.binder(self.aliases if is_name else {})  # an alias may be a key, and no part of one
         if place is not None:
             item = self.items[place]
             if item.node is None:
                 assert item.column is not None
                 return self.scope.value_of(item.column)
-            return self.remember(item.node, settle(without_aliases.bind_once(item.node)))
-        named = node.unnest()
-        if not isinstance(named, exp.Column):
-            key = self.remember(node, without_aliases.bind(node))
-            return self.written_keys.find(node) or key
-        binder = self.binder(self.aliases)
-        if not named.table and not self.scope.has_column(named.name, None):
-            aliased = self.aliases.get(named.name.lower())
-            return self.remember((aliased and aliased.node) or node, binder.bind(node))
+            return self.remember(item.node, settle(binder.bind_once(item.node)))
+        aliased = self._aliased(node)
+        if aliased is not None:
+            return self.remember(aliased.node or node, binder.bind(node))
         key = self.remember(node, binder.bind(node))
         return self.written_keys.find(node) or key

@@ -68,9 +68,8 @@ class JoinGraph:
                 selectivity = estimator.selectivity(part, self._fields)
                 self._rest.append((self._mask(part), part, selectivity))
         self.neighbours = [0] * len(relations)
-        self._range_selectivities: dict[
-            int, float
-        ] = {}  # what the bounds by a mask leave, beyond the share of each
+        #: What the bounds by a mask leave, beyond the share of each.
+        self._range_selectivities: dict[int, float] = {}
         for equality in self._equalities:
             for relation in equality.members:
                 self.neighbours[relation] |= equality.mask & ~(1 << relation)
