@@ -138,7 +138,7 @@ class Catalog:
 
     @contextlib.contextmanager
     def whole(self) -> Iterator[None]:
-        """What the block changes is kept, or where it raises nothing of it. Changes of other threads wait for its end."""
+        """What the block changes is kept whole; where it raises, nothing of it is. Changes of other threads wait for its end."""
         with self.writing:
             before = self.state
             try:

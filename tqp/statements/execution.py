@@ -91,7 +91,10 @@ def is_there(clauses: Creation, kind: str, found: str | None) -> bool:
 
 
 class Effect(Result):
-    """What a statement answers that has no rows: how many it has changed, None where it changes none, as an answer all the same."""
+    """What a statement without RETURNING answers: a row with the number of rows that it has changed, or no row.
+
+    `num_changed`: that number; None where there is none.
+    """
 
     def __init__(self, column: Column, name: str, num_changed: int | None = None) -> None:
         super().__init__((name,), (column.data_type,), Table((name,), (column,), column.num_rows))
