@@ -18,10 +18,10 @@ def cast_field(source: DataType, target: DataType, place: int) -> int | None:
         if len(source.names) != len(target.names):
             raise BindError(f"cannot cast {source} to {target}, which has another number of fields")
         return place
-    names = [name.lower() for name in source.names]
-    if not any(name.lower() in names for name in target.names):
+    names = [lower_ascii(name) for name in source.names]
+    if not any(lower_ascii(name) in names for name in target.names):
         raise BindError(f"cannot cast {source} to {target}: they have no field in common")
-    wanted = target.names[place].lower()
+    wanted = lower_ascii(target.names[place])
     return names.index(wanted) if wanted in names else None
 
 

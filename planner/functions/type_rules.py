@@ -263,9 +263,9 @@ def _common_nested(
         known = [each for each in types if each is not None]
         return replace(left, children=tuple(known), names=names) if len(known) == len(types) else None
     fields = dict(zip(left.names, left.children, strict=True))
-    spelled = {name.lower(): name for name in fields}
+    spelled = {lower_ascii(name): name for name in fields}
     for name, data_type in zip(right.names, right.children, strict=True):
-        name = spelled.get(name.lower(), name)
+        name = spelled.get(lower_ascii(name), name)
         found = common(fields[name], data_type) if name in fields else data_type
         if found is None:
             return None

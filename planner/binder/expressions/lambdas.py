@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, INTEGER, NULL, VARCHAR, DataType, TypeKind, list_of
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.element_expressions import ElementRef, OverElements, ReduceElements
 from tqp.planner.algebra.expressions import (
     Call,
@@ -114,7 +115,7 @@ def _body(
     binder: ExpressionBinder, parameters: Sequence[ElementRef], written: exp.Expr, span: Span | None
 ) -> Expression:
     """What a lambda computes, in which its parameters may stand."""
-    named = {each.name.lower(): each for each in parameters}
+    named = {lower_ascii(each.name): each for each in parameters}
     if len(named) < len(parameters):
         raise BindError(f'two parameters of a lambda are called "{parameters[0].name}"', span)
     binder.lambdas.append(named)
@@ -200,7 +201,8 @@ def bind_comprehension(binder: ExpressionBinder, node: exp.Comprehension, span: 
 
 def parameter_of(binder: ExpressionBinder, name: str) -> ElementRef | None:
     """The parameter of a lambda around, the innermost first."""
-    return next((each[name.lower()] for each in reversed(binder.lambdas) if name.lower() in each), None)
+    known = lower_ascii(name)
+    return next((each[known] for each in reversed(binder.lambdas) if known in each), None)
 
 
 def bind_parameter(binder: ExpressionBinder, node: exp.Identifier) -> Expression:

@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BOOLEAN, INTEGER, TIMESTAMP_TZ, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.keywords import lower_ascii
 from tqp.core.patterns import number_of_groups, parse_format
 from tqp.planner.algebra.expressions import Call, Expression, Literal, is_null_literal, walk
 from tqp.planner.binder.expressions.cases import make_case
@@ -41,7 +42,7 @@ def _struct(
     names: Sequence[str], values: Sequence[Expression], of: Expression, span: Span | None
 ) -> Expression:
     """The values under their names; NULL where what they are of is."""
-    if len({name.lower() for name in names}) < len(names):
+    if len(set(map(lower_ascii, names))) < len(names):
         raise BindError("a struct cannot have two fields of one name", span)
     made = struct_of_values(dict(zip(names, values, strict=True)), span)
     is_there = folded(Call("not", (folded(Call("is_null", (of,), BOOLEAN, span)),), BOOLEAN, span))

@@ -23,6 +23,7 @@ from tqp.core.datatypes import (
 from tqp.core.datatypes import decimal as decimal_type
 from tqp.core.datatypes import enum as enum_type
 from tqp.core.errors import BindError, Error, UnsupportedError
+from tqp.core.keywords import lower_ascii
 from tqp.planner.parse import Span, parse, span_of
 
 _TEXTS = (exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.NVARCHAR, exp.DType.CHAR, exp.DType.BPCHAR)
@@ -129,7 +130,7 @@ def _fields(node: exp.Expr, what: str, span: Span | None, user_types: UserTypes)
             raise UnsupportedError(
                 f"a {node.this.value} whose {what}s have no names is not supported as a type", span
             )
-        if any(each.name.lower() == known.lower() for known in fields):
+        if lower_ascii(each.name) in map(lower_ascii, fields):
             raise BindError(f'the {what} "{each.name}" stands twice in the type', span)
         if each.args.get("kind") is None:  # a word that says something of columns elsewhere
             raise BindError(f'the {what} "{each.name}" has a type that there is not', span)
