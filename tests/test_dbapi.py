@@ -30,8 +30,6 @@ class TestOfThePublicSuite(dbapi20.DatabaseAPI20Test):  # type: ignore[misc]
 
 
 def test_dbapi() -> None:
-    from tqp import dbapi
-
     connection = dbapi.connect(threads=1)
     cursor = connection.cursor()
     with pytest.raises(dbapi.ProgrammingError, match="no query"):
