@@ -12,7 +12,7 @@ of a row is a range of rows, or up to three with EXCLUDE (`frames.py`); bounds o
 | min, max | any other | two overlapping tables: the extremes of 1, 2, 4, ... rows from each row on |
 | sums of floats, products, variances | any | a table for each bit of the number of rows, so that no frame sees values of another |
 | DISTINCT | from the start of the partition, or to its end | as above, of the first or last row with each value |
-| any other, ORDER BY inside included | any other | as GROUP BY has it, the rows of each frame being a group, some millions at a time |
+| any other, ORDER BY inside included | any other | as GROUP BY has it, the rows of each frame being a group, 2 million rows at once or fewer |
 
 Where only rows up to a rank are wanted, most others are dropped before the sort (`first_rows.py`). Aggregates of whole partitions of
 many rows do not come here: they are a GROUP BY that is joined with the rows (`planner/rules/aggregate_partitions.py`).
