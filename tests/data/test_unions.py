@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -191,3 +193,25 @@ def test_json_of_results(capsys: pytest.CaptureFixture[str]) -> None:
 
     write_table(result._table, "json", sys.stdout)
     assert capsys.readouterr().out == '[{"u": {"s": "x"}, "l": [{"n": null}]}]\n'
+
+
+def test_frames_of_nested_unions_and_bits() -> None:
+    bits = "SELECT {'k': '01'::BIT}, [{'k': '01'::BIT}], [['01'::BIT], [], NULL]"
+    unions = f"SELECT [7::{TYPE}, 'x'], {{'k': [7::{TYPE}]}}, [[7::{TYPE}]], [7::{TYPE}]::{TYPE}[1], MAP {{1: 7::{TYPE}}}"
+    for query in (
+        bits,
+        unions,
+        f"{unions} UNION ALL SELECT NULL, NULL, NULL, NULL, NULL",
+        f"{unions} LIMIT 0",
+    ):
+        ours, theirs = (_plain(each.sql(query).df().values.tolist()) for each in (tqp, duckdb))
+        assert ours == theirs, query
+
+
+def _plain(value: Any) -> Any:
+    """Arrays as lists, and one sort of NULL and of bytes."""
+    if value is pd.NA or value is np.ma.masked:
+        return None
+    if isinstance(value, (list, np.ndarray)):
+        return [_plain(each) for each in value]
+    return bytes(value) if isinstance(value, bytearray) else value

@@ -9,11 +9,11 @@ import numpy as np
 import pandas
 
 from tqp.core import time_limits
-from tqp.core.datatypes import TICKS_PER_SECOND, TypeKind
+from tqp.core.datatypes import TICKS_PER_SECOND, TypeKind, holds_kind
 from tqp.core.errors import ExecutionError
-from tqp.data.column import Column
+from tqp.data.column import Column, elements_in_order
 from tqp.data.results.to_arrow import column_to_arrow, interval_microseconds
-from tqp.data.results.to_python import python_values
+from tqp.data.results.to_python import python_values, where_valid
 from tqp.data.results.to_tensors import decimal_to_double
 from tqp.data.results.value_text import date_text
 
@@ -22,6 +22,8 @@ _OBJECTS = (
     *(TypeKind.NULL, TypeKind.TIME, TypeKind.TIME_TZ, TypeKind.BLOB, TypeKind.UUID),
     *(TypeKind.MAP, TypeKind.UNION),
 )
+#: Inside of others: Arrow gives pandas no unions, and bits as bytes in structs, too.
+_NOT_OF_ARROW = (TypeKind.UNION, TypeKind.BIT)
 #: NumPy's names of units by how many make a second.
 _UNITS = {1: "s", 10**3: "ms", 10**6: "us", 10**9: "ns"}
 
@@ -38,6 +40,8 @@ def column_to_pandas(name: str, column: Column) -> Any:
         return pandas.Series(column_to_arrow(name, column).to_pylist(), dtype=object)
     if column.data_type.is_vector:
         return _vectors(column, validity)
+    if column.data_type.is_nested and any(holds_kind(column.data_type, each) for each in _NOT_OF_ARROW):
+        return pandas.Series(where_valid(column, _objects(name, column)), dtype=object)
     if kind in (TypeKind.VARCHAR, TypeKind.ENUM) or column.data_type.is_nested:
         return column_to_arrow(name, column).to_pandas(maps_as_pydicts="strict")
     assert column.values is not None
@@ -63,6 +67,15 @@ def column_to_pandas(name: str, column: Column) -> Any:
     arrays = pandas.arrays
     array_type = arrays.BooleanArray if kind is TypeKind.BOOLEAN else arrays.IntegerArray
     return pandas.Series(array_type(filled, ~validity))
+
+
+def _objects(name: str, column: Column) -> list[Any]:
+    """Lists as arrays of what their elements are in pandas, structs as dicts of Python's objects."""
+    if not column.data_type.has_elements:
+        return python_values(column)
+    elements, lengths = elements_in_order(column)
+    values = column_to_pandas(name, elements).to_numpy(object)
+    return np.split(values, lengths.cumsum(0).tolist())[:-1]
 
 
 def _vectors(column: Column, validity: Any) -> Any:
