@@ -247,6 +247,36 @@ def test_errors_show_the_relation() -> None:
             con.table("a").filter("id >")
 
 
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda con: con.table("a").limit("x"), "count='x': give an integer, not a str"),
+        (lambda con: con.table("a").limit(1, None), "offset=None: give an integer"),
+        (lambda con: con.table("a").fetchmany(None), "size=None: give an integer"),
+        (lambda con: con.table("a").project(None).columns, 'no column "None"'),
+        (lambda con: con.table("a").sort(None).columns, 'no column "None"'),
+        (lambda con: con.table("a").quantile("id", "nope").columns, 'no column "nope"'),
+        (lambda con: con.table("a").string_agg("s", None), "the separator is text, not a NoneType"),
+        (
+            lambda con: con.table("a").join(con.table("b"), None),
+            "condition of a join is text, not a NoneType",
+        ),
+        (lambda con: con.table("a").join(con.table("b"), "id", None), "how=None: choose one of inner"),
+        (lambda con: con.table("a").join("b", "id"), "with another, not with a str"),
+        (lambda con: con.table("a").union([1]), "with another, not with a list"),
+        (lambda con: con.table("a").query(1, "FROM a"), "the name of a relation is text, not a int"),
+        (lambda con: con.table("a").query("q", 1), "the query is text, not a int"),
+        (lambda con: con.table_function("range", 3), "give a list of values"),
+        (lambda con: con.read_csv(b"nope.csv"), "no file matches nope.csv"),
+    ],
+)
+def test_wrong_arguments_are_named(wrong: Callable[[Any], Any], message: str) -> None:
+    with tqp.connect() as con:
+        con.sql(SETUP)
+        with pytest.raises(tqp.BindError, match=message):
+            wrong(con)
+
+
 def test_one_connection_is_behind_sql(tmp_path: Path) -> None:
     tqp.sql("CREATE OR REPLACE TABLE of_this_test AS SELECT 7 AS x")
     try:

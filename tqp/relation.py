@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from tqp.core.arguments import check_name
+from tqp.core.arguments import check_choice, check_integer, check_is_text, check_name, check_query
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError
 from tqp.core.keywords import in_quotes
@@ -64,6 +64,7 @@ class Relational(Summaries["Relation"]):
     def _made(
         self, text: str, inputs: Mapping[str, Relational] | None = None, alias: str | None = None
     ) -> Relation:
+        check_query(text)
         named = {self.alias: self} if inputs is None else inputs
         view = View(
             alias or self.alias,
@@ -88,7 +89,7 @@ class Relational(Summaries["Relation"]):
 
     def project(self, *columns: str) -> Relation:
         """These expressions of each row."""
-        return self._made(f"SELECT {', '.join(columns)} {self._from}")
+        return self._made(f"SELECT {', '.join(map(str, columns))} {self._from}")
 
     def _of_all_rows(self, expressions: str) -> Relation:
         return self.project(expressions)
@@ -120,11 +121,12 @@ class Relational(Summaries["Relation"]):
 
     def sort(self, *keys: str) -> Relation:
         """In the order of these keys."""
-        return self.order(", ".join(keys))
+        return self.order(", ".join(map(str, keys)))
 
     def limit(self, count: int, offset: int = 0) -> Relation:
         """The first rows, behind `offset` others."""
-        return self._made(f"SELECT * {self._from} LIMIT {int(count)} OFFSET {int(offset)}")
+        first, behind = check_integer("count", count), check_integer("offset", offset)
+        return self._made(f"SELECT * {self._from} LIMIT {first} OFFSET {behind}")
 
     def head(self, count: int = 5) -> Relation:
         """The first rows."""
@@ -147,7 +149,7 @@ class Relational(Summaries["Relation"]):
         return self._combined(other, "EXCEPT ALL")
 
     def _combined(self, other: Relational, word: str) -> Relation:
-        inputs = {"left": self, "right": other}
+        inputs = {"left": self, "right": _checked(other)}
         return self._made(f'FROM "left" {word} FROM "right"', inputs, self.alias)
 
     def join(self, other: Relational, condition: str, how: str = "inner") -> Relation:
@@ -155,13 +157,14 @@ class Relational(Summaries["Relation"]):
 
         `how`: "inner", "left", "right", "outer", "semi", "anti" or "cross". In a condition each goes by its `alias`.
         """
-        if how.lower() not in _JOINS:
-            raise BindError(f"how={how!r}: choose one of {', '.join(_JOINS)}")
-        if self.alias.lower() == other.alias.lower():
+        how = how.lower() if isinstance(how, str) else how
+        check_choice("how", how, _JOINS)
+        check_is_text("the condition of a join", condition)
+        if self.alias.lower() == _checked(other).alias.lower():
             raise BindError(
                 f'both relations are called "{self.alias}"; give one another name with set_alias()'
             )
-        word = "FULL" if how.lower() in ("outer", "full") else how.upper()
+        word = "FULL" if how == "outer" else how.upper()
         names = [name.strip() for name in condition.split(",")]
         shared = all(name.isidentifier() for name in names)
         on = "" if word == "CROSS" else f"USING ({', '.join(names)})" if shared else f"ON ({condition})"
@@ -174,6 +177,7 @@ class Relational(Summaries["Relation"]):
 
     def query(self, name: str, query: str) -> Relation:
         """A whole query, in which the relation goes by `name`."""
+        check_name("a relation", name)
         return self._made(query, {name: self}, self.alias)
 
     def create(self, name: str) -> None:
@@ -203,6 +207,15 @@ class Relational(Summaries["Relation"]):
     @abstractmethod
     def _answer(self) -> Result:
         """The answer."""
+
+
+def _checked(other: object) -> Relational:
+    """Raises BindError for anything but a relation."""
+    if not isinstance(other, Relational):
+        raise BindError(
+            f"a relation goes together with another, not with a {type(other).__name__}; from_df() makes one of a frame"
+        )
+    return other
 
 
 class Relation(Relational, WaysOut):

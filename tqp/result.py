@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tqp.core.arguments import check_count, unique_names
+from tqp.core.arguments import check_count, check_integer, unique_names
 from tqp.core.datatypes import INTERVAL, DataType, TypeKind, holds_kind
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.data.column import Table
@@ -178,7 +178,7 @@ class Result:
 
     def fetchmany(self, size: int = 1) -> list[tuple[Any, ...]]:
         """The next rows not yet fetched by fetchone or fetchmany, `size` at most."""
-        stop = min(len(self), self._fetched + max(size, 0))
+        stop = min(len(self), self._fetched + max(check_integer("size", size), 0))
         rows = self._rows(self._fetched, stop)
         self._fetched = stop
         return rows

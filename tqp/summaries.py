@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
+from tqp.core.arguments import check_is_text
 from tqp.core.datatypes import DataType
 from tqp.core.keywords import in_quotes, quoted_text
 
@@ -68,7 +69,7 @@ class Summaries(ABC, Generic[Made]):
 
     def quantile(self, expression: str, q: float = 0.5, groups: str = "") -> Made:
         """The value below which that share of the values lies: one of them."""
-        return self.aggregate(f"quantile_disc({expression}, {float(q)})", groups)
+        return self.aggregate(f"quantile_disc({expression}, {q})", groups)
 
     def stddev(self, expression: str, groups: str = "") -> Made:
         """The standard deviation of the sample."""
@@ -104,6 +105,7 @@ class Summaries(ABC, Generic[Made]):
 
     def string_agg(self, expression: str, sep: str = ",", groups: str = "") -> Made:
         """The texts, one after the other."""
+        check_is_text("the separator", sep)
         return self.aggregate(f"string_agg({expression}, {quoted_text(sep)})", groups)
 
     def value_counts(self, expression: str) -> Made:

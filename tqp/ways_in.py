@@ -13,7 +13,7 @@ import torch
 
 from tqp.catalog.variables import Variables
 from tqp.compiled import Parameters
-from tqp.core.arguments import check_name
+from tqp.core.arguments import check_name, check_parameters
 from tqp.core.errors import BindError
 from tqp.core.keywords import in_quotes, quoted_text
 from tqp.data.sources.make_source import make_source
@@ -113,6 +113,7 @@ class WaysIn(ABC):
     def table_function(self, name: str, parameters: Sequence[Any] = ()) -> QueryResult:
         """The rows of a table function, such as `range`."""
         check_name("a table function", name)
+        check_parameters(parameters)
         return self._answer(f"FROM {in_quotes(name)}({', '.join('?' * len(parameters))})", parameters, None)
 
     def append(self, table_name: str, df: object, *, by_name: bool = False) -> None:
@@ -139,7 +140,7 @@ def _constant(value: Any) -> str:
     """An argument of a function that reads files, as SQL."""
     if isinstance(value, bool | int | float):
         return str(value).lower()
-    if isinstance(value, str | os.PathLike):
+    if isinstance(value, str | bytes | os.PathLike):
         return quoted_text(os.fsdecode(value))
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{in_quotes(str(key))}: {_constant(each)}' for key, each in value.items())}}}"

@@ -30,13 +30,19 @@ def check_count(argument: str, value: object, least: str, most: int | None = Non
     """Raises BindError unless `value` is None or a positive integer, no greater than `most`; `least` says why."""
     if value is None:
         return
-    count = _integer(value)
-    if count is None:
-        raise BindError(f"{argument}={value!r}: give an integer, not a {type(value).__name__}")
+    count = check_integer(argument, value)
     if count < 1:
         raise BindError(f"{argument}={value}: {least}")
     if most is not None and count > most:
         raise BindError(f"{argument}={value}: at most {most} are possible")
+
+
+def check_integer(argument: str, value: object) -> int:
+    """The integer. Raises BindError unless `value` is one, of any library."""
+    count = _integer(value)
+    if count is None:
+        raise BindError(f"{argument}={value!r}: give an integer, not a {type(value).__name__}")
+    return count
 
 
 def check_choice(argument: str, value: object, choices: Sequence[str]) -> None:
@@ -67,9 +73,14 @@ def check_name(what: str, name: object) -> None:
 
 def check_query(query: object) -> None:
     """Raises BindError unless `query` is text."""
-    if not isinstance(query, str):
-        raise BindError(f"the query is text, not a {type(query).__name__}")
-    check_text("the query", query)
+    check_is_text("the query", query)
+
+
+def check_is_text(what: str, value: object) -> None:
+    """Raises BindError unless `value` is text that UTF-8 has."""
+    if not isinstance(value, str):
+        raise BindError(f"{what} is text, not a {type(value).__name__}")
+    check_text(what, value)
 
 
 def check_parameters(params: object) -> None:
