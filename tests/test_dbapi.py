@@ -82,6 +82,19 @@ def test_dbapi() -> None:
     assert (dbapi.apilevel, dbapi.paramstyle) == ("2.0", "qmark")
 
 
+def test_errors_beside_statements_are_those_of_the_interface() -> None:
+    with pytest.raises(dbapi.ProgrammingError, match="at least one thread"):
+        dbapi.connect(threads=0)
+    with dbapi.connect(threads=1) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT INTERVAL 100000000 MONTH")
+        with pytest.raises(dbapi.DataError, match="timedelta cannot hold"):
+            cursor.fetchone()
+        with pytest.raises(dbapi.DataError, match="timedelta cannot hold"):
+            cursor.fetchall()
+        with pytest.raises(dbapi.ProgrammingError, match="size='x': give an integer"):
+            cursor.fetchmany("x")  # type: ignore[arg-type]
+
+
 def test_what_has_rows_and_how_many() -> None:
     with dbapi.connect(threads=1) as connection, connection.cursor() as cursor:
         for statement, count, has_rows in (

@@ -12,6 +12,7 @@ from __future__ import annotations
 import datetime
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
@@ -80,6 +81,16 @@ _ERRORS: tuple[tuple[type[errors.Error], type[DatabaseError]], ...] = (
 )
 
 
+@contextmanager
+def _errors_of_here() -> Iterator[None]:
+    """An error of tqp becomes that of PEP 249."""
+    try:
+        yield
+    except errors.Error as error:
+        kind = next(theirs for ours, theirs in _ERRORS if isinstance(error, ours))
+        raise kind(str(error)) from error
+
+
 class TypeObject:
     """Equal to the types of columns of one kind."""
 
@@ -133,7 +144,8 @@ def TimestampFromTicks(ticks: float) -> datetime.datetime:
 
 def connect(**settings: Any) -> Connection:
     """A connection with tables of its own, in memory; `settings` are those of `tqp.connect`."""
-    return Connection(Engine(**settings))
+    with _errors_of_here():
+        return Connection(Engine(**settings))
 
 
 class Connection:
@@ -180,8 +192,9 @@ class Connection:
 
     def _end(self, statement: str) -> None:
         self._check_open()
-        if self.engine.in_transaction:
-            self.engine.sql(statement)
+        with _errors_of_here():
+            if self.engine.in_transaction:
+                self.engine.sql(statement)
 
     def _check_open(self) -> None:
         if not self._is_open:
@@ -189,13 +202,10 @@ class Connection:
 
     def _run(self, statement: str, values: Parameters | None) -> Result:
         self._check_open()
-        try:
+        with _errors_of_here():
             if not self.engine.in_transaction:
                 self.engine.sql("BEGIN")
             return self.engine._session.run(statement, values, None)
-        except errors.Error as error:
-            kind = next(theirs for ours, theirs in _ERRORS if isinstance(error, ours))
-            raise kind(str(error)) from error
 
 
 class Cursor(WaysOut):
@@ -239,9 +249,20 @@ class Cursor(WaysOut):
         self._count = total
         return self
 
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """The next row; None behind the last."""
+        with _errors_of_here():
+            return super().fetchone()
+
     def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
         """The next rows, `arraysize` by default."""
-        return self._result().fetchmany(self.arraysize if size is None else size)
+        with _errors_of_here():
+            return super().fetchmany(self.arraysize if size is None else size)
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All rows that are left."""
+        with _errors_of_here():
+            return super().fetchall()
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         while (row := self.fetchone()) is not None:
