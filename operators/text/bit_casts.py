@@ -54,18 +54,16 @@ def _words(values: Tensor, source: DataType) -> Tensor:
         return words_of(values)
     if source.is_float:
         values = values.view(torch.int32 if source.kind is TypeKind.FLOAT else torch.int64)
-    if values.dim() < 2:
-        values = values.to(torch.int64).reshape(-1)
-    return wide.widen(values) if source.kind is TypeKind.HUGEINT else values
+    if source.kind is TypeKind.HUGEINT:
+        return wide.widen(values)
+    return values[:, 1] if values.dim() == 2 else values.to(torch.int64).reshape(-1)
 
 
 def _digits(words: Tensor, width: int) -> Strings:
     """The last bits of each row, the highest first."""
-    if words.dim() == 1:
-        words = words.unsqueeze(1)
-    shifts = torch.arange(_WORD_BITS - 1, -1, -1, device=words.device)
-    bits = ((words.unsqueeze(2) >> shifts) & 1).to(torch.uint8).flatten(1)
-    return of_equal_lengths(bits[:, bits.shape[1] - width :].contiguous() + ZERO)
+    shifts = torch.arange(min(width, _WORD_BITS) - 1, -1, -1, device=words.device)
+    bits = ((words.unsqueeze(-1) >> shifts) & 1).to(torch.uint8).flatten(1)
+    return of_equal_lengths(bits + ZERO)
 
 
 def read_bits(strings: Strings, validity: Tensor | None) -> Attempt:
