@@ -277,6 +277,24 @@ def test_wrong_arguments_are_named(wrong: Callable[[Any], Any], message: str) ->
             wrong(con)
 
 
+def test_relations_of_another_connection_are_not_read() -> None:
+    with tqp.connect() as con, tqp.connect() as other:
+        con.sql("CREATE TABLE t AS SELECT 1 AS x")
+        other.sql("CREATE TABLE t AS SELECT 2 AS x")
+        theirs = other.table("t")
+        with pytest.raises(tqp.BindError, match='relation "t" is of another connection'):
+            con.sql("FROM theirs")
+        for ask in (
+            lambda: con.table("t").union(theirs),
+            lambda: con.table("t").set_alias("a").join(theirs, "x"),
+        ):
+            with pytest.raises(tqp.BindError, match='relation "t" is of another connection; from_df'):
+                ask()
+        rows = theirs.execute()
+        assert con.sql("FROM rows").fetchall() == [(2,)]
+        assert con.table("t").union(con.from_df(rows)).order("x").fetchall() == [(1,), (2,)]
+
+
 def test_one_connection_is_behind_sql(tmp_path: Path) -> None:
     tqp.sql("CREATE OR REPLACE TABLE of_this_test AS SELECT 7 AS x")
     try:

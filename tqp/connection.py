@@ -333,7 +333,7 @@ class Connection(WaysIn, WaysOut):
         self._catalog.check_open()
         with named_place(query):
             parsed = call_deep(lambda: parse_statement(query))
-        return Statement(parsed, self._session, self._device)
+        return Statement(parsed, self._session)
 
     def executemany(self, query: str, params: Iterable[Parameters]) -> list[Result]:
         """Run one statement, which is parsed once, for each set of values: the results in order.

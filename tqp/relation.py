@@ -149,8 +149,18 @@ class Relational(Summaries["Relation"]):
         return self._combined(other, "EXCEPT ALL")
 
     def _combined(self, other: Relational, word: str) -> Relation:
-        inputs = {"left": self, "right": _checked(other)}
+        inputs = {"left": self, "right": self._beside(other)}
         return self._made(f'FROM "left" {word} FROM "right"', inputs, self.alias)
+
+    def _beside(self, other: object) -> Relational:
+        """The other. Raises BindError for anything but a relation, and for one of another connection."""
+        if not isinstance(other, Relational):
+            raise BindError(
+                f"a relation goes together with another, not with a {type(other).__name__}; from_df() makes one of a frame"
+            )
+        if isinstance(other, Relation):
+            other.__tqp_view__(self._session.catalog)
+        return other
 
     def join(self, other: Relational, condition: str, how: str = "inner") -> Relation:
         """Both beside each other: `condition` is SQL, or the names of columns that both have.
@@ -160,7 +170,7 @@ class Relational(Summaries["Relation"]):
         how = how.lower() if isinstance(how, str) else how
         check_choice("how", how, _JOINS)
         check_is_text("the condition of a join", condition)
-        if self.alias.lower() == _checked(other).alias.lower():
+        if self.alias.lower() == self._beside(other).alias.lower():
             raise BindError(
                 f'both relations are called "{self.alias}"; give one another name with set_alias()'
             )
@@ -209,15 +219,6 @@ class Relational(Summaries["Relation"]):
         """The answer."""
 
 
-def _checked(other: object) -> Relational:
-    """Raises BindError for anything but a relation."""
-    if not isinstance(other, Relational):
-        raise BindError(
-            f"a relation goes together with another, not with a {type(other).__name__}; from_df() makes one of a frame"
-        )
-    return other
-
-
 class Relation(Relational, WaysOut):
     """A query that has not run; each way out runs it, with the tables as they are then."""
 
@@ -228,8 +229,12 @@ class Relation(Relational, WaysOut):
     def _input(self) -> View | Source:
         return self._view
 
-    def __tqp_view__(self) -> View:
-        """What a query that names a variable which is a relation reads."""
+    def __tqp_view__(self, catalog: object) -> View:
+        """What a query that names a variable which is a relation reads. Raises BindError for another connection's, of other tables."""
+        if catalog is not self._session.catalog:
+            raise BindError(
+                f'the relation "{self.alias}" is of another connection; from_df(relation.execute()) makes one of its rows'
+            )
         return self._view
 
     @property

@@ -9,7 +9,6 @@ from typing import Any, overload
 
 import torch
 
-from tqp.catalog.variables import Variables
 from tqp.compiled import Parameters
 from tqp.connection import Connection
 from tqp.core.arguments import check_tables
@@ -84,7 +83,7 @@ def sql(
     if tables is None and models is None and device is None:
         connection = _default.connection()
         try:
-            return connection._answer(query, params, Variables(sys._getframe(1), connection.device))
+            return connection._answer(query, params, connection._variables(sys._getframe(1)))
         finally:
             connection._catalog.forget_files()
     with connect(device) as connection:
@@ -95,7 +94,7 @@ def sql(
             if not isinstance(keywords, Mapping):
                 raise BindError(f'models["{name}"]: give the model, or a pair of it and a dict of keywords')
             connection.register_model(name, original, **keywords)
-        return connection._session.run(query, params, Variables(sys._getframe(1), connection.device))
+        return connection._session.run(query, params, connection._variables(sys._getframe(1)))
 
 
 def default_connection() -> Connection:
@@ -110,13 +109,13 @@ def default_connection() -> Connection:
 def query(query: str, params: Parameters | None = None) -> QueryResult:
     """`Connection.query` of the default connection."""
     connection = _default.connection()
-    return connection._answer(query, params, Variables(sys._getframe(1), connection.device))
+    return connection._answer(query, params, connection._variables(sys._getframe(1)))
 
 
 def execute(query: str, params: Parameters | None = None) -> QueryResult:
     """`Connection.execute` of the default connection; its rows are those of what is returned only."""
     connection = _default.connection()
-    return connection._answer(query, params, Variables(sys._getframe(1), connection.device))
+    return connection._answer(query, params, connection._variables(sys._getframe(1)))
 
 
 def table(name: str) -> Relation:

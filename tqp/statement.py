@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 
-import torch
-
 from tqp.catalog.snapshot import Meanings
 from tqp.catalog.variables import Variables
 from tqp.compiled import Parameters
@@ -26,8 +24,8 @@ class Statement:
     compared with share a program. Nothing of a result is kept. With the connection closed it raises BindError.
     """
 
-    def __init__(self, parsed: ParsedStatement | Command, session: Session, device: torch.device) -> None:
-        self._parsed, self._session, self._device = parsed, session, device
+    def __init__(self, parsed: ParsedStatement | Command, session: Session) -> None:
+        self._parsed, self._session = parsed, session
         self._described: tuple[Description, Meanings] | None = None
 
     @property
@@ -66,7 +64,7 @@ class Statement:
 
         Raises BindError for values that are missing or too many, and what `Connection.sql` raises.
         """
-        return self._execute(params, Variables(sys._getframe(1), self._device))
+        return self._execute(params, self._session.variables(sys._getframe(1)))
 
     def _execute(self, params: Parameters | None, variables: Variables | None) -> Result:
         return self._session.execute(self._parsed, params, variables)
@@ -77,7 +75,7 @@ class Statement:
             raise UnsupportedError(
                 f"EXPLAIN of {self._parsed.word} is not supported; explain the query in it"
             )
-        variables = Variables(sys._getframe(1), self._device)
+        variables = self._session.variables(sys._getframe(1))
         return self._session.queries.explain(self._parsed, analyze, params, variables)
 
     def _description(self) -> Description:

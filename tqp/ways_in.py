@@ -133,7 +133,7 @@ class WaysIn(ABC):
         return relation
 
     def _variables(self, frame: FrameType) -> Variables:
-        return Variables(frame, self._device)
+        return self._session.variables(frame)
 
 
 def _constant(value: Any) -> str:

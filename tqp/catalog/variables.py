@@ -17,8 +17,9 @@ from tqp.result import Result
 class Variables:
     """The variables of a frame, looked at when a query names something that is no table: each once for a query."""
 
-    def __init__(self, frame: FrameType, device: torch.device) -> None:
-        self._frame, self._device = frame, device
+    def __init__(self, frame: FrameType, device: torch.device, catalog: object) -> None:
+        """`catalog`: of the connection that asks, whose relations alone are tables to it."""
+        self._frame, self._device, self._catalog = frame, device, catalog
         self._found: dict[str, Source | View | None] = {}
 
     def table(self, name: str) -> Source | None:
@@ -43,7 +44,7 @@ class Variables:
                 if variable.lower() != name or isinstance(value, str):
                     continue  # any string would do for a path; a query has to say that it is one
                 if hasattr(type(value), "__tqp_view__"):
-                    view: View = value.__tqp_view__()
+                    view: View = value.__tqp_view__(self._catalog)
                     return view
                 if isinstance(value, Result):
                     return table_of_rows(variable, value.columns, value.types, value._table, self._device)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field, replace
+from types import FrameType
 
 import torch
 
@@ -52,6 +53,10 @@ class Session:
     memory_limit: int | None
     prepared: dict[str, str] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def variables(self, frame: FrameType) -> Variables:
+        """The tables among the variables of a frame."""
+        return Variables(frame, self.device, self.catalog)
 
     def run(self, text: str, params: Parameters | None, variables: Variables | None) -> Result:
         """Execute the statements of a text in turn: the answer of the last one, which takes the parameters."""
