@@ -10,7 +10,7 @@ import pyarrow as pa
 import torch
 
 from tqp.core.datatypes import DataType
-from tqp.core.errors import BindError, ExecutionError
+from tqp.core.errors import BindError, Error, ExecutionError
 from tqp.data.arrow_types import type_of_values
 from tqp.data.column import Column
 from tqp.data.encoding.columns import encode_column
@@ -19,6 +19,17 @@ from tqp.data.sources.frames import is_from, table_of_polars
 
 #: Gives some columns, by their names, in their order.
 ReadColumns = Callable[[Sequence[str]], pa.Table]
+
+
+def consume(name: str, read: Callable[[], Any]) -> Any:
+    """`read()`, with what it raises as a BindError that names the table."""
+    try:
+        return read()
+    except Error:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())
+        raise BindError(f'table "{name}" cannot be read: {reason}') from error
 
 
 class LazyTable(Source):
@@ -60,10 +71,8 @@ class LazyTable(Source):
             missing = [position for position in positions if position not in self._columns]
             if not missing:
                 return
-            try:
-                table = self._read([self._empty.column_names[position] for position in missing])
-            except Exception as error:
-                raise BindError(f'table "{self.name}" cannot be read: {error}') from error
+            names = [self._empty.column_names[position] for position in missing]
+            table = consume(self.name, lambda: self._read(names))
             if self._num_rows not in (None, table.num_rows):
                 raise ExecutionError(f'table "{self.name}" changed while it was read; run the query again')
             self._num_rows = table.num_rows

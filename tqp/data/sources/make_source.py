@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,12 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from tqp.core.errors import BindError, Error
+from tqp.core.errors import BindError
 from tqp.data.sources.arrow_tables import ArrowSource
 from tqp.data.sources.base import Source
 from tqp.data.sources.files import file_source
 from tqp.data.sources.frames import PandasSource, is_from, table_of_pandas, table_of_polars
-from tqp.data.sources.lazy_tables import lazy_table
+from tqp.data.sources.lazy_tables import consume, lazy_table
 from tqp.data.sources.tensors import TensorSource
 
 _ACCEPTED = (
@@ -38,7 +38,7 @@ def make_source(name: str, data: object, device: torch.device, for_one_query: bo
     >>> source.num_rows, str(source.column_type("x"))
     (3, 'BIGINT')
     """
-    source = _consume(name, lambda: lazy_table(name, data, device)) if for_one_query else None
+    source = consume(name, lambda: lazy_table(name, data, device)) if for_one_query else None
     if source is None:
         source = _source(name, data, device)
     if not source.column_names:
@@ -56,19 +56,19 @@ def _source(name: str, data: Any, device: torch.device) -> Source:
     if isinstance(data, pa.RecordBatch):
         return ArrowSource(name, pa.Table.from_batches([data]), device, owner=data)
     if isinstance(data, Mapping):
-        return TensorSource(name, _consume(name, lambda: dict(data)), device)
+        return TensorSource(name, consume(name, lambda: dict(data)), device)
     if is_from(data, "pandas", "DataFrame"):
         return PandasSource(name, data, device)
     if is_from(data, "pandas", "Series"):
         return PandasSource(name, data.to_frame(_ONE_COLUMN), device)
     if isinstance(data, Iterator) and not isinstance(data, (pa.RecordBatchReader, io.IOBase)):
-        data = _consume(name, lambda: list(data))
+        data = consume(name, lambda: list(data))
         if not data:
             raise BindError(f'table "{name}": the iterator gives nothing; what it gave before is gone')
     columns = _columns(data)
     if columns is not None:
         return TensorSource(name, columns, device)
-    table = _consume(name, lambda: _arrow_table(name, data))
+    table = consume(name, lambda: _arrow_table(name, data))
     if table is None:
         kind = type(data)
         raise BindError(
@@ -134,17 +134,6 @@ class _StreamOf:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self._capsule
-
-
-def _consume(name: str, read: Callable[[], Any]) -> Any:
-    """`read()`, with what it raises as a BindError that names the table."""
-    try:
-        return read()
-    except Error:
-        raise
-    except Exception as error:
-        reason = " ".join(str(error).split())
-        raise BindError(f'table "{name}" cannot be read: {reason}') from error
 
 
 def _is_list_of(data: object, kinds: type | tuple[type, ...]) -> bool:
