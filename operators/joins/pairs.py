@@ -102,22 +102,33 @@ def ask_with_arrays(build: Any, method: str, *arguments: Any) -> Any:
 
 
 def expand_ranges(starts: Values, counts: Values) -> tuple[Values, Values]:
-    """(rows, positions): row i is repeated counts[i] times with positions starts[i], starts[i] + 1, ...
-
-    `starts`, `counts`: int32 or int64 [n]. Returns rows int32 [sum], positions of the dtype of `starts`
-    (int64 from 2^31 on).
-    """
+    """As `expand_all_ranges`; raises TooManyPairs where there are more places than are to be made at once."""
     if isinstance(starts, np.ndarray):
         if starts.shape[0] < _MANY_RANGES:
             return _expand_few(starts, counts)
         rows, positions = expand_ranges(torch.from_numpy(starts), torch.from_numpy(counts))
         return rows.numpy(), positions.numpy()
+    ends = counts.to(torch.int64).cumsum(0)
+    if ends.shape[0]:
+        check_pairs(ends.shape[0], int(ends[-1]), ends.device)
+    return _expand(starts, counts, ends)
+
+
+def expand_all_ranges(starts: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+    """(rows, positions): row i is repeated counts[i] times with positions starts[i], starts[i] + 1, ...
+
+    `starts`, `counts`: int32 or int64 [n]. Returns rows int32 [sum], positions of the dtype of `starts`
+    (int64 from 2^31 on).
+    """
+    return _expand(starts, counts, counts.to(torch.int64).cumsum(0))
+
+
+def _expand(starts: Tensor, counts: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
+    """As `expand_all_ranges`. `ends`: the running sum of `counts`, int64."""
     num_rows = counts.shape[0]
     if num_rows == 0:
         return counts.new_zeros(0, dtype=torch.int32), starts.new_zeros(0)
-    ends = counts.to(torch.int64).cumsum(0)
     total = int(ends[-1])
-    check_pairs(num_rows, total, counts.device)
     # Count at each output place how many rows have ended: the running sum is the row. (repeat_interleave costs thrice.)
     ended = torch.zeros(total + 1, dtype=torch.int32, device=counts.device)
     ended.scatter_add_(0, ends, torch.ones(num_rows, dtype=torch.int32, device=counts.device))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.errors import ExecutionError
-from tqp.operators.joins.pairs import expand_ranges
+from tqp.operators.joins.pairs import expand_all_ranges
 from tqp.operators.numbers.logic import any_true
 from tqp.operators.numbers.wide import is_wide, less
 from tqp.operators.rows.keys import ordered_bits
@@ -154,16 +154,11 @@ def parts_of_frames(ranges: Sequence[Range], most_rows: Callable[[], int]) -> It
 
 def rows_of_frames(ranges: Sequence[Range]) -> tuple[Tensor, Tensor]:
     """The rows of each frame one after the other, in row order, and the number of the frame of each: (numbers, rows), int64 [m]."""
-    if ranges[0].begins.shape[0] == 1:  # of any length
-        rows = torch.cat(
-            [torch.arange(int(part.begins), int(part.ends), device=part.begins.device) for part in ranges]
-        )
-        return torch.zeros_like(rows), rows
     begins, lengths = (
         torch.stack(list(each), 1).flatten()
         for each in zip(*((part.begins, part.lengths) for part in ranges), strict=True)
     )
-    numbers, rows = expand_ranges(begins, lengths)
+    numbers, rows = expand_all_ranges(begins, lengths)
     return numbers.to(torch.int64) // len(ranges), rows
 
 
