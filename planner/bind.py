@@ -6,16 +6,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tqp.core.datatypes import DataType
-from tqp.core.deep_recursion import call_deep
 from tqp.core.errors import Error
+from tqp.core.process.deep_recursion import call_deep
 from tqp.core.schema import TableSource
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal, has_side_effects
 from tqp.planner.algebra.logical_plan import LogicalPlan, Project, Scan
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.binder.context import BindContext, Parameters
 from tqp.planner.binder.expressions.coercion import cast_to
+from tqp.planner.binder.expressions.forms.sequences import check_drawn
 from tqp.planner.binder.expressions.literals import check_unread_placeholders
-from tqp.planner.binder.expressions.sequences import check_drawn
 from tqp.planner.binder.macros import expanded
 from tqp.planner.binder.query import QueryBinder
 from tqp.planner.binder.select.output import BoundQuery

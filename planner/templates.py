@@ -13,8 +13,8 @@ import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
-from tqp.core.deep_recursion import call_deep
 from tqp.core.errors import Error, ExecutionError
+from tqp.core.process.deep_recursion import call_deep
 from tqp.planner.algebra.expressions import Expression, Literal, TextConstant, Varying, transform, walk
 from tqp.planner.algebra.known_fields import KnownFields
 from tqp.planner.bind import bind

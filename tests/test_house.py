@@ -26,7 +26,7 @@ ASKS_FOR_DEVICE = {
     "operators/memory/allocation.py": "whose memory it is",
     "tqp/data/backend.py": "which backend it has",
     "tqp/data/encoding/value_dictionary.py": "where the column is",
-    "tqp/data/sources/tensors.py": "where its columns are",
+    "tqp/data/sources/objects/tensors.py": "where its columns are",
     "tqp/ml/layers.py": "what its caches hold",
     "tqp/ml/scorer.py": "what its caches hold",
     "tqp/runtime/executor.py": "threads and batches",

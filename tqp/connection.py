@@ -25,8 +25,8 @@ from tqp.core.arguments import (
     check_rules,
     parse_size,
 )
-from tqp.core.deep_recursion import call_deep
 from tqp.core.errors import BindError, nearest
+from tqp.core.process.deep_recursion import call_deep
 from tqp.data.backend import choose_backend, parse_device
 from tqp.data.sources.base import Source
 from tqp.data.sources.make_source import make_source

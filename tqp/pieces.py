@@ -14,10 +14,10 @@ import torch
 
 from tqp.compiler import Compiler
 from tqp.core.datatypes import DataType
-from tqp.core.deep_recursion import call_deep
 from tqp.core.definitions import ColumnDefinition, TableDefinition
-from tqp.core.garbage import collected_later
-from tqp.core.memory_budget import most_of_a_file
+from tqp.core.process.deep_recursion import call_deep
+from tqp.core.process.garbage import collected_later
+from tqp.core.process.memory_budget import most_of_a_file
 from tqp.core.schema import TableSource
 from tqp.data.column import Table
 from tqp.data.sources.base import Pieces, Source

@@ -16,9 +16,9 @@ from tqp.compiled import CompiledQueries, KnownShape, KnownWords, Parameters, gi
 from tqp.compiler import Compiler, explained
 from tqp.core.arguments import check_parameters, check_query
 from tqp.core.datatypes import DataType
-from tqp.core.deep_recursion import call_deep
 from tqp.core.errors import BindError, Error, ExecutionError, ParseError, UnsupportedError
-from tqp.core.garbage import collected_later
+from tqp.core.process.deep_recursion import call_deep
+from tqp.core.process.garbage import collected_later
 from tqp.data.column import Table
 from tqp.data.sources.file_identity import read_again_if_changed
 from tqp.pieces import QueryInPieces, in_pieces

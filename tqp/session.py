@@ -13,7 +13,7 @@ from tqp.compiled import Parameters
 from tqp.connection import Connection
 from tqp.core.arguments import check_tables
 from tqp.core.errors import BindError
-from tqp.core.forks import renew_after_fork
+from tqp.core.process.forks import renew_after_fork
 from tqp.relation import QueryResult, Relation
 from tqp.result import Result
 from tqp.ways_in import Paths

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.errors import ExecutionError
-from tqp.core.memory_budget import reserve
+from tqp.core.process.memory_budget import reserve
 from tqp.data.strings import Strings
 from tqp.operators.groups.aggregates import count_by_group
 from tqp.operators.numbers import wide

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.errors import ExecutionError
-from tqp.core.memory_budget import bytes_left
+from tqp.core.process.memory_budget import bytes_left
 from tqp.operators.memory.arrays import Array, Values, as_array, as_tensor, converted, running_sums
 from tqp.operators.numbers.logic import all_true
 from tqp.operators.rows.runs import Runs

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from tqp.core.memory_budget import reserve
+from tqp.core.process.memory_budget import reserve
 from tqp.operators.memory.arrays import NUMPY_DTYPES
 
 #: From this size on, in bytes, numpy asks for huge pages.

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType
-from tqp.core.memory_budget import reserve
+from tqp.core.process.memory_budget import reserve
 from tqp.data.nested import Lists, Values, Vector, count_of, element_places, flattened, take_vector
 from tqp.data.strings import Strings
 from tqp.operators.groups import distinct_pairs

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.errors import ExecutionError
-from tqp.core.memory_budget import reserve
+from tqp.core.process.memory_budget import reserve
 from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.rows.batches import common_rows

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError
-from tqp.core.memory_budget import reserve
+from tqp.core.process.memory_budget import reserve
 from tqp.data.strings import Strings
 from tqp.data.unsigned_words import words_of
 from tqp.operators.kernel import Kernel, Overload

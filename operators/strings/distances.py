@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from tqp.core.memory_budget import reserve
+from tqp.core.process.memory_budget import reserve
 from tqp.data.backend import is_host
 from tqp.data.division import divide_by
 from tqp.data.strings import Strings

@@ -13,7 +13,7 @@ from itertools import accumulate
 import numpy as np
 import torch
 
-from tqp.core.memory_budget import reserve
+from tqp.core.process.memory_budget import reserve
 from tqp.data.strings import Strings
 from tqp.operators.memory import allocation
 from tqp.operators.memory.arrays import Array, running_sums

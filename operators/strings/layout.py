@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
-from tqp.core.memory_budget import reserve
+from tqp.core.process.memory_budget import reserve
 from tqp.data.backend import is_host
 from tqp.data.string_buffers import gathered
 from tqp.data.strings import OrderedStrings, Strings

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from tqp.core.memory_budget import reserve
+from tqp.core.process.memory_budget import reserve
 from tqp.data.backend import is_host
 from tqp.data.strings import OrderedStrings, Strings
 from tqp.operators.numbers import elementwise

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError
-from tqp.core.text_bits import EMPTY_TEXT, invalid_character
+from tqp.core.text.bits import EMPTY_TEXT, invalid_character
 from tqp.data.strings import Strings
 from tqp.data.unsigned_words import turned, words_of
 from tqp.operators.kernel import Kernel, Overload

@@ -1,7 +1,7 @@
 """CAST and TRY_CAST from and to VARCHAR, BLOB and BIT.
 
 Rows in plain forms are read all at once (`plain_forms`); each other distinct text goes through a parser in Python
-(`tqp.core.text_values`).
+(`tqp.core.text.parsers`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from torch import Tensor
 
 from tqp.core.datatypes import BIT, BLOB, JSON, UUID, VARCHAR, DataType, TypeKind
 from tqp.core.errors import ExecutionError, UnsupportedError
-from tqp.core.text_numbers import ParseFailure, format_bytes, parse_bytes
-from tqp.core.text_values import Parser, parse_json_text, parser_of
+from tqp.core.text.numbers import ParseFailure, format_bytes, parse_bytes
+from tqp.core.text.parsers import Parser, parse_json_text, parser_of
 from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel
 from tqp.operators.numbers import wide

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError
-from tqp.core.garbage import collected_later
-from tqp.core.text_numbers import ParseFailure
+from tqp.core.process.garbage import collected_later
+from tqp.core.text.numbers import ParseFailure
 from tqp.data.nested import Values, element_dtype, take
 from tqp.data.strings import Strings
 from tqp.operators.nested.layout import from_python

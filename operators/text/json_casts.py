@@ -12,10 +12,10 @@ from torch import Tensor
 
 from tqp.core.datatypes import JSON, VARCHAR, DataType, TypeKind
 from tqp.core.errors import ExecutionError
-from tqp.core.garbage import collected_later
-from tqp.core.json_values import LongNumber, parse_json, write_json
-from tqp.core.text_numbers import ParseFailure
-from tqp.core.text_values import parser_of, parser_of_documents
+from tqp.core.json.values import LongNumber, parse_json, write_json
+from tqp.core.process.garbage import collected_later
+from tqp.core.text.numbers import ParseFailure
+from tqp.core.text.parsers import parser_of, parser_of_documents
 from tqp.data.nested import Values
 from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tqp.core.json_paths import (
+from tqp.core.json.paths import (
     MISSING,
     Path,
     Step,
@@ -15,7 +15,7 @@ from tqp.core.json_paths import (
     part_at,
     place_of,
 )
-from tqp.core.json_values import write_json
+from tqp.core.json.values import write_json
 
 # ---- at a path -------------------------------------------------------------------------------------------------------
 

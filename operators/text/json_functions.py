@@ -10,11 +10,11 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType
 from tqp.core.errors import ExecutionError
-from tqp.core.json_paths import MISSING, Path, index_path, parse_path, parts_of
-from tqp.core.json_structure import structure_of
-from tqp.core.json_values import LongNumber, parse_json, type_name, write_json, write_scalar, write_string
-from tqp.core.text_numbers import ParseFailure
-from tqp.core.text_values import parser_of_documents
+from tqp.core.json.paths import MISSING, Path, index_path, parse_path, parts_of
+from tqp.core.json.structure import structure_of
+from tqp.core.json.values import LongNumber, parse_json, type_name, write_json, write_scalar, write_string
+from tqp.core.text.numbers import ParseFailure
+from tqp.core.text.parsers import parser_of_documents
 from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.text import json_changes

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from tqp.core.datatypes import DataType
-from tqp.core.json_paths import Path, part_at, parts_of, path_of_rows, place_of
-from tqp.core.json_values import type_name, write_json, write_scalar
-from tqp.core.text_values import parser_of_documents
+from tqp.core.json.paths import Path, part_at, parts_of, path_of_rows, place_of
+from tqp.core.json.values import type_name, write_json, write_scalar
+from tqp.core.text.parsers import parser_of_documents
 from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.text.distinct_values import column_of, of_several, rows_that_count, spread

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from tqp.core.json_values import write_float, write_string
+from tqp.core.json.values import write_float, write_string
 from tqp.data.strings import Strings
 from tqp.operators.strings import layout
 from tqp.operators.strings.build import join

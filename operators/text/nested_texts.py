@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from tqp.core.datatypes import DataType
-from tqp.core.nested_texts import parts_of_text
+from tqp.core.text.nested import parts_of_text
 from tqp.data.nested import Values
 from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel, Overload

@@ -1,6 +1,6 @@
 """Read text in its plain forms, all rows at once: numbers, dates, times and intervals as they are mostly written.
 
-What is read here has one meaning, the same as DuckDB's; every other text is left to the parsers of `tqp.core.text_values`, which know all forms and say what is wrong.
+What is read here has one meaning, the same as DuckDB's; every other text is left to the parsers of `tqp.core.text.parsers`, which know all forms and say what is wrong.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from tqp.core import time_limits
 from tqp.core.datatypes import MAX_DECIMAL_PRECISION, TICKS_PER_SECOND, TIMESTAMP, DataType, TypeKind
-from tqp.core.text_numbers import FALSE_TEXTS, TRUE_TEXTS
+from tqp.core.text.numbers import FALSE_TEXTS, TRUE_TEXTS
 from tqp.core.units import UNIT_NAMES, UNITS
 from tqp.data.backend import is_host
 from tqp.data.strings import Strings

@@ -18,7 +18,7 @@ from torch import Tensor
 from tqp.core import time_limits
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.core.patterns import parse_format
-from tqp.core.text_numbers import WHITE_SPACE
+from tqp.core.text.numbers import WHITE_SPACE
 from tqp.data.strings import Strings
 from tqp.operators.memory.arrays import host_form
 from tqp.operators.rows.selection import row_indices

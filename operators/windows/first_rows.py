@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from tqp.core.memory_budget import reserve
+from tqp.core.process.memory_budget import reserve
 from tqp.data.strings import Strings
 from tqp.operators.memory import allocation
 from tqp.operators.numbers import elementwise

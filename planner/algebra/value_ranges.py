@@ -7,7 +7,7 @@ operation can overflow and needs a check. As an operand, a checked value lies wi
 from __future__ import annotations
 
 from tqp.core.datatypes import DataType, TypeKind
-from tqp.core.text_numbers import round_half_away
+from tqp.core.text.numbers import round_half_away
 from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, Literal
 from tqp.planner.algebra.known_fields import FieldsById, known_fields
 from tqp.planner.functions import ranges

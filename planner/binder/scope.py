@@ -18,7 +18,7 @@ from tqp.planner.binder.expressions.coercion import unify
 from tqp.planner.parse import Span
 
 if TYPE_CHECKING:
-    from tqp.planner.binder.expressions.aggregates import AggregateCollector
+    from tqp.planner.binder.expressions.aggregates.aggregates import AggregateCollector
 
 
 @dataclass(slots=True, eq=False)

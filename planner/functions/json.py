@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from tqp.core.errors import BindError, UnsupportedError
-from tqp.core.json_paths import Path, parse_path
-from tqp.core.json_structure import structure_of
-from tqp.core.json_values import parse_json
-from tqp.core.text_numbers import ParseFailure
+from tqp.core.json.paths import Path, parse_path
+from tqp.core.json.structure import structure_of
+from tqp.core.json.values import parse_json
+from tqp.core.text.numbers import ParseFailure
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.functions.constants import no_constant
 from tqp.planner.functions.declaration import NullRule, ScalarFunction, scalar

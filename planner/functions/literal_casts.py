@@ -22,8 +22,8 @@ from tqp.core.datatypes import (
     TypeKind,
 )
 from tqp.core.errors import ExecutionError
-from tqp.core.text_numbers import ParseFailure, round_half_away
-from tqp.core.text_values import parser_of
+from tqp.core.text.numbers import ParseFailure, round_half_away
+from tqp.core.text.parsers import parser_of
 from tqp.core.units import UNITS
 from tqp.core.unsigned_128 import stored_unsigned, unsigned_of_stored
 from tqp.core.uuids import uuid_of_stored

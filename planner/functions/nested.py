@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from tqp.core.datatypes import BIGINT, TypeKind
-from tqp.core.nested_texts import parts_of_text
+from tqp.core.text.nested import parts_of_text
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.functions.constants import no_constant
 from tqp.planner.functions.declaration import NullRule, scalar

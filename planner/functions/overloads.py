@@ -29,7 +29,7 @@ from tqp.core.datatypes import (
     map_of,
 )
 from tqp.core.errors import UnsupportedError
-from tqp.core.json_paths import parse_path
+from tqp.core.json.paths import parse_path
 from tqp.planner.algebra.expressions import Expression, Literal, is_null_literal
 from tqp.planner.functions.decimal_types import (
     common_decimal,

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from tqp.data.encoding.device_columns import encode_on_device
-from tqp.data.sources.tensors import TensorSource
+from tqp.data.sources.objects.tensors import TensorSource
 
 
 def _shuffled(num_rows: int) -> Tensor:

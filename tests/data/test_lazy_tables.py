@@ -30,7 +30,7 @@ def lazy(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The columns of each time that some are read."""
-    from tqp.data.sources.lazy_tables import LazyTable
+    from tqp.data.sources.objects.lazy_tables import LazyTable
 
     found: list[list[str]] = []
     make = LazyTable.__init__

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tqp
-from tqp.data.sources.parquet_footer import with_stored_integers
+from tqp.data.sources.parquet.footer import with_stored_integers
 
 ROWS = 23
 WIDTHS = (1, 4, 9, 10, 18, 19, 38)

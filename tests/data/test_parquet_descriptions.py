@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tqp
-from tqp.data.sources.thrift import CompactReader
+from tqp.data.sources.parquet.thrift import CompactReader
 
 _FUNCTIONS = ("parquet_schema", "parquet_metadata", "parquet_file_metadata", "parquet_kv_metadata")
 _NAN, _INF = float("nan"), float("inf")

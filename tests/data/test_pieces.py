@@ -19,8 +19,8 @@ import torch
 
 import tqp
 from tqp import pieces
-from tqp.core import memory_budget
-from tqp.data.sources.parquet_files import ParquetSource
+from tqp.core.process import memory_budget
+from tqp.data.sources.parquet.files import ParquetSource
 from tqp.runtime.memory_limit import held_bytes
 
 ROWS, GROUP = 330, 37

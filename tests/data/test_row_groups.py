@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tqp
-from tqp.data.sources import parquet_files
+from tqp.data.sources.parquet import files as parquet_files
 
 ROWS, GROUP = 100, 10
 DAY = datetime.date(2020, 1, 1)

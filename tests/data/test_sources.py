@@ -15,9 +15,9 @@ import torch
 import tqp
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.data.results.to_arrow import column_to_arrow
-from tqp.data.sources import arrow_tables as frames
 from tqp.data.sources.base import Source
 from tqp.data.sources.make_source import make_source
+from tqp.data.sources.objects import arrow_tables as frames
 
 CPU = torch.device("cpu")
 TABLE = pa.table({"a": [1, 2, None], "b": ["x", None, "y"]})

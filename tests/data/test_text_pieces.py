@@ -17,8 +17,8 @@ import pytest
 import tqp
 from tests.data.test_pieces import DIMENSION, QUERIES, _answer, _held_by, _table
 from tqp import pieces
-from tqp.core import memory_budget
-from tqp.data.sources import csv_blocks, csv_files, text_files
+from tqp.core.process import memory_budget
+from tqp.data.sources.text import csv_blocks, csv_files, text_files
 
 BLOCK = 512
 

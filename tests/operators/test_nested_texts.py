@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from tqp.core.nested_texts import split_list, split_map, split_struct
+from tqp.core.text.nested import split_list, split_map, split_struct
 
 _PIECES = [*"ab1 ,[](){}=:\"'\\", "null", "NULL", "é", ']"', '"a"', "'a'", "a:", "b:", "\n"]
 

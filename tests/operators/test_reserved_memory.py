@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tqp.core.backends import Backend
-from tqp.core.memory_budget import charged_to
+from tqp.core.process.memory_budget import charged_to
 from tqp.data.backend import use_backend
 from tqp.operators.groups.group_ids import group_ids_of_columns
 from tqp.operators.rows.hash_table import table_of_rows

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import tqp
-from tqp.core.deep_recursion import call_deep
+from tqp.core.process.deep_recursion import call_deep
 
 
 def nested(count: int, before: str, inside: str, after: str) -> str:

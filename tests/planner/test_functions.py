@@ -20,7 +20,7 @@ from tqp.core.datatypes import (
 )
 from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal
 from tqp.planner.binder.expressions.calls import function_names
-from tqp.planner.binder.expressions.special_forms import SPECIAL_FORMS
+from tqp.planner.binder.expressions.forms.special_forms import SPECIAL_FORMS
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.decimal_types import product_of_decimals, sum_of_decimals
 from tqp.planner.functions.overloads import (

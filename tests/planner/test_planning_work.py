@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tqp
-from tqp.core.deep_recursion import call_deep
+from tqp.core.process.deep_recursion import call_deep
 from tqp.data.encoding.value_dictionary import ValueDictionary
 from tqp.data.sources.base import EncodedColumns
 from tqp.planner.algebra.cardinality import Estimator

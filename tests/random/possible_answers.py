@@ -450,8 +450,8 @@ def _bound(
     bind_derived = bind_whole if with_unread else bind_lazy
     with (
         patch("tqp.planner.binder.expressions.coercion.fold", fold_constants),
-        patch("tqp.planner.binder.expressions.cases._that_may_be_taken", all_branches),
-        patch("tqp.planner.binder.expressions.special_forms._that_may_be_taken", list),
+        patch("tqp.planner.binder.expressions.forms.cases._that_may_be_taken", all_branches),
+        patch("tqp.planner.binder.expressions.forms.special_forms._that_may_be_taken", list),
         patch.object(QueryBinder, "bind_lazy", bind_derived),
     ):
         return bind(sql, connection._snapshot(), parameters or None).plan

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from tests.random.trees import expression_of, is_call, text_of_tree
 from tests.random.variants import transformed
-from tqp.planner.binder.expressions.list_calls import SET_OPERATORS
+from tqp.planner.binder.expressions.nested.list_calls import SET_OPERATORS
 
 _PARTS = frozenset("year isoyear yearweek decade century millennium".split())
 _PARTS_BY_NAME = frozenset("date_part datepart extract".split())

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import tqp
-from tqp.core.waiting import result_of
+from tqp.core.process.waiting import result_of
 from tqp.runtime.executor import Cancelled, Workers
 
 _ROWS = 3_000_000

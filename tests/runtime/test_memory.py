@@ -14,7 +14,7 @@ import pytest
 import torch
 
 import tqp
-from tqp.core import memory_budget
+from tqp.core.process import memory_budget
 from tqp.runtime.memory_limit import (
     MemoryBudget,
     control_group_limit,

@@ -15,7 +15,7 @@ from tqp.catalog.snapshot import Snapshot
 from tqp.catalog.state import CatalogState
 from tqp.catalog.variables import Variables
 from tqp.core.errors import BindError, ExecutionError
-from tqp.core.forks import renew_after_fork
+from tqp.core.process.forks import renew_after_fork
 from tqp.data.sources.files import up_to_date
 from tqp.data.sources.open_files import OpenFiles
 from tqp.runtime.memory_limit import give_back_memory_of_tables

@@ -11,7 +11,7 @@ import torch
 from tqp.core.datatypes import BIGINT, DataType
 from tqp.core.definitions import SequenceDefinition
 from tqp.core.errors import ExecutionError
-from tqp.core.forks import renew_after_fork
+from tqp.core.process.forks import renew_after_fork
 from tqp.data.column import Column
 from tqp.data.nested import Vector
 

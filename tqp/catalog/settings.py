@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, VARCHAR
-from tqp.core.memory_budget import current_budget
+from tqp.core.process.memory_budget import current_budget
 from tqp.data.sharing import processors
 from tqp.planner.catalog_protocol import Setting
 

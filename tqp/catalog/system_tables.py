@@ -9,8 +9,8 @@ from tqp.catalog.engine_tables import ENGINE_TABLES
 from tqp.catalog.object_tables import OBJECT_TABLES
 from tqp.catalog.postgres_tables import POSTGRES_TABLES
 from tqp.catalog.state import CatalogState
-from tqp.data.sources.arrow_tables import ArrowSource
 from tqp.data.sources.base import Source
+from tqp.data.sources.objects.arrow_tables import ArrowSource
 from tqp.planner.catalog_protocol import Catalog
 
 _TABLES = {**ENGINE_TABLES, **OBJECT_TABLES, **POSTGRES_TABLES}

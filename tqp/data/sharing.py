@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Generic, TypeVar
 
-from tqp.core.forks import renew_after_fork
-from tqp.core.memory_budget import charged_to, check, current_budget
-from tqp.core.waiting import A_WHILE
+from tqp.core.process.forks import renew_after_fork
+from tqp.core.process.memory_budget import charged_to, check, current_budget
+from tqp.core.process.waiting import A_WHILE
 
 #: Rows of a column from which encoding it takes longer than waking a thread.
 WORTH_SHARING = 65_536

@@ -12,7 +12,7 @@ A pipeline that feeds a LIMIT without a sort goes batch by batch in order and st
 nested-loop join takes batches so small that a batch forms at most about two million pairs, or fewer where little memory is
 left. Each worker runs torch with one intra-op thread; the caller's own setting is left as it was. Several queries may run at
 once on one connection; they share the workers. A forked child has none of its parent's threads: whatever has locks or
-threads makes them anew there (`tqp.core.forks`).
+threads makes them anew there (`tqp.core.process.forks`).
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ import torch
 
 from tqp.core.backends import Backend
 from tqp.core.errors import ExecutionError, ResourceError
-from tqp.core.forks import renew_after_fork
-from tqp.core.memory_budget import charged_to, reserve
+from tqp.core.process.forks import renew_after_fork
+from tqp.core.process.memory_budget import charged_to, reserve
 from tqp.data.backend import use_backend
 from tqp.data.sharing import Handout, map_in_pool, processors, work_together
 from tqp.operators.joins.pairs import TooManyPairs

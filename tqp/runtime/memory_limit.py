@@ -2,7 +2,7 @@
 
 Memory is measured, not estimated: on the CPU the pages that the process holds, on CUDA what torch has allocated there. So
 everything counts, temporaries of kernels and newly encoded columns too. It is measured before every batch, between the
-stages of a query, and before large allocations (`tqp.core.memory_budget.reserve`).
+stages of a query, and before large allocations (`tqp.core.process.memory_budget.reserve`).
 
 The C library is told to keep freed memory for the next batch instead of giving it back, or to give it back now: the first
 touch of a fresh page costs as much as computing thousands of values in it (see docs/performance.md), and every batch of every
@@ -27,9 +27,9 @@ import pyarrow as pa
 import torch
 
 from tqp.core.errors import InterruptError, ResourceError
-from tqp.core.forks import renew_after_fork
-from tqp.core.memory_budget import charged_to, current_budget, was_freed
-from tqp.core.waiting import result_of
+from tqp.core.process.forks import renew_after_fork
+from tqp.core.process.memory_budget import charged_to, current_budget, was_freed
+from tqp.core.process.waiting import result_of
 from tqp.operators.memory import allocation
 
 Outcome = TypeVar("Outcome")
@@ -138,7 +138,7 @@ class RunningQuery:
 
     @property
     def limit(self) -> int | None:
-        """See `tqp.core.memory_budget.Budget`."""
+        """See `tqp.core.process.memory_budget.Budget`."""
         return self.budget.limit
 
     def check(self) -> None:

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any
 
 from tqp.catalog.definitions_as_sql import schema_statements
-from tqp.core.deep_recursion import call_deep
 from tqp.core.errors import BindError, Error, UnsupportedError
 from tqp.core.keywords import quoted, quoted_text
+from tqp.core.process.deep_recursion import call_deep
 from tqp.data.sources.file_identity import reading
 from tqp.data.sources.file_systems import content_of, located, make_directory
 from tqp.data.sources.stored_tables import StoredTable

@@ -13,9 +13,9 @@ from tqp.catalog.state import CatalogState
 from tqp.catalog.variables import OneVariable, Variables
 from tqp.compiled import Parameters
 from tqp.core.arguments import check_name, check_query
-from tqp.core.deep_recursion import call_deep
 from tqp.core.errors import BindError
 from tqp.core.keywords import in_quotes
+from tqp.core.process.deep_recursion import call_deep
 from tqp.data.sources.base import Source
 from tqp.data.sources.file_identity import read_again_if_changed
 from tqp.data.sources.stored_tables import table_of_rows

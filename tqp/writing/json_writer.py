@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 
 from tqp.core.datatypes import DOUBLE, TypeKind, holds_json
 from tqp.core.errors import UnsupportedError
-from tqp.core.json_values import parse_json
-from tqp.core.json_values import write_json as as_json
+from tqp.core.json.values import parse_json
+from tqp.core.json.values import write_json as as_json
 from tqp.data.column import Column, Table
 from tqp.data.results.to_python import python_values
 from tqp.writing.replaced_files import stream_beside

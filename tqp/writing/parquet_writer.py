@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from tqp.core.arguments import unique_names
 from tqp.core.datatypes import INTERVAL, TIME, TIME_TZ, DataType, TypeKind
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError
-from tqp.core.memory_budget import check
+from tqp.core.process.memory_budget import check
 from tqp.data.arrow_types import Purpose
 from tqp.data.column import Table
 from tqp.data.results.to_arrow import column_to_arrow

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from tqp.core.datatypes import TypeKind, holds_json
 from tqp.core.errors import UnsupportedError
-from tqp.core.memory_budget import check
+from tqp.core.process.memory_budget import check
 from tqp.data.column import Column, Table
 from tqp.data.results.display import cell_texts
 from tqp.data.results.to_arrow import column_to_arrow

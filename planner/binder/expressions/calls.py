@@ -9,11 +9,11 @@ from sqlglot import exp
 
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.planner.algebra.expressions import Expression
-from tqp.planner.binder.expressions.aggregate_arguments import written
+from tqp.planner.binder.expressions.aggregates.aggregate_arguments import written
+from tqp.planner.binder.expressions.aggregates.several_values import of_single_values
+from tqp.planner.binder.expressions.forms.special_forms import SPECIAL_FORMS, bind_special_form
 from tqp.planner.binder.expressions.models import MODEL_CALLS, bind_registered
 from tqp.planner.binder.expressions.operators import apply
-from tqp.planner.binder.expressions.several_values import of_single_values
-from tqp.planner.binder.expressions.special_forms import SPECIAL_FORMS, bind_special_form
 from tqp.planner.binder.expressions.subqueries import bind_array, bind_exists
 from tqp.planner.binder.select.unnests import is_unnest
 from tqp.planner.functions import registry as functions

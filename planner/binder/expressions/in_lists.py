@@ -32,10 +32,10 @@ from tqp.planner.algebra.expressions import FALSE, Call, Expression, InList, Lit
 from tqp.planner.algebra.logical_plan import Values
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import subqueries
-from tqp.planner.binder.expressions.cases import null_with
 from tqp.planner.binder.expressions.coercion import cast_to, comparison, folded, of_type
-from tqp.planner.binder.expressions.lambdas import search
+from tqp.planner.binder.expressions.forms.cases import null_with
 from tqp.planner.binder.expressions.literals import given_value, literal_of
+from tqp.planner.binder.expressions.nested.lambdas import search
 from tqp.planner.functions.type_rules import common_settled_type, ordering_type, settle
 from tqp.planner.parse import Span, head_span, span_of
 

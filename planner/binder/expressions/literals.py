@@ -40,7 +40,7 @@ from tqp.core.uuids import stored_uuid
 from tqp.core.zoned_times import clock_of_time, stored_of_time
 from tqp.planner.algebra.expressions import Expression, Literal
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.expressions.arrays import array_literal
+from tqp.planner.binder.expressions.nested.arrays import array_literal
 from tqp.planner.functions.type_rules import SourceLiteral, integer_literal_type
 from tqp.planner.parse import Span, head_span
 

@@ -16,35 +16,27 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BIT, BLOB, NULL, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError
-from tqp.core.text_bits import parse_bits
+from tqp.core.text.bits import parse_bits
 from tqp.core.units import UNIT_NAMES
 from tqp.planner.algebra.element_expressions import ElementRef
 from tqp.planner.algebra.expressions import FALSE, TRUE, Expression, Literal, column_ids, walk
 from tqp.planner.algebra.subquery_expressions import Subquery
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.expressions import (
-    calls,
-    comparisons,
-    json_forms,
-    lambdas,
-    list_calls,
-    nested_parts,
-    nested_values,
-    operators,
-    special_forms,
-    subqueries,
-    written_operators,
-)
-from tqp.planner.binder.expressions.aggregates import AggregateCollector
-from tqp.planner.binder.expressions.arrays import array_of, bind_distance
-from tqp.planner.binder.expressions.cases import make_case
-from tqp.planner.binder.expressions.clock import bind_timezone, clock_word
+from tqp.planner.binder.expressions import calls, comparisons, operators, subqueries, written_operators
+from tqp.planner.binder.expressions.aggregates.aggregates import AggregateCollector
+from tqp.planner.binder.expressions.aggregates.windows import WindowCollector
 from tqp.planner.binder.expressions.coercion import cast_to, compare, condition_of
+from tqp.planner.binder.expressions.forms import json_forms, special_forms
+from tqp.planner.binder.expressions.forms.cases import make_case
+from tqp.planner.binder.expressions.forms.clock import bind_timezone, clock_word
+from tqp.planner.binder.expressions.forms.short_forms import SESSION_WORDS
 from tqp.planner.binder.expressions.intervals import interval_from, to_interval_cast
 from tqp.planner.binder.expressions.literals import bind_number, bind_placeholder
-from tqp.planner.binder.expressions.short_forms import SESSION_WORDS
+from tqp.planner.binder.expressions.nested import lambdas, list_calls
+from tqp.planner.binder.expressions.nested import parts as nested_parts
+from tqp.planner.binder.expressions.nested import values as nested_values
+from tqp.planner.binder.expressions.nested.arrays import array_of, bind_distance
 from tqp.planner.binder.expressions.type_names import bind_type
-from tqp.planner.binder.expressions.windows import WindowCollector
 from tqp.planner.binder.scope import ColumnUse, Scope
 from tqp.planner.binder.select.output import Item
 from tqp.planner.binder.select.unnests import UnnestCollector

@@ -10,9 +10,9 @@ from tqp.core.datatypes import BLOB, BOOLEAN, NULL, VARCHAR, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.core.patterns import like_of_glob
 from tqp.planner.algebra.expressions import FALSE, TRUE, Call, Expression, Literal, is_null_literal
-from tqp.planner.binder.expressions import nested_values
 from tqp.planner.binder.expressions.coercion import cast_to, condition_of, folded
 from tqp.planner.binder.expressions.literals import bind_number, signed_number
+from tqp.planner.binder.expressions.nested import values as nested_values
 from tqp.planner.binder.expressions.operators import apply, bind_operator, negation
 from tqp.planner.binder.text_constants import varying
 from tqp.planner.functions.constants import constant_text

@@ -12,9 +12,9 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BIGINT, JSON, NULL, UBIGINT, VARCHAR, list_of, struct
 from tqp.core.errors import BindError
-from tqp.core.json_paths import path_of_rows
+from tqp.core.json.paths import path_of_rows
 from tqp.core.schema import Field
-from tqp.core.text_numbers import ParseFailure
+from tqp.core.text.numbers import ParseFailure
 from tqp.planner.algebra.expressions import Call, Expression, Literal, is_null_literal
 from tqp.planner.algebra.logical_plan import Unnest, Values
 from tqp.planner.algebra.node import grow

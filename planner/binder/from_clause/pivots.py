@@ -28,7 +28,7 @@ from tqp.planner.algebra.expressions import (
 )
 from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan, Project
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.expressions.aggregates import AggregateCollector
+from tqp.planner.binder.expressions.aggregates.aggregates import AggregateCollector
 from tqp.planner.binder.expressions.coercion import as_text, cast_to
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
 from tqp.planner.binder.scope import MergedColumn, Scope, ScopeColumn

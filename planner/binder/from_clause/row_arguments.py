@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from tqp.core.errors import UnsupportedError
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.expressions.aggregate_arguments import written
+from tqp.planner.binder.expressions.aggregates.aggregate_arguments import written
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
 from tqp.planner.binder.scope import Scope
 from tqp.planner.functions import registry as functions

@@ -12,8 +12,8 @@ from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal
 from tqp.planner.algebra.logical_plan import Project, Series, Unnest, Values
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.expressions.forms import call_of
-from tqp.planner.binder.expressions.instants import arguments_of_instants, instant_of_microseconds
+from tqp.planner.binder.expressions.forms.forms import call_of
+from tqp.planner.binder.expressions.forms.instants import arguments_of_instants, instant_of_microseconds
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
 from tqp.planner.binder.from_clause.constant_arguments import constant_argument, integer_of, literal_of
 from tqp.planner.binder.from_clause.row_arguments import read_rows, row_arguments

@@ -16,8 +16,8 @@ from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.expressions import Call, Case, ColumnRef, Expression, Literal, conjunction
 from tqp.planner.algebra.logical_plan import Filter, LogicalPlan, Unnest
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.expressions.nested_parts import extract
-from tqp.planner.binder.expressions.nested_values import list_of_values
+from tqp.planner.binder.expressions.nested.parts import extract
+from tqp.planner.binder.expressions.nested.values import list_of_values
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
 from tqp.planner.binder.from_clause.pivots import other_columns
 from tqp.planner.binder.scope import Scope

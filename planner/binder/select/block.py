@@ -16,11 +16,11 @@ from tqp.core.errors import BindError
 from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal, walk
 from tqp.planner.algebra.logical_plan import Aggregate, Filter, LogicalPlan, Project, Sort, Values
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.expressions.aggregates import AggregateCollector
-from tqp.planner.binder.expressions.randomness import with_row_numbers
+from tqp.planner.binder.expressions.aggregates.aggregates import AggregateCollector
+from tqp.planner.binder.expressions.aggregates.windows import WindowCollector
+from tqp.planner.binder.expressions.forms.randomness import with_row_numbers
+from tqp.planner.binder.expressions.forms.sequences import refuse_drawn
 from tqp.planner.binder.expressions.scalars import Aliases, ExpressionBinder
-from tqp.planner.binder.expressions.sequences import refuse_drawn
-from tqp.planner.binder.expressions.windows import WindowCollector
 from tqp.planner.binder.from_clause.tables import bind_from
 from tqp.planner.binder.scope import ColumnUse, MergedColumn, Scope
 from tqp.planner.binder.select.columns_calls import expanded_condition

@@ -13,7 +13,7 @@ from tqp.core.errors import BindError, ExecutionError, UnsupportedError
 from tqp.core.patterns import fills_pattern, groups_of_match, like_expression, like_of_glob
 from tqp.planner.algebra.expressions import Expression, Literal
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.expressions.lambdas import refuse_arrow
+from tqp.planner.binder.expressions.nested.lambdas import refuse_arrow
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
 from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.select.output import Item

@@ -27,7 +27,7 @@ from tqp.planner.algebra.expressions import (
 from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan, Project, Shared, UnionAll
 from tqp.planner.algebra.subquery_expressions import Subquery
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.expressions.aggregates import Grouping
+from tqp.planner.binder.expressions.aggregates.aggregates import Grouping
 from tqp.planner.parse import span_of
 
 #: What the keys of one set are: each once, in the order in which they are written.

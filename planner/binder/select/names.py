@@ -12,8 +12,8 @@ from tqp.core.keywords import quoted, quoted_text
 from tqp.core.units import UNIT_NAMES
 from tqp.planner.binder.expressions.calls import GROUPING_NAMES
 from tqp.planner.binder.expressions.collations import collation_names
-from tqp.planner.binder.expressions.list_calls import SET_OPERATORS
 from tqp.planner.binder.expressions.literals import signed_number
+from tqp.planner.binder.expressions.nested.list_calls import SET_OPERATORS
 from tqp.planner.binder.expressions.type_names import bind_type
 from tqp.planner.binder.select.named_windows import definition_of
 from tqp.planner.binder.select.nested_names import NestedNames

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from tqp.planner.algebra.expressions import Expression, Literal
 from tqp.planner.algebra.logical_plan import SortKey
-from tqp.planner.binder.expressions.aggregates import AggregateCollector
+from tqp.planner.binder.expressions.aggregates.aggregates import AggregateCollector
 from tqp.planner.binder.expressions.collations import collated
 from tqp.planner.binder.expressions.scalars import Aliases
 from tqp.planner.binder.select.limits import keys_of

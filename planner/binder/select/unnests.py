@@ -16,7 +16,7 @@ from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal
 from tqp.planner.algebra.logical_plan import LogicalPlan, Unnest
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import as_list, cast_to
-from tqp.planner.binder.expressions.nested_parts import field_at
+from tqp.planner.binder.expressions.nested.parts import field_at
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.parse import Span, span_of

@@ -12,7 +12,7 @@ import numpy as np
 from rich.cells import cell_len, set_cell_size
 
 from tqp.core.datatypes import TICKS_PER_SECOND, TypeKind
-from tqp.core.text_numbers import format_bytes
+from tqp.core.text.numbers import format_bytes
 from tqp.data.column import Column, Table, elements_in_order, entries_in_order, fields_of
 from tqp.data.nested import Structs
 from tqp.data.results.to_python import member_values, python_values, split, storage_values, where_valid

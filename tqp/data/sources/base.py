@@ -16,8 +16,8 @@ from torch import Tensor
 from tqp.core.arguments import check_text, unique_names
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, Error, nearest
-from tqp.core.forks import renew_after_fork
-from tqp.core.memory_budget import note_freed
+from tqp.core.process.forks import renew_after_fork
+from tqp.core.process.memory_budget import note_freed
 from tqp.core.schema import ColumnEstimates, ColumnFacts, RowConditions
 from tqp.data.arrow_buffers import AnyArray
 from tqp.data.column import Column

@@ -15,21 +15,21 @@ import torch
 from tqp.core.errors import BindError, Error, UnsupportedError
 from tqp.core.file_kinds import ENDINGS, PARQUET_ENDINGS, WHOLE_FILES, FileKind, kind_of_name
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
-from tqp.data.sources.arrow_tables import ArrowSource
 from tqp.data.sources.base import Source
-from tqp.data.sources.csv_files import read_csv_text
-from tqp.data.sources.csv_layouts import csv_layout
-from tqp.data.sources.csv_types import typed
 from tqp.data.sources.file_identity import FileSet, read_again_if_changed, reading
 from tqp.data.sources.file_patterns import Found, matching_paths
 from tqp.data.sources.file_systems import is_remote, located, opened, remote_files
 from tqp.data.sources.hive_partitions import partition_columns
-from tqp.data.sources.json_files import read_json
-from tqp.data.sources.json_values import read_json_values
-from tqp.data.sources.parquet_descriptions import DESCRIPTIONS, described
-from tqp.data.sources.parquet_files import ParquetSource
+from tqp.data.sources.objects.arrow_tables import ArrowSource
+from tqp.data.sources.parquet.descriptions import DESCRIPTIONS, described
+from tqp.data.sources.parquet.files import ParquetSource
 from tqp.data.sources.schemas import concatenated, with_all_columns
-from tqp.data.sources.text_files import text_files_source
+from tqp.data.sources.text.csv_files import read_csv_text
+from tqp.data.sources.text.csv_layouts import csv_layout
+from tqp.data.sources.text.csv_types import typed
+from tqp.data.sources.text.json_files import read_json
+from tqp.data.sources.text.json_values import read_json_values
+from tqp.data.sources.text.text_files import text_files_source
 from tqp.data.sources.whole_files import WholeFilesSource
 
 

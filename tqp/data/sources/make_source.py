@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from tqp.core.errors import BindError
-from tqp.data.sources.arrow_tables import ArrowSource
 from tqp.data.sources.base import Source
 from tqp.data.sources.files import file_source
-from tqp.data.sources.frames import PandasSource, is_from, table_of_pandas, table_of_polars
-from tqp.data.sources.lazy_tables import consume, lazy_table
-from tqp.data.sources.tensors import TensorSource
+from tqp.data.sources.objects.arrow_tables import ArrowSource
+from tqp.data.sources.objects.frames import PandasSource, is_from, table_of_pandas, table_of_polars
+from tqp.data.sources.objects.lazy_tables import consume, lazy_table
+from tqp.data.sources.objects.tensors import TensorSource
 
 _ACCEPTED = (
     "an Arrow table, record batch, array or reader, anything with __arrow_c_stream__ or __arrow_c_array__, a pandas or Polars"

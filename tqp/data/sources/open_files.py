@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 
 from tqp.core.file_kinds import FileKind
-from tqp.core.forks import renew_after_fork
+from tqp.core.process.forks import renew_after_fork
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.data.sources.base import Source
 from tqp.data.sources.files import file_source, up_to_date

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from tqp.core.memory_budget import reserve
+from tqp.core.process.memory_budget import reserve
 from tqp.data.backend import is_host_device
 from tqp.data.strings import Strings
 from tqp.operators.groups import group_ids

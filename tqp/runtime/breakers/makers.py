@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tqp.core.memory_budget import reserve
+from tqp.core.process.memory_budget import reserve
 from tqp.runtime.frame import Frame, FrameColumn, concatenate_frames
 from tqp.runtime.pipeline import Maker, State
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType
 from tqp.core.errors import UnsupportedError
-from tqp.core.memory_budget import reserve
+from tqp.core.process.memory_budget import reserve
 from tqp.data.nested import COMPOUND, Vector
 from tqp.data.strings import Strings
 from tqp.operators.groups import group_ids

@@ -1,0 +1,1 @@
+"""Forms: calls that are bound by hand, because no list of overloads says what they take or give."""

@@ -1,0 +1,109 @@
+"""nextval() and currval(): a number for each row, drawn from a sequence when the row is computed.
+
+A call of nextval() is a function of the numbers of the rows, which gives each number one of the sequence (see
+`tqp.catalog.sequences`). So a query with one is planned each time, as one that asks for random numbers is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from tqp.core.datatypes import BIGINT, NULL, VARCHAR
+from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.planner.algebra.expressions import (
+    Call,
+    Expression,
+    Literal,
+    PythonCall,
+    has_side_effects,
+    is_null_literal,
+)
+from tqp.planner.algebra.logical_plan import LogicalPlan
+from tqp.planner.algebra.node import walk_plan
+from tqp.planner.algebra.recursive import Recursive
+from tqp.planner.binder.expressions.coercion import null_after
+from tqp.planner.binder.expressions.forms.forms import Forms, Nodes
+from tqp.planner.binder.expressions.forms.randomness import number_of_row
+from tqp.planner.catalog_protocol import NumberSequence
+from tqp.planner.functions.constants import no_constant
+from tqp.planner.parse import Span
+from tqp.planner.syntax.tokens import tokenize
+
+if TYPE_CHECKING:
+    from tqp.planner.binder.context import BindContext
+    from tqp.planner.binder.expressions.scalars import ExpressionBinder
+
+
+def _nextval(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    sequence = _sequence(binder, nodes, "nextval", span)
+    if sequence is None:
+        return Literal(None, BIGINT)
+    number = number_of_row(binder, "nextval", span)
+    call = PythonCall(sequence.values(), (number,), span)
+    binder.context.drawn.append(call)
+    return call
+
+
+def _currval(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """A constant: what was drawn last before the query. Where nothing was, computing it raises: a default may name it before."""
+    sequence = _sequence(binder, nodes, "currval", span)
+    if sequence is None:
+        return Literal(None, BIGINT)
+    binder.context.recalled.append(span)
+    if sequence.last is None:
+        message = Literal("currval: nextval() has not given a number of this sequence yet", VARCHAR)
+        return null_after(Call("error", (message,), VARCHAR, span), BIGINT)
+    return Literal(sequence.last, BIGINT)
+
+
+def _sequence(binder: ExpressionBinder, nodes: Nodes, name: str, span: Span | None) -> NumberSequence | None:
+    """The sequence that a call names; None of NULL."""
+    given, catalog = binder.bind(nodes[0]), binder.context.catalog
+    if given.data_type == NULL or is_null_literal(given):
+        return None
+    if not isinstance(given, Literal) or not isinstance(given.value, str):
+        raise no_constant(given, f"{name}() takes the name of a sequence, a constant text", span)
+    catalog.never_kept()
+    sequence = catalog.lookup_sequence(_name_in(given.value, span))
+    if sequence is None:
+        raise BindError(
+            f'there is no sequence "{given.value}"{nearest(given.value, catalog.sequence_names())}', span
+        )
+    return sequence
+
+
+def _name_in(text: str, span: Span | None) -> str:
+    """The name of a sequence, perhaps in quotes or behind that of a schema."""
+    tokens = tokenize(text)
+    count = len(tokens.stops) - 1
+    if not count or any(kind != "." for kind in tokens.kinds[1:count:2]) or count % 2 == 0:
+        raise BindError(f'"{text}" is no name of a sequence', span)
+    *schemas, name = (tokens.name(index) for index in range(0, count, 2))
+    for schema in schemas:
+        if schema.lower() not in ("main", "memory", "temp"):
+            raise UnsupportedError(f'a schema of your own ("{schema}") is not supported', span)
+    return name
+
+
+def check_drawn(context: BindContext, plan: LogicalPlan) -> None:
+    """Raises UnsupportedError where numbers are drawn in a part that is computed again and again, whose rows have the same numbers each time;
+    and beside currval(), which would differ from row to row."""
+    if context.recalled:
+        raise UnsupportedError("currval() in a query with nextval() is not supported", context.recalled[0])
+    for node in walk_plan(plan, into_subqueries=True):
+        again = [node.step] if isinstance(node, Recursive) else []
+        again += [part for part in (*node.inputs, *node.subqueries) if part.free_ids]
+        for part in again:
+            for inner in walk_plan(part, into_subqueries=True):
+                refuse_drawn(inner.parts, "in a query that is computed for each row of another")
+
+
+def refuse_drawn(parts: Iterable[Expression], where: str) -> None:
+    """Raises UnsupportedError for the first call of nextval() among expressions."""
+    for part in parts:
+        if has_side_effects([part]):
+            raise UnsupportedError(f"nextval() {where} is not supported", getattr(part, "span", None))
+
+
+SEQUENCE_FORMS: Forms = {"nextval": (_nextval, 1, 1), "currval": (_currval, 1, 1)}

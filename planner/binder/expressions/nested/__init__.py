@@ -1,0 +1,1 @@
+"""Lists, arrays, structs, maps and unions: made, taken apart, and functions of them."""

@@ -1,0 +1,1 @@
+"""What a Python program holds: frames, Arrow tables, arrays, tensors, lists of rows."""

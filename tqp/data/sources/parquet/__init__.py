@@ -1,0 +1,1 @@
+"""Parquet files: their footers, what these say of values, and their columns."""

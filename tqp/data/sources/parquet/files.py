@@ -1,0 +1,433 @@
+"""Parquet files as registered tables: types from the metadata, columns read when first touched."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import itertools
+import weakref
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+
+from tqp.core.datatypes import DataType
+from tqp.core.process.memory_budget import reserve
+from tqp.core.schema import ColumnFacts, RowConditions
+from tqp.data.arrow_buffers import AnyArray
+from tqp.data.arrow_types import field_type
+from tqp.data.column import Column
+from tqp.data.encoding.chosen_rows import can_be_taken, rows_of_chunks
+from tqp.data.encoding.columns import encode_chunks, plain, reporting
+from tqp.data.encoding.integers import IntegerPieces, all_bounds, expected_bounds
+from tqp.data.encoding.string_views import take_rows
+from tqp.data.encoding.strings import narrow_codes
+from tqp.data.sharing import processors, share
+from tqp.data.sources.base import Pieces, Source
+from tqp.data.sources.file_identity import FileSet, reading
+from tqp.data.sources.file_systems import Identity, identity_of, opened
+from tqp.data.sources.hive_partitions import partition_columns
+from tqp.data.sources.parquet.footer import with_stored_integers
+from tqp.data.sources.parquet.times import with_universal_times
+from tqp.data.sources.schemas import cast_like, conversions
+
+#: A string column whose pages take fewer bytes a row than this is certainly stored as dictionary codes: a plain string
+#: takes four for its length alone.
+_DICTIONARY_BYTES_PER_ROW = 4
+#: Rows that one thread reads at a time at least, where row groups are smaller, and how often it comes for more of a column: a
+#: file is opened for each part.
+_PART_ROWS, _PARTS_PER_THREAD = 262_144, 4
+_INTEGERS = ("INT32", "INT64")
+
+
+class Way(enum.Enum):
+    """How a column is read: as its type in Arrow, strings as dictionary codes, or decimals as the integers stored."""
+
+    TYPED = enum.auto()
+    DICTIONARY = enum.auto()
+    STORED = enum.auto()
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Some row groups of a file, read by one thread."""
+
+    file: _ParquetFile
+    groups: Sequence[int]
+    position: int
+    cast_to: pa.DataType | None
+    is_stored_decimal: bool
+    #: The number of the first row in the table.
+    first: int
+
+
+@dataclass(frozen=True)
+class _ParquetFile:
+    path: str
+    identity: Identity
+    metadata: pq.FileMetaData
+    schema: pa.Schema
+    #: The first leaf column of each column, of which a nested one has several; and the number of all leaves.
+    first_leaves: Sequence[int]
+    #: The row groups that are read.
+    groups: Sequence[int]
+
+    @staticmethod
+    def open(path: str) -> _ParquetFile:
+        with reading(path):
+            identity = identity_of(path)
+        with (
+            reading(path, identity),
+            opened(path) as source,
+            pq.ParquetFile(source, pre_buffer=False) as parquet,
+        ):
+            # The schema of the metadata alone knows no extension types.
+            metadata, schema = (
+                parquet.metadata,
+                with_universal_times(path, parquet.metadata, parquet.schema_arrow),
+            )
+        first_leaves = list(itertools.accumulate((_num_leaves(field.type) for field in schema), initial=0))
+        groups = range(metadata.num_row_groups)
+        return _ParquetFile(path, identity, metadata, schema, first_leaves, groups)
+
+    @functools.cached_property
+    def num_rows(self) -> int:
+        """Of the row groups that are read."""
+        return sum(self.metadata.row_group(group).num_rows for group in self.groups)
+
+    def num_bytes(self, position: int, groups: Iterable[int]) -> int:
+        """Of one column in some row groups, before compression."""
+        metadata, leaves = self.metadata, range(self.first_leaves[position], self.first_leaves[position + 1])
+        return sum(
+            metadata.row_group(group).column(leaf).total_uncompressed_size
+            for group in groups
+            for leaf in leaves
+        )
+
+    @functools.cached_property
+    def stored(self) -> pq.FileMetaData:
+        """The metadata with decimals as the integers that they are stored as, where they are."""
+        return with_stored_integers(self.metadata)
+
+    def is_stored_decimal(self, position: int) -> bool:
+        """Whether the column is one of decimals that are stored as integers."""
+        leaf = self.metadata.schema.column(self.first_leaves[position])
+        return pa.types.is_decimal(self.schema.field(position).type) and leaf.physical_type in _INTEGERS
+
+    @functools.cached_property
+    def _facts(self) -> dict[int, Sequence[ColumnFacts | None]]:
+        return {}
+
+    def facts(self, position: int) -> Sequence[ColumnFacts | None]:
+        """What statistics say of a flat column of integers as they are stored, by row group; None where they say nothing.
+
+        Nothing makes sure that it is so.
+        """
+        found = self._facts.get(position)
+        if found is None:
+            found = self._facts[position] = self._read_facts(position)
+        return found
+
+    def _read_facts(self, position: int) -> Sequence[ColumnFacts | None]:
+        leaf, metadata, arrow_type = (
+            self.first_leaves[position],
+            self.metadata,
+            self.schema.field(position).type,
+        )
+        is_number = metadata.schema.column(leaf).physical_type in _INTEGERS
+        if not is_number or isinstance(arrow_type, pa.BaseExtensionType):
+            return [None] * metadata.num_row_groups
+        facts: list[ColumnFacts | None] = []
+        for group in range(metadata.num_row_groups):
+            column = metadata.row_group(group).column(leaf)
+            statistics = column.statistics
+            if statistics is None:
+                facts.append(None)
+            elif statistics.has_min_max:
+                bounds = expected_bounds(arrow_type, (statistics.min_raw, statistics.max_raw))
+                facts.append(bounds and ColumnFacts(*bounds))
+            else:
+                is_null = statistics.null_count == column.num_values
+                facts.append(ColumnFacts(is_null=True) if is_null else None)
+        return facts
+
+    def bounds(self, position: int) -> tuple[int, int] | None:
+        """What all values of a column of integers lie between, as `facts` has it of each row group."""
+        found = []
+        for group in self.groups:
+            facts = self.facts(position)[group]
+            if facts is None:
+                return None
+            found.append(facts.range)
+        return all_bounds(found)
+
+    def read(self, position: int, groups: Sequence[int], way: Way) -> Iterator[pa.Array]:
+        """The chunks of one column in some row groups, on this thread: other columns and groups are read beside it."""
+        dictionaries = [self.schema.names[position]] if way is Way.DICTIONARY else None
+        metadata = self.stored if way is Way.STORED else self.metadata
+        leaves = list(range(self.first_leaves[position], self.first_leaves[position + 1]))
+        with (
+            reading(self.path, self.identity, f'column "{self.schema.names[position]}" of '),
+            opened(self.path) as source,
+            pq.ParquetFile(
+                source, metadata=metadata, read_dictionary=dictionaries, pre_buffer=False
+            ) as parquet,
+        ):
+            for group in groups:
+                # By position: names may repeat.
+                table = parquet.reader.read_row_group(group, column_indices=leaves, use_threads=False)
+                expected = self.metadata.row_group(group).num_rows
+                if table.num_rows != expected:
+                    raise ValueError(f"row group {group} has {table.num_rows} rows, not {expected}")
+                yield from table.column(0).chunks
+
+
+def _num_leaves(arrow_type: pa.DataType) -> int:
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        return _num_leaves(arrow_type.storage_type)
+    return sum(_num_leaves(arrow_type.field(index).type) for index in range(arrow_type.num_fields)) or 1
+
+
+class ParquetSource(Source):
+    """Parquet files with the columns of the first one, and those that directories are named after.
+
+    Rows and types come from the metadata; a column is read when first touched.
+    """
+
+    reads_rows = True
+
+    def __init__(
+        self, name: str, files: FileSet, device: torch.device, parts: Sequence[_ParquetFile] | None = None
+    ) -> None:
+        """`parts`: the files, of which some row groups are to be left out; None: read from them, with all."""
+        self._files = [_ParquetFile.open(path) for path in files.files] if parts is None else parts
+        self.num_rows = sum(file.num_rows for file in self._files)
+        self._num_groups = sum(len(file.groups) for file in self._files)
+        #: By row groups, for as long as a program reads them; and the rows of all that there ever were.
+        self._restricted: weakref.WeakValueDictionary[tuple[Sequence[int], ...], ParquetSource]
+        self._restricted, self._restricted_rows = weakref.WeakValueDictionary(), 0
+        partitions = partition_columns(files.files)
+        first = self._files[0]
+        named_after = {partition.lower() for partition in partitions}
+        self._positions_in_first = [
+            position
+            for position, column in enumerate(first.schema.names)
+            if column.lower() not in named_after
+        ]
+        self._fields = [first.schema.field(position) for position in self._positions_in_first]
+        expected = pa.schema(self._fields)
+        self._conversions = [
+            conversions(file.path, file.schema, first.path, expected) for file in self._files
+        ]
+        self._partitions: Mapping[int, pa.Array] = dict(enumerate(partitions.values(), len(self._fields)))
+        super().__init__(name, [*expected.names, *partitions], device)
+        self.files: FileSet = files
+
+    def can_be_restricted(self, names: Iterable[str]) -> bool:
+        """Whether there are columns that have not been read yet, and several row groups, or rows that may be chosen."""
+        missing = [name for name in names if not self.is_encoded(name)]
+        return bool(missing) and (self._num_groups > 1 or self.can_choose_rows(missing))
+
+    def restricted(self, conditions: RowConditions) -> ParquetSource:
+        """The table itself, or without row groups whose statistics rule out what is asked, if that leaves at most half the rows.
+
+        Columns of such a part are read for it alone. Once parts have had as many rows as the table, it is the better choice.
+        """
+        positions = [
+            (name, self._position(name))
+            for name in conditions.columns
+            if self.column_type(name).is_integer_like
+        ]
+        if not positions:
+            return self
+        parts, num_rows = [], 0
+        for number, file in enumerate(self._files):
+            groups = []
+            for group in file.groups:
+                if conditions.may_hold(self._facts(number, file, group, positions)):
+                    groups.append(group)
+                    num_rows += file.metadata.row_group(group).num_rows
+                    if 2 * num_rows > self.num_rows:
+                        return self
+            parts.append(replace(file, groups=tuple(groups)))
+        key = tuple(part.groups for part in parts)
+        known = self._restricted.get(key)
+        if known is None:
+            if self._restricted_rows + num_rows > self.num_rows:
+                return self
+            self._restricted_rows += num_rows
+            known = self._restricted[key] = self._part(parts)
+        return known
+
+    def unread_bytes(self, names: Iterable[str]) -> int:
+        positions = [self._position(name) for name in names if not self.is_encoded(name)]
+        return sum(size for _, _, size in self._sizes(positions))
+
+    def pieces(self, names: Iterable[str], num_bytes: int) -> Pieces | None:
+        pieces: list[dict[int, list[int]]] = [{}]
+        taken = 0
+        for number, group, size in self._sizes(list(map(self._position, names))):
+            if taken and taken + size > num_bytes:
+                pieces.append({})
+                taken = 0
+            pieces[-1].setdefault(number, []).append(group)
+            taken += size
+        if len(pieces) == 1:
+            return None
+        return lambda: (
+            self._part(
+                [replace(file, groups=piece.get(number, ())) for number, file in enumerate(self._files)]
+            )
+            for piece in pieces
+        )
+
+    def _sizes(self, positions: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+        """The bytes of some columns, before compression, in each row group, by the number of the file."""
+        for number, (file, converted) in enumerate(zip(self._files, self._conversions, strict=True)):
+            places = [converted[position][0] for position in positions if position not in self._partitions]
+            for group in file.groups:
+                yield number, group, sum(file.num_bytes(place, [group]) for place in places)
+
+    def _part(self, files: Sequence[_ParquetFile]) -> ParquetSource:
+        part = ParquetSource(self.name, self.files, self.device, files)
+        part.threads = self.threads
+        return part
+
+    def kept(self) -> list[tuple[str, str, int]]:
+        """As that of other tables, with what is kept of its parts."""
+        sizes: Counter[tuple[str, str]] = Counter()
+        parts = [part.kept() for part in list(self._restricted.values())]
+        for name, what, size in itertools.chain(super().kept(), *parts):
+            sizes[name, what] += size
+        return sorted(
+            ((name, what, size) for (name, what), size in sizes.items()),
+            key=lambda each: (self._position(each[0]), each[1:]),
+        )
+
+    def _facts(
+        self, number: int, file: _ParquetFile, group: int, positions: Iterable[tuple[str, int]]
+    ) -> dict[str, ColumnFacts]:
+        """What is known of columns of integers in a row group of the file of that number."""
+        known = {}
+        for name, position in positions:
+            if position in self._partitions:
+                value = self._partitions[position].cast(pa.int64())[number].as_py()
+                known[name] = ColumnFacts(is_null=True) if value is None else ColumnFacts(value, value)
+                continue
+            place, _ = self._conversions[number][position]
+            if not pa.types.is_unsigned_integer(file.schema.field(place).type):
+                facts = file.facts(place)[group]
+                if facts is not None:
+                    known[name] = facts
+        return known
+
+    def _type_at(self, position: int) -> DataType:
+        if position in self._partitions:
+            return field_type(pa.field("", self._partitions[position].type), self.column_names[position])
+        return field_type(self._fields[position], self.column_names[position])
+
+    def _encode(self, position: int) -> Column:
+        data_type = self._type_at(position)
+        name = self.column_names[position]
+        if position in self._partitions:
+            chunks = list(self._repeated(self._partitions[position]))
+            return encode_chunks(name, chunks, data_type, self.device)
+        parts = self._parts(position)
+        if data_type.is_integer_like:
+            return self._integers(name, position, data_type, parts).to(self.device)
+        way = self._way_of_text(position)
+        with reporting(name):
+            chunks = share(lambda part: list(map(narrow_codes, self._read(name, part, way))), parts)
+        return encode_chunks(name, list(itertools.chain(*chunks)), data_type, self.device)
+
+    def chunks_of_rows(self, position: int, rows: AnyArray) -> list[pa.Array] | None:
+        name = self.column_names[position]
+        if position in self._partitions:
+            return rows_of_chunks(list(self._repeated(self._partitions[position])), rows)
+        if not can_be_taken(self._fields[position].type):
+            return None
+        way = self._way_of_text(position)
+
+        def chosen(part: _Part) -> list[pa.Array]:
+            found, first = [], part.first
+            for chunk in self._read(name, part, Way.STORED if part.is_stored_decimal else way):
+                start, stop = np.searchsorted(rows, (first, first + len(chunk)))
+                if start < stop:
+                    found.append(narrow_codes(take_rows(chunk, rows[start:stop] - first)))
+                first += len(chunk)
+            return found if way is Way.DICTIONARY or len(found) < 2 else [pa.concat_arrays(found)]
+
+        with reporting(name):
+            return list(itertools.chain(*share(chosen, self._parts(position))))
+
+    def _way_of_text(self, position: int) -> Way:
+        as_codes = self._type_at(position).is_string and self._is_dictionary_encoded(position)
+        return Way.DICTIONARY if as_codes else Way.TYPED
+
+    def _integers(self, name: str, position: int, data_type: DataType, parts: Sequence[_Part]) -> Column:
+        """A column of integers, decimals or times: each row group is narrowed while it is in the processor's cache."""
+        pieces = IntegerPieces(name, data_type, self.num_rows, self._expected(position))
+
+        def put(part: _Part) -> None:
+            first = part.first
+            for chunk in self._read(name, part, Way.STORED if part.is_stored_decimal else Way.TYPED):
+                pieces.put(first, plain(chunk, name, data_type))
+                first += len(chunk)
+
+        with reporting(name):
+            share(put, parts)
+            return pieces.column()
+
+    def _read(self, name: str, part: _Part, way: Way) -> Iterator[pa.Array]:
+        reserve()
+        for chunk in part.file.read(part.position, part.groups, way):
+            yield chunk if part.cast_to is None else cast_like(part.file.path, name, chunk, part.cast_to)
+
+    def _parts(self, position: int) -> list[_Part]:
+        """The row groups of all files, consecutive ones together until they have many rows."""
+        enough = max(_PART_ROWS, self.num_rows // (_PARTS_PER_THREAD * (self.threads or processors())))
+        parts, first = [], 0
+        for file, converted in zip(self._files, self._conversions, strict=True):
+            place, cast_to = converted[position]
+            stored = cast_to is None and file.is_stored_decimal(place)
+            groups: list[int] = []
+            num_rows = 0
+            for group in file.groups:
+                groups.append(group)
+                num_rows += file.metadata.row_group(group).num_rows
+                if num_rows >= enough or group == file.groups[-1]:
+                    parts.append(_Part(file, groups, place, cast_to, stored, first))
+                    first += num_rows
+                    groups, num_rows = [], 0
+        return parts
+
+    def _expected(self, position: int) -> tuple[int, int] | None:
+        """Bounds of a column of integers as the statistics of all files have them."""
+        found = []
+        for file, converted in zip(self._files, self._conversions, strict=True):
+            place, _ = converted[position]
+            if file.num_rows:
+                bounds = file.bounds(place)
+                if bounds is None:
+                    return None
+                found.append(bounds)
+        return all_bounds(found)
+
+    def _repeated(self, values: pa.Array) -> Iterator[pa.Array]:
+        """The value of each file as often as it has rows."""
+        for value, file in zip(values, self._files, strict=True):
+            yield pa.repeat(value, file.num_rows)
+
+    def _is_dictionary_encoded(self, position: int) -> bool:
+        """Whether the files hold (nearly) all of a string column as codes, which are quick to read as such."""
+        places = [
+            (file, converted[position][0])
+            for file, converted in zip(self._files, self._conversions, strict=True)
+        ]
+        num_bytes = sum(file.num_bytes(place, file.groups) for file, place in places)
+        num_rows = sum(file.num_rows for file, _ in places)
+        return num_bytes < _DICTIONARY_BYTES_PER_ROW * num_rows
