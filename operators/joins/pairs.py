@@ -108,10 +108,9 @@ def expand_ranges(starts: Values, counts: Values) -> tuple[Values, Values]:
             return _expand_few(starts, counts)
         rows, positions = expand_ranges(torch.from_numpy(starts), torch.from_numpy(counts))
         return rows.numpy(), positions.numpy()
-    ends = counts.to(torch.int64).cumsum(0)
-    if ends.shape[0]:
-        check_pairs(ends.shape[0], int(ends[-1]), ends.device)
-    return _expand(starts, counts, ends)
+    ends, total = _ends(counts)
+    check_pairs(counts.shape[0], total, counts.device)
+    return _expand(starts, counts, ends, total)
 
 
 def expand_all_ranges(starts: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
@@ -120,15 +119,20 @@ def expand_all_ranges(starts: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     `starts`, `counts`: int32 or int64 [n]. Returns rows int32 [sum], positions of the dtype of `starts`
     (int64 from 2^31 on).
     """
-    return _expand(starts, counts, counts.to(torch.int64).cumsum(0))
+    return _expand(starts, counts, *_ends(counts))
 
 
-def _expand(starts: Tensor, counts: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
-    """As `expand_all_ranges`. `ends`: the running sum of `counts`, int64."""
+def _ends(counts: Tensor) -> tuple[Tensor, int]:
+    """The running sum of `counts`, int64, and the sum; reads one number."""
+    ends = counts.to(torch.int64).cumsum(0)
+    return ends, int(ends[-1]) if ends.shape[0] else 0
+
+
+def _expand(starts: Tensor, counts: Tensor, ends: Tensor, total: int) -> tuple[Tensor, Tensor]:
+    """As `expand_all_ranges`. `ends` and `total`: see `_ends`."""
     num_rows = counts.shape[0]
     if num_rows == 0:
         return counts.new_zeros(0, dtype=torch.int32), starts.new_zeros(0)
-    total = int(ends[-1])
     # Count at each output place how many rows have ended: the running sum is the row. (repeat_interleave costs thrice.)
     ended = torch.zeros(total + 1, dtype=torch.int32, device=counts.device)
     ended.scatter_add_(0, ends, torch.ones(num_rows, dtype=torch.int32, device=counts.device))
