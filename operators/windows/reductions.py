@@ -93,6 +93,27 @@ def fold_frames(
     return found
 
 
+def fold_overlapping(
+    values: Tensor, combine: Callable[[Tensor, Tensor], Tensor], identity: int, ranges: Sequence[Range]
+) -> Tensor:
+    """As `fold_frames`, of one state [n] or [n, k], where a row may count twice: two tables that overlap cover a frame."""
+    found = torch.full_like(values, identity)
+    for part in ranges:
+        lengths, table = part.lengths, values
+        longest = int(lengths.max()) if lengths.shape[0] else 0
+        for level in range(longest.bit_length()):
+            step = 1 << level
+            if level:
+                table = combine(table[: -step // 2], table[step // 2 :])
+            chosen = row_indices((lengths >> level) == 1)
+            if not chosen.shape[0]:
+                continue
+            first, last = take(part.begins, chosen), take(part.ends, chosen) - step
+            both = combine(take(table, first), take(table, last))
+            found.index_copy_(0, chosen, combine(take(found, chosen), both))
+    return found
+
+
 def _added(a: States, b: States) -> States:
     return (a[0] + b[0],)
 
@@ -157,24 +178,7 @@ def extreme_codes(codes: Tensor, rows: Partitions, ranges: Sequence[Range], whic
         if running is not None:
             found = take_padded(running, ranges[0].ends - 1)
             return torch.where(ranges[0].lengths > 0, found, identity)
-    better = torch.minimum if which == "amin" else torch.maximum
-    found = torch.full_like(codes, identity)
-    for part in ranges:
-        lengths, table = part.lengths, codes
-        longest = int(lengths.max()) if lengths.shape[0] else 0
-        for level in range(longest.bit_length()):
-            step = 1 << level
-            if level:
-                table = better(table[: -step // 2], table[step // 2 :])
-            chosen = row_indices(
-                (lengths >> level) == 1
-            )  # two overlapping tables of so many rows cover the frame
-            if not chosen.shape[0]:
-                continue
-            first, last = take(part.begins, chosen), take(part.ends, chosen) - step
-            extremes = better(take(table, first), take(table, last))
-            found.index_copy_(0, chosen, better(take(found, chosen), extremes))
-    return found
+    return fold_overlapping(codes, torch.minimum if which == "amin" else torch.maximum, identity, ranges)
 
 
 def _running_extremes(codes: Tensor, rows: Partitions, which: Which) -> Tensor | None:
@@ -222,6 +226,44 @@ def extreme_rows(
     return torch.where(is_there, take_padded(order, torch.where(is_there, found, -1)), -1)
 
 
+def _of_valid(values: Tensor, validity: Tensor | None, identity: int) -> Tensor:
+    """The values [n] or [n, k], with the identity where rows do not count."""
+    if validity is None:
+        return values
+    return torch.where(validity if values.dim() == 1 else validity.unsqueeze(1), values, identity)
+
+
+def bit_and_frames(values: Tensor, validity: Tensor | None, ranges: Sequence[Range]) -> Tensor:
+    """Of integers [n] or wide ones [n, 2], in their dtype."""
+    return fold_overlapping(_of_valid(values, validity, -1), torch.bitwise_and, -1, ranges)
+
+
+def bit_or_frames(values: Tensor, validity: Tensor | None, ranges: Sequence[Range]) -> Tensor:
+    """Of integers [n] or wide ones [n, 2], in their dtype."""
+    return fold_overlapping(_of_valid(values, validity, 0), torch.bitwise_or, 0, ranges)
+
+
+def bit_xor_frames(values: Tensor, validity: Tensor | None, ranges: Sequence[Range]) -> Tensor:
+    """Of integers [n] or wide ones [n, 2], in their dtype: what the rows up to the end of a frame have and those before it have not."""
+    before = _xors_before(_of_valid(values, validity, 0))
+    found = torch.zeros_like(values)
+    for part in ranges:
+        found = found ^ take(before, part.begins) ^ take(before, part.ends)
+    return found
+
+
+def _xors_before(values: Tensor) -> Tensor:
+    """[n + 1, ...]: of the first 0, 1, ..., n values."""
+    running = torch.cat([values.new_zeros(1, *values.shape[1:]), values])
+    if is_host(values):
+        return torch.from_numpy(np.bitwise_xor.accumulate(running.numpy(), axis=0))
+    step = 1
+    while step < running.shape[0]:
+        running = torch.cat([running[:step], running[step:] ^ running[:-step]])
+        step *= 2
+    return running
+
+
 #: By kind of reduction: `kernel(values, validity, ranges)`.
 FRAME_REDUCTIONS: dict[str, Callable[..., Tensor]] = {
     "count_star": count_frames,
@@ -233,4 +275,7 @@ FRAME_REDUCTIONS: dict[str, Callable[..., Tensor]] = {
     "second_moment": second_moment_frames,
     "bool_and": bool_and_frames,
     "bool_or": bool_or_frames,
+    "bit_and": bit_and_frames,
+    "bit_or": bit_or_frames,
+    "bit_xor": bit_xor_frames,
 }

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -15,6 +18,7 @@ from tqp.operators.numbers import wide
 from tqp.operators.sorting.sort import SortColumn, sort_rows
 from tqp.operators.windows import frames, ranking, reductions, values
 from tqp.operators.windows.frames import Range
+from tqp.operators.windows.occurrences import Occurrences
 from tqp.operators.windows.partitions import Partitions, segments
 
 CPU = torch.device("cpu")
@@ -267,6 +271,9 @@ REFERENCE: dict[str, Callable[[list[Any]], Any]] = {
     "second_moment": second_moment,
     "bool_and": all,
     "bool_or": any,
+    "bit_and": partial(functools.reduce, operator.and_),
+    "bit_or": partial(functools.reduce, operator.or_),
+    "bit_xor": partial(functools.reduce, operator.xor),
 }
 
 
@@ -358,3 +365,37 @@ def test_running_extremes_of_a_small_range_take_one_pass() -> None:
     found = reductions.extreme_codes(column, at.rows, running, "amin").tolist()
     for row in range(at.size):
         assert found[row] == min(column[each].item() for each in listed(running, row))
+
+
+@pytest.mark.parametrize("kind", ["bit_and", "bit_or", "bit_xor"])
+def test_bits_of_wide_integers(kind: str) -> None:
+    at = CASES[1]
+    numbers = [(-1) ** row * (2**100 + row) for row in range(at.size)]
+    validity = draw_validity(at.size, 0.5)
+    ranges = frames.excluding(at.rows, find_rows(at, -5, 2), "CURRENT ROW")
+    found = wide.to_ints(reductions.FRAME_REDUCTIONS[kind](wide.from_ints(numbers), validity, ranges))
+    for row in range(at.size):
+        rows = [each for each in listed(ranges, row) if validity[each]]
+        if rows:
+            assert found[row] == REFERENCE[kind]([numbers[each] for each in rows])
+
+
+@pytest.mark.parametrize("share", [None, 0.0, 0.6])
+@pytest.mark.parametrize("at", CASES, ids=range(len(CASES)))
+def test_rows_with_equal_values(at: Case, share: float | None) -> None:
+    generator = random.Random(at.size)
+    column = torch.tensor([generator.randrange(4) for _ in range(at.size)], dtype=torch.int64)
+    validity = None if share is None else draw_validity(at.size, share)
+    occurrences = Occurrences([column], validity, at.rows)
+    to_row = frames.frame(at.rows.begins, find_rows(at, -200, 1).ends)
+    from_row = frames.frame(find_rows(at, 2, 200).begins, at.rows.ends)
+    for from_start, whole in ((True, to_row), (False, from_row)):
+        once, modes = occurrences.once(from_start), occurrences.modes([whole], from_start)
+        for row in range(at.size):
+            counts = [each for each in at.of_partition(row) if validity is None or validity[each]]
+            same = [each for each in counts if column[each] == column[row]]
+            assert bool(once[row]) == (row in counts and row == same[0 if from_start else -1])
+            rows = [each for each in listed([whole], row) if each in counts]
+            values_of_frame = [column[each].item() for each in rows]
+            best = max(rows, key=lambda each: values_of_frame.count(column[each].item()), default=-1)
+            assert modes[row].item() == best

@@ -9,7 +9,7 @@ import pytest
 
 import tqp
 from tqp.operators.joins import pairs
-from tqp.runtime.breakers import windows
+from tqp.runtime.breakers import sorted_rows
 
 ROWS = 300_000
 
@@ -82,13 +82,13 @@ def test_frames_that_are_groups_are_taken_in_parts(monkeypatch: pytest.MonkeyPat
         connection.register("t", TABLE)
         expected = connection.sql(query).fetchall()
         for most in (1, 7, 100):
-            monkeypatch.setattr(windows, "_ROWS_AT_ONCE", most)
+            monkeypatch.setattr(sorted_rows, "_ROWS_AT_ONCE", most)
             assert connection.sql(query).fetchall() == expected
         monkeypatch.setattr(
             pairs, "pairs_at_once", lambda *_: 1
         )  # memory is scarcer than when parts were cut
         assert connection.sql(query).fetchall() == expected
-        monkeypatch.setattr(windows, "_MOST_ROWS", 800)
+        monkeypatch.setattr(sorted_rows, "_MOST_ROWS", 800)
         with pytest.raises(tqp.UnsupportedError, match="frames of [0-9]+ rows together are not supported"):
             connection.sql(query).fetchall()
 

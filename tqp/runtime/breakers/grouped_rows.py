@@ -83,7 +83,7 @@ class GroupedRows:
         kind, (values, validity) = reduction.kind, self.column(reduction.column)
         assert values is not None
         if kind == "list":
-            return lists_of_groups(values, validity, self.ids, self.count, self._validity(reduction))
+            return lists_of_groups(values, validity, self.ids, self.count, self.validity(reduction))
         if kind == "histogram":
             return histograms(self._frequencies(reduction), Vector(values, None), self.count)
         if kind == "entropy":
@@ -134,7 +134,7 @@ class GroupedRows:
             if at.counted < 0:  # NULLs do not count
                 given = [FrameColumn(each.values, None) for each in given]
             words = [word for each in given for word in key_columns(each)]
-            chosen = distinct_pairs.one_of_each(self.ids, words, self._validity(reduction))
+            chosen = distinct_pairs.one_of_each(self.ids, words, self.validity(reduction))
             known = self._narrowed[at, columns] = SomeRows(self, rows.row_indices(chosen))
         return known
 
@@ -143,7 +143,7 @@ class GroupedRows:
     def _place(self, reduction: Reduction) -> _Rows:
         return _Rows(reduction.column, reduction.counted)
 
-    def _validity(self, reduction: Reduction) -> Tensor | None:
+    def validity(self, reduction: Reduction) -> Tensor | None:
         """Which rows count, bool [n]; None: all."""
         if reduction.counted < 0:
             return self.column(reduction.column).validity
@@ -157,7 +157,7 @@ class GroupedRows:
         known: OrderedGroups | None = self._known.get(("ordered", at))
         if known is None:
             column = self.column(reduction.column)
-            validity = self._validity(reduction)
+            validity = self.validity(reduction)
             values = comparable(FrameColumn(column.values, validity))
             known = order_values(values, self.ids, self.count, validity)
             self._known["ordered", at] = known
@@ -177,7 +177,7 @@ class GroupedRows:
         at = self._place(reduction)
         known: Frequencies | None = self._known.get(("frequencies", at))
         if known is None:
-            validity = self._validity(reduction)
+            validity = self.validity(reduction)
             words = key_columns(FrameColumn(self.column(reduction.column).values, None))
             known = self._known["frequencies", at] = frequencies.frequencies(self.ids, words, validity)
         return known
@@ -196,10 +196,10 @@ class GroupedRows:
         return take_padded_values(values, chosen)
 
     def _first(self, reduction: Reduction) -> Tensor:
-        return aggregates.first_by_group(self.ids, self.count, self._validity(reduction))
+        return aggregates.first_by_group(self.ids, self.count, self.validity(reduction))
 
     def _last(self, reduction: Reduction) -> Tensor:
-        return aggregates.last_by_group(self.ids, self.count, self._validity(reduction))
+        return aggregates.last_by_group(self.ids, self.count, self.validity(reduction))
 
     def _first_extreme(self, reduction: Reduction) -> Tensor:
         (by,) = reduction.others
@@ -210,13 +210,13 @@ class GroupedRows:
             values,
             self.ids,
             self.count,
-            self._validity(reduction),
+            self.validity(reduction),
             greatest=greatest,
             nulls_last=validity if nulls_last else None,
         )
 
     def _extreme(self, reduction: Reduction) -> Tensor:
-        values, validity = self.column(reduction.column).values, self._validity(reduction)
+        values, validity = self.column(reduction.column).values, self.validity(reduction)
         if isinstance(values, Strings):
             return _extreme_strings(reduction.kind, values, validity, self.ids, self.count)
         assert isinstance(values, Tensor)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,138 +11,28 @@ import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType
-from tqp.core.errors import UnsupportedError
 from tqp.core.process.memory_budget import reserve
 from tqp.data.nested import COMPOUND, Vector
 from tqp.data.strings import Strings
 from tqp.operators.groups import group_ids
-from tqp.operators.groups.aggregates import Which
 from tqp.operators.joins.hash_join import Workers
-from tqp.operators.joins.pairs import pairs_at_once
 from tqp.operators.nested.layout import choose, concatenate_vectors, take_padded_values
 from tqp.operators.rows.selection import padding_validity, row_indices, take
-from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows
-from tqp.operators.windows import frames, ranking, reductions, values
+from tqp.operators.sorting.sort import sort_rows
+from tqp.operators.windows import ranking, values
 from tqp.operators.windows.filled import filled
 from tqp.operators.windows.first_rows import candidates
-from tqp.operators.windows.frames import Range
 from tqp.operators.windows.partitions import Partitions, segments
-from tqp.planner.algebra.window_calls import BoundKind, Exclusion, FrameMode
 from tqp.runtime.breakers.collect import CollectRows, in_order, key_columns, sort_keys
-from tqp.runtime.breakers.grouped_rows import GroupedRows, SomeRows
+from tqp.runtime.breakers.framed_rows import FramedRows
+from tqp.runtime.breakers.grouped_rows import GroupedRows
 from tqp.runtime.breakers.reductions import Reduction
+from tqp.runtime.breakers.sorted_rows import FrameSpec, SortedRows
 from tqp.runtime.frame import Frame, FrameColumn, take_frame
 from tqp.runtime.pipeline import State
 
 #: Of each row: its place, the bounds of its partition, of its peers and of its frame, and what is at hand of one call.
 _ROW_BYTES = 10 * 8
-#: Frames of which each is a group of its own: rows that they hold together at once, and at all.
-_ROWS_AT_ONCE, _MOST_ROWS = 1 << 21, 1 << 32
-#: Reductions of any frame beside `FRAME_REDUCTIONS`, which need not look at each of its rows.
-_OF_FRAMES = frozenset(("first", "min", "max", "least", "greatest"))
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """One end of a frame; `column`: of the offsets, or of the values of the key at which it is."""
-
-    kind: BoundKind
-    column: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FrameSpec:
-    """A frame, and the columns that it reads. `key`: of RANGE with offsets."""
-
-    mode: FrameMode
-    start: Bound
-    end: Bound
-    exclusion: Exclusion
-    key: int | None = None
-    descending: bool = False
-    nulls_first: bool = False
-
-    @property
-    def is_partition(self) -> bool:
-        kinds = self.start.kind, self.end.kind
-        whole = BoundKind.UNBOUNDED_PRECEDING, BoundKind.UNBOUNDED_FOLLOWING
-        return kinds == whole and self.exclusion is Exclusion.NO_OTHERS
-
-    @property
-    def has_end_of_partition(self) -> bool:
-        """Does it start or end with its partition, with all rows between?"""
-        starts = self.start.kind is BoundKind.UNBOUNDED_PRECEDING
-        ends = self.end.kind is BoundKind.UNBOUNDED_FOLLOWING
-        return (starts or ends) and self.exclusion is Exclusion.NO_OTHERS
-
-
-class SortedRows:
-    """The rows in order, with their partitions; the frame of each that calls ask for is found once."""
-
-    def __init__(self, frame: Frame, partitions: Partitions) -> None:
-        self.frame = frame
-        self.partitions = partitions
-        self.grouped = GroupedRows(frame, partitions.partitions.numbers, partitions.partitions.count)
-        self._ranges: dict[FrameSpec, Sequence[Range]] = {}
-        self._small: dict[FrameSpec, GroupedRows] = {}  # frames that are groups, all at once
-
-    def ranges(self, spec: FrameSpec) -> Sequence[Range]:
-        """The frame of each row, as ranges of rows in row order."""
-        known = self._ranges.get(spec)
-        if known is None:
-            whole = frames.frame(self._bound(spec, spec.start, False), self._bound(spec, spec.end, True))
-            known = self._ranges[spec] = frames.excluding(self.partitions, whole, spec.exclusion.value)
-        return known
-
-    def frames_as_groups(self, spec: FrameSpec) -> Iterator[GroupedRows]:
-        """The rows of the frames of consecutive rows, each frame a group."""
-        if spec in self._small:
-            yield self._small[spec]
-            return
-        ranges = self.ranges(spec)
-        num_rows = int(frames.count_rows(ranges).sum())
-        if num_rows > _MOST_ROWS:
-            raise UnsupportedError(
-                f"frames of {num_rows:,} rows together are not supported for aggregates that look at each of them; "
-                f"at most {_MOST_ROWS:,} are: narrow the frames, or the partitions"
-            )
-        device = self.partitions.rows.device
-        for part in frames.parts_of_frames(
-            ranges, lambda: min(_ROWS_AT_ONCE, pairs_at_once(_ROWS_AT_ONCE, device))
-        ):
-            reserve()
-            numbers, rows = frames.rows_of_frames(part)
-            grouped = SomeRows(self.grouped, rows, numbers, part[0].begins.shape[0])
-            if num_rows <= _ROWS_AT_ONCE:
-                self._small[spec] = grouped
-            yield grouped
-
-    def column(self, index: int) -> tuple[Any, Tensor | None]:
-        column = self.frame.columns[index]
-        return column.values, column.validity
-
-    def _bound(self, spec: FrameSpec, bound: Bound, is_end: bool) -> Tensor:
-        rows, peers = self.partitions, self.partitions.peers
-        match bound.kind:
-            case BoundKind.UNBOUNDED_PRECEDING:
-                return rows.begins
-            case BoundKind.UNBOUNDED_FOLLOWING:
-                return rows.ends
-            case BoundKind.CURRENT_ROW:
-                if spec.mode is FrameMode.ROWS:
-                    return rows.rows + int(is_end)
-                return peers.ends if is_end else peers.begins
-        precedes = bound.kind is BoundKind.PRECEDING
-        assert bound.column is not None
-        offsets, validity = self.column(bound.column)
-        if spec.mode is FrameMode.RANGE:
-            assert spec.key is not None
-            key = frames.order_key(*self.column(spec.key), spec.descending, spec.nulls_first)
-            codes = frames.range_codes(offsets, spec.descending)
-            return frames.values_from(rows, key, codes, validity, precedes, is_end)
-        away = frames.offsets(offsets, validity, f"{spec.mode.value} {bound.kind.value}")
-        find = frames.rows_from if spec.mode is FrameMode.ROWS else frames.groups_from
-        return find(rows, -away if precedes else away, is_end)
 
 
 class Call(ABC):
@@ -246,56 +136,11 @@ class Reduce(Call):
             if isinstance(reduced, COMPOUND):
                 return FrameColumn(take_padded_values(reduced, partitions.numbers), None)
             return FrameColumn(partitions.spread(reduced).contiguous(), None)
-        if not self._has_kernel:
+        reduced = FramedRows(rows, self.frame).reduce(reduction)
+        if reduced is None:
             parts = [Vector(part.reduce(reduction), None) for part in rows.frames_as_groups(self.frame)]
-            return FrameColumn(concatenate_vectors(parts).values, None)
-        column: Any = None
-        validity: Tensor | None = None
-        if reduction.column >= 0:
-            column, validity = rows.column(reduction.column)
-        ranges = rows.ranges(self.frame)
-        if reduction.distinct:
-            validity = self._once(rows, column, validity)
-        kernel = reductions.FRAME_REDUCTIONS.get(reduction.kind)
-        if kernel is not None:
-            return FrameColumn(kernel(column, validity, ranges), None)
-        if reduction.kind == "first":
-            counted = values.ValidRows(validity)
-            return FrameColumn(take_padded_values(column, values.nth_of_frame(ranges, 0, counted)), None)
-        which: Which = "amin" if reduction.kind in ("min", "least") else "amax"
-        if isinstance(column, Tensor) and column.dim() == 1:
-            return FrameColumn(
-                reductions.extreme_frames(column, validity, rows.partitions, ranges, which), None
-            )
-        order = sort_rows(sort_columns(column))
-        chosen = reductions.extreme_rows(order, validity, rows.partitions, ranges, which)
-        return FrameColumn(take_padded_values(column, chosen), None)
-
-    @property
-    def _has_kernel(self) -> bool:
-        """Can it do without a look at each row of each frame?"""
-        reduction = self.reduction
-        if reduction.order or reduction.of_validity:
-            return False
-        if reduction.distinct and not self.frame.has_end_of_partition:
-            return False
-        return reduction.kind in _OF_FRAMES or reduction.kind in reductions.FRAME_REDUCTIONS
-
-    def _once(self, rows: SortedRows, column: Any, validity: Tensor | None) -> Tensor:
-        """bool [n]: the first of the rows of its partition that have its value, or the last, if the frame ends with that."""
-        words = key_columns(FrameColumn(column, None))
-        numbers = rows.partitions.partitions.numbers
-        flags = [] if validity is None else [~validity]
-        codes = [SortColumn(word) for word in (numbers, *flags, *words)]
-        order = sort_rows(codes)
-        same = segments(
-            [take(each, order) for each in (numbers, *flags, *words)], order.shape[0], order.device
-        )
-        from_start = self.frame.start.kind is BoundKind.UNBOUNDED_PRECEDING
-        places = same.bounds[:-1] if from_start else same.bounds[1:] - 1
-        chosen = torch.zeros(order.shape[0], dtype=torch.bool, device=order.device)
-        chosen[take(order, places)] = True
-        return chosen if validity is None else chosen & validity
+            reduced = concatenate_vectors(parts).values
+        return FrameColumn(reduced, None)
 
 
 @dataclass(eq=False)

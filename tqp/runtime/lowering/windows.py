@@ -12,7 +12,8 @@ from tqp.planner.algebra.window_calls import BoundKind, FrameBound, WindowCall
 from tqp.planner.functions.registry import WINDOWS
 from tqp.planner.physical import plan as physical
 from tqp.planner.physical.plan import GroupAlgorithm
-from tqp.runtime.breakers.windows import Bound, Call, Fill, FrameSpec, Pick, Rank, Reduce, WindowRows
+from tqp.runtime.breakers.sorted_rows import Bound, FrameSpec
+from tqp.runtime.breakers.windows import Call, Fill, Pick, Rank, Reduce, WindowRows
 from tqp.runtime.lowering.aggregate_calls import AggregateCalls
 from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout
