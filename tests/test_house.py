@@ -112,6 +112,19 @@ def test_the_host_waits_for_the_device_in_few_places(path: Path) -> None:
     assert not calls or name in CALLS_ITEM, f"{name}: .item() in lines {calls}"
 
 
+@pytest.mark.parametrize(
+    "path", _files("planner", "tqp/catalog", "tqp/statements"), ids=lambda path: path.name
+)
+def test_names_are_compared_without_the_case_of_ascii_letters_only(path: Path) -> None:
+    lines = [
+        node.lineno
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr in ("lower", "casefold")
+        if not (isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "str")
+    ]
+    assert not lines, f"{path}: tqp.core.keywords.lower_ascii in lines {lines}"
+
+
 def test_every_function_that_the_planner_knows_has_a_kernel_and_no_kernel_is_unknown() -> None:
     assert set(SCALARS) - LOWERED == SCALAR_FUNCTIONS
 

@@ -26,6 +26,7 @@ from tqp.core.arguments import (
     parse_size,
 )
 from tqp.core.errors import BindError, nearest
+from tqp.core.keywords import lower_ascii
 from tqp.core.process.deep_recursion import call_deep
 from tqp.data.backend import choose_backend, parse_device
 from tqp.data.sources.base import Source
@@ -436,7 +437,7 @@ def _without(
     kind: str, name: str, state: CatalogState, registered: Mapping[str, Source | Model | PythonFunction]
 ) -> CatalogState:
     """Without the one of that name. Raises BindError if there is none."""
-    if name.lower() not in registered:
+    if lower_ascii(name) not in registered:
         known = [item.name for item in registered.values()]
         raise BindError(f'there is no {kind} "{name}" to unregister' + nearest(name, known))
     return state.without(name) if kind == "table" else state.without_function(name)
@@ -452,5 +453,5 @@ def _python_functions(state: CatalogState) -> dict[str, PythonFunction]:
 
 def _check_function_name(what: str, name: object) -> None:
     check_name(what, name)
-    if str(name).lower() in function_names():
+    if lower_ascii(str(name)) in function_names():
         raise BindError(f'"{name}" is a function of SQL; give {what.replace("a ", "the ")} another name')

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tqp.core.arguments import check_choice, check_integer, check_is_text, check_name, check_query
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError
-from tqp.core.keywords import in_quotes
+from tqp.core.keywords import in_quotes, lower_ascii
 from tqp.data.results.display import MAX_ROWS
 from tqp.data.sources.base import Source
 from tqp.data.sources.stored_tables import StoredTable, table_of_rows
@@ -58,7 +58,7 @@ class Relational(Summaries["Relation"]):
         check_name("a relation", alias)
         return Relation(
             self._session,
-            View(alias, parse(f"FROM {in_quotes(alias)}"), inputs={alias.lower(): self._input()}),
+            View(alias, parse(f"FROM {in_quotes(alias)}"), inputs={lower_ascii(alias): self._input()}),
         )
 
     def _made(
@@ -69,7 +69,7 @@ class Relational(Summaries["Relation"]):
         view = View(
             alias or self.alias,
             parse(text),
-            inputs={name.lower(): each._input() for name, each in named.items()},
+            inputs={lower_ascii(name): each._input() for name, each in named.items()},
             is_relation=True,
         )
         return Relation(self._session, view)
@@ -170,7 +170,7 @@ class Relational(Summaries["Relation"]):
         how = how.lower() if isinstance(how, str) else how
         check_choice("how", how, _JOINS)
         check_is_text("the condition of a join", condition)
-        if self.alias.lower() == self._beside(other).alias.lower():
+        if lower_ascii(self.alias) == lower_ascii(self._beside(other).alias):
             raise BindError(
                 f'both relations are called "{self.alias}"; give one another name with set_alias()'
             )
@@ -210,7 +210,7 @@ class Relational(Summaries["Relation"]):
     def create_view(self, name: str, replace: bool = True) -> Relation:
         """Make a view, in place of another of its name."""
         check_name("a view", name)
-        view = View(name, parse(self._from), inputs={self.alias.lower(): self._input()})
+        view = View(name, parse(self._from), inputs={lower_ascii(self.alias): self._input()})
         self._session.define(view, replace)
         return Relation(self._session, view)
 

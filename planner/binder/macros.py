@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.keywords import lower_ascii
 from tqp.planner.binder.select.names import expression_name
 from tqp.planner.catalog_protocol import Catalog, Macro, MacroForm
 from tqp.planner.parse import ParsedStatement, head_span, without_places
@@ -91,7 +92,7 @@ def _arguments(call: exp.Anonymous, name: str, form: MacroForm) -> Mapping[str, 
     values: dict[str, exp.Expr] = {}
     for number, argument in enumerate(call.expressions):
         if isinstance(argument, exp.PropertyEQ | exp.Kwarg):
-            key = argument.this.name.lower()
+            key = lower_ascii(argument.this.name)
             if key not in form.parameters or key in values:
                 raise BindError(f'the macro "{name}" has no other parameter "{key}"', head_span(argument))
             values[key] = argument.expression
@@ -113,9 +114,9 @@ def _arguments(call: exp.Anonymous, name: str, form: MacroForm) -> Mapping[str, 
 def _filled(body: exp.Expr, values: Mapping[str, exp.Expr]) -> exp.Expr:
     """The body with a value in the place of each parameter."""
     for column in list(body.find_all(exp.Column)):
-        name = column.name.lower()
+        name = lower_ascii(column.name)
         if name in values and not column.args.get("table"):
             column.replace(exp.Paren(this=values[name].copy()))
-        elif column.args.get("table") and column.table.lower() in values:
+        elif column.args.get("table") and lower_ascii(column.table) in values:
             raise UnsupportedError(f'fields of the parameter "{column.table}" of a macro are not supported')
     return body

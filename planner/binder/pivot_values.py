@@ -11,6 +11,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from tqp.core.errors import BindError
+from tqp.core.keywords import lower_ascii
 from tqp.planner.parse import ParsedStatement, Query, parse, span_of, text_of, without_places
 
 #: More than PIVOT takes, which the binder says.
@@ -31,7 +32,7 @@ def with_values(query: Query, texts_of: Callable[[ParsedStatement], Sequence[str
 
     The values are sorted as texts, those of IN (SELECT ...) in the order of its rows. NULL is none of them.
     """
-    if "pivot" not in text_of(query).lower():
+    if "pivot" not in lower_ascii(text_of(query)):
         return query
     statement = parse(query) if isinstance(query, str) else query
     if not _unknown(statement.tree):

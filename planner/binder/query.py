@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.keywords import lower_ascii
 from tqp.planner.binder.from_clause.recursive import is_recursive
 from tqp.planner.binder.from_clause.values import bind_values
 from tqp.planner.binder.scope import CteDefinition, Scope
@@ -110,7 +111,7 @@ def _define_ctes(node: exp.Expr, scope: Scope) -> None:
             is_recursive=is_recursive(clause, cte),
             keys=[(key.name, span_of(key)) for key in cte.args.get("key_expressions") or ()] or None,
         )
-        lowered = alias.name.lower()
+        lowered = lower_ascii(alias.name)
         if lowered in scope.ctes and not (scope.parent is not None and lowered in scope.parent.ctes):
             raise BindError(f'WITH defines "{alias.name}" twice', head_span(alias))
         scope.ctes = {**scope.ctes, lowered: definition}

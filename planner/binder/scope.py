@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.core.keywords import lower_ascii
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, walk
 from tqp.planner.binder.expressions.coercion import unify
@@ -64,15 +65,17 @@ class Relation:
         last_numbers: dict[str, int] = {}
         for column in columns:
             name = column.name
-            while name.lower() in self.by_name:
-                number = last_numbers[column.name.lower()] = last_numbers.get(column.name.lower(), 0) + 1
+            while lower_ascii(name) in self.by_name:
+                number = last_numbers[lower_ascii(column.name)] = (
+                    last_numbers.get(lower_ascii(column.name), 0) + 1
+                )
                 name = f"{column.name}_{number}"
-            self.by_name[name.lower()] = column if name == column.name else column.renamed(name)
+            self.by_name[lower_ascii(name)] = column if name == column.name else column.renamed(name)
         self.columns = tuple(column for column in self.by_name.values() if not column.is_hidden)
 
     def is_named(self, qualifier: str | None) -> bool:
         """Whether `qualifier.column` may mean a column of it; None is no qualifier."""
-        return qualifier is None or self.alias.lower() == qualifier.lower()
+        return qualifier is None or lower_ascii(self.alias) == lower_ascii(qualifier)
 
 
 @dataclass(slots=True)
@@ -172,9 +175,9 @@ class Scope:
         """What the name means in a subquery: a column or an alias here, or in an enclosing query; None if there is no such."""
         found = self.resolve_here(name, qualifier, span)
         may_be_alias = aliases and qualifier is None and self.alias_of is not None
-        if found is None and may_be_alias and name.lower() in self.aliases:
+        if found is None and may_be_alias and lower_ascii(name) in self.aliases:
             assert self.alias_of is not None
-            return self.alias_of(name.lower(), span)
+            return self.alias_of(lower_ascii(name), span)
         if found is None and self.parent is not None:
             return self.parent.resolve(name, qualifier, span, aliases)
         if found is not None:
@@ -207,7 +210,7 @@ class Scope:
                 yield ColumnUse(part, part, *self.used[part.id])
 
     def resolve_here(self, name: str, qualifier: str | None, span: Span | None) -> Expression | None:
-        lowered = name.lower()
+        lowered = lower_ascii(name)
         merged = self.merged.get(lowered, ()) if qualifier is None else ()
         if len(merged) == 1:
             _check_names(self.relations, span, lowered)
@@ -235,7 +238,7 @@ class Scope:
 
     def display_name(self, name: str, qualifier: str | None) -> str:
         """The column's name as its table spells it."""
-        lowered = name.lower()
+        lowered = lower_ascii(name)
         for relation in self.relations:
             if relation.is_named(qualifier) and lowered in relation.by_name:
                 return relation.by_name[lowered].name
@@ -248,7 +251,7 @@ class Scope:
 
     def has_column(self, name: str, qualifier: str | None) -> bool:
         """Whether the name is a column here, without referring to it."""
-        return any(each.is_named(qualifier) and name.lower() in each.by_name for each in self.relations)
+        return any(each.is_named(qualifier) and lower_ascii(name) in each.by_name for each in self.relations)
 
     def has_relation(self, alias: str) -> bool:
         return any(relation.is_named(alias) for relation in self._all_relations())
@@ -270,13 +273,13 @@ class Scope:
             raise _stands_twice(qualifier, span)
         for relation in relations:
             for column in relation.columns:
-                name = column.name.lower()
+                name = lower_ascii(column.name)
                 of_name = self.merged.get(name, ()) if qualifier is None else ()
                 merged = next((each for each in of_name if column in each.parts), None)
                 if ("", name) in excluded:
                     continue
                 if merged is None:
-                    if (relation.alias.lower(), name) not in excluded:
+                    if (lower_ascii(relation.alias), name) not in excluded:
                         yield column.name, column
                 elif column is next(part for part in merged.parts if not part.is_hidden):
                     yield column.name, merged
@@ -286,7 +289,7 @@ class Scope:
     ) -> BindError | UnsupportedError:
         """The error for a column that is nowhere, with the nearest names."""
         if qualifier is not None and not self.has_relation(qualifier):
-            if any(qualifier.lower() in relation.by_name for relation in self._all_relations()):
+            if any(lower_ascii(qualifier) in relation.by_name for relation in self._all_relations()):
                 return UnsupportedError(f'fields of columns ("{qualifier}.{name}") are not supported', span)
             aliases = [relation.alias for relation in self._all_relations()]
             return BindError(
@@ -320,7 +323,7 @@ def _check_names(
         if not relation.alias:
             continue
         for column in relation.by_name if name is None else relation.by_name.keys() & {name}:
-            pair = relation.alias.lower(), column
+            pair = lower_ascii(relation.alias), column
             if pair in excluded or ("", column) in excluded:
                 continue
             if pair in seen:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.keywords import lower_ascii
 from tqp.planner.parse import head_span, span_of
 
 _BINARY = "this expression"
@@ -73,7 +74,7 @@ def check_understood(node: exp.Expr) -> None:
 
 def check_schema(schema: exp.Expr) -> None:
     """Raise BindError for a name before that of a table which is none of the schema's."""
-    if schema.name.lower() not in ("main", "memory", "tqp"):
+    if lower_ascii(schema.name) not in ("main", "memory", "tqp"):
         raise BindError(
             f'there is no schema "{schema.name}": tables are named without one, and their columns have no fields',
             head_span(schema),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tqp.core.keywords import lower_ascii
 from tqp.core.units import UNIT_NAMES
 from tqp.planner.algebra.expressions import Call
 from tqp.planner.functions.declaration import Fold, NullRule, ScalarFunction, scalar
@@ -19,7 +20,7 @@ def _combine_intervals(sign: int) -> Callable[..., Any]:
 
 
 def _to_interval(_: Call, unit: str, count: float) -> Any:
-    name = UNIT_NAMES.get(unit.lower())
+    name = UNIT_NAMES.get(lower_ascii(unit))
     return NotImplemented if name is None else interval_of(name, count) or NotImplemented
 
 

@@ -6,6 +6,7 @@ import datetime
 
 from tqp.core import time_limits
 from tqp.core.datatypes import TypeKind
+from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.expressions import Call, Literal
 from tqp.planner.functions.constants import constant_text
 from tqp.planner.functions.declaration import RaiseRule, RangeRule
@@ -39,7 +40,7 @@ _PART_RANGES: dict[str, Range] = {
 def _constant_part(call: Call) -> str | None:
     """The part of a date that the first argument names, in lower case."""
     part = constant_text(call.arguments[0])
-    return None if part is None else part.lower()
+    return None if part is None else lower_ascii(part)
 
 
 def part_range(call: Call, ranges: Ranges) -> Range | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
+from tqp.core.keywords import lower_ascii
 from tqp.planner.syntax.type_grammar import UNITS, TypeGrammar
 from tqp.planner.syntax.words import COLUMN_NAMES, FUNCTION_NAMES, NAME, TEXT
 
@@ -31,7 +32,7 @@ class CallGrammar(TypeGrammar):
 
     def call(self, with_clauses: bool = True) -> None:
         """`(DISTINCT a, b := 1 ORDER BY c)` and the clauses behind it, which none of a table function has; its name is read."""
-        name = self.tokens.source(self.index - 1).strip('"').lower()
+        name = lower_ascii(self.tokens.source(self.index - 1).strip('"'))
         starts = self._starts_argument_of_model if name == _MODEL_FUNCTION else self.starts_expression
         count = 0
         self.expect("(")

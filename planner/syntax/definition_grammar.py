@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from tqp.core.keywords import lower_ascii
 from tqp.planner.syntax.clauses import (
     AddColumn,
     Alter,
@@ -59,7 +60,7 @@ class DefinitionGrammar(QueryGrammar):
         """A name, perhaps behind that of the one schema that there is."""
         found = self.name(what)
         while self.kind == ".":
-            if found.text.lower() not in _SCHEMAS:
+            if lower_ascii(found.text) not in _SCHEMAS:
                 self.go_back(self.index - 1)
                 self.lacks(f'a schema of your own ("{found.text}")')
             self.advance()

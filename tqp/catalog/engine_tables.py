@@ -9,7 +9,14 @@ from tqp.catalog.state import CatalogState
 from tqp.catalog.system_table import Row, SystemTable, table_of
 from tqp.core.datatypes import TICKS_PER_SECOND, VARCHAR, DataType, TypeKind
 from tqp.core.dialect import CODENAME, VERSION
-from tqp.core.keywords import COLUMN_AND_FUNCTION_WORDS, COLUMN_WORDS, FUNCTION_WORDS, RESERVED, UNRESERVED
+from tqp.core.keywords import (
+    COLUMN_AND_FUNCTION_WORDS,
+    COLUMN_WORDS,
+    FUNCTION_WORDS,
+    RESERVED,
+    UNRESERVED,
+    lower_ascii,
+)
 from tqp.data.results.value_text import inner_text, interval_text, time_text, timestamp_text
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.algebra.expressions import Literal
@@ -214,7 +221,7 @@ def _keywords(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
         ("type_function", FUNCTION_WORDS | COLUMN_AND_FUNCTION_WORDS),
     ):
         for word in sorted(words):
-            yield {"keyword_name": word.lower(), "keyword_category": category}
+            yield {"keyword_name": lower_ascii(word), "keyword_category": category}
 
 
 def _optimizers(state: CatalogState, catalog: Catalog) -> Iterator[Row]:

@@ -15,6 +15,7 @@ from tqp.core.datatypes import DataType
 from tqp.core.definitions import TableDefinition
 from tqp.core.errors import BindError
 from tqp.core.file_kinds import FileKind, kind_of_name
+from tqp.core.keywords import lower_ascii
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.core.schema import TableSource
 from tqp.data.sources.base import Source
@@ -52,8 +53,8 @@ class Snapshot:
 
     def lookup(self, name: str) -> TableSource | None:
         """The table of that name, or None. Raises what keeps it from being read, such as that its file is gone."""
-        table = self._table(name.lower())
-        self.read["table", name.lower()] = None if table is None else table.version
+        table = self._table(lower_ascii(name))
+        self.read["table", lower_ascii(name)] = None if table is None else table.version
         if table is not None and table.error is not None:
             raise type(table.error)(table.error.message)
         return table
@@ -65,15 +66,15 @@ class Snapshot:
 
     def lookup_view(self, name: str) -> View | None:
         """The view of that name, or None."""
-        view = self._view(name.lower())
-        self.read["view", name.lower()] = view
+        view = self._view(lower_ascii(name))
+        self.read["view", lower_ascii(name)] = view
         return view
 
     def lookup_macro(self, name: str) -> Macro | None:
         """The macro of that name, or None."""
-        macro = self.state.macros.get(name.lower())
+        macro = self.state.macros.get(lower_ascii(name))
         if macro is not None:
-            self.read["macro", name.lower()] = macro
+            self.read["macro", lower_ascii(name)] = macro
         return macro
 
     def macro_names(self) -> SequenceOf[str]:
@@ -99,13 +100,13 @@ class Snapshot:
 
     def lookup_type(self, name: str) -> DataType | None:
         """The type that CREATE TYPE has made under that name, or None."""
-        self.read["type", name.lower()] = self.meaning("type", name.lower())
-        return self.state.types.get(name.lower())
+        self.read["type", lower_ascii(name)] = self.meaning("type", lower_ascii(name))
+        return self.state.types.get(lower_ascii(name))
 
     def lookup_sequence(self, name: str) -> Sequence | None:
         """The sequence of that name, or None."""
-        self.read["sequence", name.lower()] = self.meaning("sequence", name.lower())
-        return self.state.sequences.get(name.lower())
+        self.read["sequence", lower_ascii(name)] = self.meaning("sequence", lower_ascii(name))
+        return self.state.sequences.get(lower_ascii(name))
 
     def sequence_names(self) -> SequenceOf[str]:
         """Every sequence's name."""
@@ -117,17 +118,17 @@ class Snapshot:
 
     def lookup_variable(self, name: str) -> Literal | None:
         """The value that SET VARIABLE has given to that name, or None."""
-        self.read["variable", name.lower()] = self.meaning("variable", name.lower())
-        return self.state.variables.get(name.lower())
+        self.read["variable", lower_ascii(name)] = self.meaning("variable", lower_ascii(name))
+        return self.state.variables.get(lower_ascii(name))
 
     def lookup_setting(self, name: str) -> Setting | None:
         """The setting of that name, or None."""
-        found = self._setting(name.lower())
-        self.read["setting", name.lower()] = None if found is None else found.text
+        found = self._setting(lower_ascii(name))
+        self.read["setting", lower_ascii(name)] = None if found is None else found.text
         return found
 
     def _setting(self, name: str) -> Setting | None:
-        known = {each.lower(): setting for each, setting in self.settings().items()}
+        known = {lower_ascii(each): setting for each, setting in self.settings().items()}
         return known.get(name)
 
     def settings(self) -> Mapping[str, Setting]:
@@ -140,8 +141,8 @@ class Snapshot:
 
     def lookup_function(self, name: str) -> Model | PythonFunction | None:
         """The model or Python function of that name, or None."""
-        self.read["function", name.lower()] = self.meaning("function", name.lower())
-        return self.state.functions.get(name.lower())
+        self.read["function", lower_ascii(name)] = self.meaning("function", lower_ascii(name))
+        return self.state.functions.get(lower_ascii(name))
 
     def function_names(self) -> SequenceOf[str]:
         """Every model's and Python function's name as it was registered."""

@@ -10,6 +10,7 @@ from tqp.catalog.sequences import Sequence
 from tqp.core.datatypes import DataType
 from tqp.core.definitions import IndexDefinition
 from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.core.keywords import lower_ascii
 from tqp.data.sources.base import Source
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.ml.model import Model
@@ -38,11 +39,11 @@ class CatalogState:
 
     def with_table(self, table: Source) -> CatalogState:
         """With the table in place of a table or view of its name."""
-        return self.without(table.name)._replaced(tables={**self.tables, table.name.lower(): table})
+        return self.without(table.name)._replaced(tables={**self.tables, lower_ascii(table.name): table})
 
     def with_view(self, view: View) -> CatalogState:
         """With the view in place of a table or view of its name."""
-        return self.without(view.name)._replaced(views={**self.views, view.name.lower(): view})
+        return self.without(view.name)._replaced(views={**self.views, lower_ascii(view.name): view})
 
     def without(self, name: str) -> CatalogState:
         """Without the table or view of that name, if there is one."""
@@ -50,7 +51,7 @@ class CatalogState:
 
     def with_macro(self, macro: Macro) -> CatalogState:
         """With the macro in place of one of its name."""
-        return self._replaced(macros={**self.macros, macro.name.lower(): macro})
+        return self._replaced(macros={**self.macros, lower_ascii(macro.name): macro})
 
     def without_macro(self, name: str) -> CatalogState:
         """Without the macro of that name, if there is one."""
@@ -58,7 +59,7 @@ class CatalogState:
 
     def with_function(self, function: Model | PythonFunction) -> CatalogState:
         """With the model or function in place of one of its name."""
-        return self._replaced(functions={**self.functions, function.name.lower(): function})
+        return self._replaced(functions={**self.functions, lower_ascii(function.name): function})
 
     def without_function(self, name: str) -> CatalogState:
         """Without the model or function of that name, if there is one."""
@@ -66,7 +67,7 @@ class CatalogState:
 
     def with_type(self, name: str, data_type: DataType) -> CatalogState:
         """With the type in place of one of its name."""
-        return self._replaced(types={**self.types, name.lower(): data_type})
+        return self._replaced(types={**self.types, lower_ascii(name): data_type})
 
     def without_type(self, name: str) -> CatalogState:
         """Without the type of that name, if there is one."""
@@ -74,7 +75,7 @@ class CatalogState:
 
     def with_sequence(self, sequence: Sequence) -> CatalogState:
         """With the sequence in place of one of its name."""
-        return self._replaced(sequences={**self.sequences, sequence.definition.name.lower(): sequence})
+        return self._replaced(sequences={**self.sequences, lower_ascii(sequence.definition.name): sequence})
 
     def without_sequence(self, name: str) -> CatalogState:
         """Without the sequence of that name, if there is one."""
@@ -84,20 +85,20 @@ class CatalogState:
         """With the value of a variable; None takes it away."""
         if value is None:
             return self._replaced(variables=_without(self.variables, name))
-        return self._replaced(variables={**self.variables, name.lower(): value})
+        return self._replaced(variables={**self.variables, lower_ascii(name): value})
 
     def _replaced(self, **changes: Mapping[str, object]) -> CatalogState:
         return replace(self, **changes)  # type: ignore[arg-type]
 
     def kind_of(self, name: str) -> str | None:
         """ "table" or "view"; None if there is nothing of that name."""
-        if name.lower() in self.tables:
+        if lower_ascii(name) in self.tables:
             return "table"
-        return "view" if name.lower() in self.views else None
+        return "view" if lower_ascii(name) in self.views else None
 
     def stored_table(self, name: str, span: tuple[int, int] | None = None) -> StoredTable:
         """The table that a statement may change. Raises BindError if there is none of that name."""
-        table = self.tables.get(name.lower())
+        table = self.tables.get(lower_ascii(name))
         if isinstance(table, StoredTable):
             return table
         if table is not None:
@@ -106,7 +107,7 @@ class CatalogState:
                 " makes a table that they can",
                 span,
             )
-        if name.lower() in self.views:
+        if lower_ascii(name) in self.views:
             raise BindError(f'"{name}" is a view, whose rows cannot be changed', span)
         raise BindError(f'there is no table "{name}"{nearest(name, self.names())}', span)
 
@@ -126,5 +127,5 @@ Item = TypeVar("Item")
 
 
 def _without(items: Mapping[str, Item], name: str) -> Mapping[str, Item]:
-    key = name.lower()
+    key = lower_ascii(name)
     return {known: item for known, item in items.items() if known != key} if key in items else items

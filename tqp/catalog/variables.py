@@ -7,6 +7,7 @@ from types import FrameType
 import torch
 
 from tqp.core.errors import BindError
+from tqp.core.keywords import lower_ascii
 from tqp.data.sources.base import Source
 from tqp.data.sources.make_source import make_source
 from tqp.data.sources.stored_tables import table_of_rows
@@ -41,7 +42,7 @@ class Variables:
         unreadable: BindError | None = None
         for variables in (self._frame.f_locals, self._frame.f_globals):
             for variable, value in variables.items():
-                if variable.lower() != name or isinstance(value, str):
+                if lower_ascii(variable) != name or isinstance(value, str):
                     continue  # any string would do for a path; a query has to say that it is one
                 if hasattr(type(value), "__tqp_view__"):
                     view: View = value.__tqp_view__(self._catalog)

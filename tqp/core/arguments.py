@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tqp.core.errors import BindError, nearest
+from tqp.core.keywords import lower_ascii
 
 #: More threads than any computer runs at once are a mistake, and would not all start.
 MAX_THREADS = 4_096
@@ -195,9 +196,9 @@ def unique_names(names: Iterable[object]) -> tuple[str, ...]:
     result = []
     for name in map(str, names):
         unique = name
-        while unique.lower() in taken:
-            repeats[name.lower()] = repeats.get(name.lower(), 0) + 1
-            unique = f"{name}_{repeats[name.lower()]}"
-        taken.add(unique.lower())
+        while lower_ascii(unique) in taken:
+            repeats[lower_ascii(name)] = repeats.get(lower_ascii(name), 0) + 1
+            unique = f"{name}_{repeats[lower_ascii(name)]}"
+        taken.add(lower_ascii(unique))
         result.append(unique)
     return tuple(result)

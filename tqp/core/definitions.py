@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, nearest
+from tqp.core.keywords import lower_ascii
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +60,13 @@ class TableDefinition:
     def place_of(self, name: str, span: tuple[int, int] | None = None) -> int:
         """Where the column stands, ignoring case. Raises BindError if there is none."""
         for place, column in enumerate(self.columns):
-            if column.name.lower() == name.lower():
+            if lower_ascii(column.name) == lower_ascii(name):
                 return place
         raise BindError(f'table "{self.name}" has no column "{name}"' + nearest(name, self.names), span)
 
     def has_column(self, name: str) -> bool:
         """Whether there is a column of that name, ignoring case."""
-        return name.lower() in map(str.lower, self.names)
+        return lower_ascii(name) in map(lower_ascii, self.names)
 
 
 @dataclass(frozen=True, slots=True)

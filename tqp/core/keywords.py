@@ -85,7 +85,7 @@ def lower_ascii(name: str) -> str:
     >>> lower_ascii("ÄB")
     'Äb'
     """
-    return name.translate(_LOWER)
+    return name.lower() if name.isascii() else name.translate(_LOWER)
 
 
 def quoted(identifier: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from tqp.core.datatypes import DataType
 from tqp.core.definitions import ColumnDefinition, TableDefinition
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError
-from tqp.core.keywords import in_quotes
+from tqp.core.keywords import in_quotes, lower_ascii
 from tqp.data.column import Column
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.syntax.clauses import (
@@ -51,10 +51,10 @@ def alter(execution: Execution) -> Result:
 def _rename(execution: Execution, clauses: Alter, name: Name) -> None:
     catalog, old = execution.session.catalog, clauses.name
     found = execution.state.kind_of(old.text)
-    if execution.state.kind_of(name.text) is not None and name.text.lower() != old.text.lower():
+    if execution.state.kind_of(name.text) is not None and lower_ascii(name.text) != lower_ascii(old.text):
         raise BindError(f'there is a table or view "{name.text}" already', name.span)
     if clauses.kind == "view" and found == "view":
-        view = dataclasses.replace(execution.state.views[old.text.lower()], name=name.text)
+        view = dataclasses.replace(execution.state.views[lower_ascii(old.text)], name=name.text)
         catalog.change(lambda state: state.without(old.text).with_view(view))
         return
     table = execution.state.stored_table(old.text, old.span)
@@ -77,7 +77,7 @@ def _rename_column(execution: Execution, table: StoredTable, alteration: RenameC
     definition, name = table.definition, alteration.name
     place = definition.place_of(alteration.column.text, alteration.column.span)
     old = definition.names[place]
-    if definition.has_column(name.text) and name.text.lower() != old.lower():
+    if definition.has_column(name.text) and lower_ascii(name.text) != lower_ascii(old):
         raise BindError(f'the table has a column "{name.text}" already', name.span)
     keys = tuple(
         dataclasses.replace(key, columns=tuple(name.text if each == old else each for each in key.columns))
@@ -188,6 +188,6 @@ def _renamed_in(text: str, old: str, new: str) -> str:
     """An expression in which a column has another name."""
     tokens = tokenize(text)
     for index in reversed(range(len(tokens.stops) - 1)):
-        if tokens.name(index).lower() == old.lower() and tokens.kinds[index + 1] not in ("(", "."):
+        if lower_ascii(tokens.name(index)) == lower_ascii(old) and tokens.kinds[index + 1] not in ("(", "."):
             text = text[: tokens.starts[index]] + in_quotes(new) + text[tokens.stops[index] :]
     return text

@@ -9,7 +9,7 @@ import numpy as np
 
 from tqp.core.definitions import UniqueKey
 from tqp.core.errors import BindError, UnsupportedError
-from tqp.core.keywords import in_quotes, in_quotes_joined
+from tqp.core.keywords import in_quotes, in_quotes_joined, lower_ascii
 from tqp.data.column import Table
 from tqp.data.sources.stored_tables import ROW_ID, Rows, StoredTable
 from tqp.planner.parse import ParsedStatement, parse
@@ -27,7 +27,7 @@ def resolved(
 ) -> tuple[StoredTable, StoredTable]:
     """The next version of the table, and its rows that were inserted or updated. Of rows with one key, the first counts."""
     keys = _keys(table, conflict)
-    if ROW_ID not in table.hidden_names or table.name.lower() == _NEW:
+    if ROW_ID not in table.hidden_names or lower_ascii(table.name) == _NEW:
         raise UnsupportedError(
             f'ON CONFLICT of a table "{_NEW}", or one with a column "{ROW_ID}", is not supported'
         )

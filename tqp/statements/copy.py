@@ -9,7 +9,7 @@ from tqp.core.datatypes import TypeKind
 from tqp.core.definitions import ColumnDefinition
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.file_kinds import kind_of_name
-from tqp.core.keywords import KEYWORDS, in_quotes, in_quotes_joined, quoted_text
+from tqp.core.keywords import KEYWORDS, in_quotes, in_quotes_joined, lower_ascii, quoted_text
 from tqp.data.column import Table
 from tqp.data.sources.file_systems import located
 from tqp.planner.parse import ParsedStatement
@@ -109,9 +109,9 @@ def _writer(form: str, options: dict[str, Any], names: tuple[str, ...]) -> Write
 
 def format_of(path: str, options: dict[str, Any]) -> str:
     """The format that is said, or that the name of the file tells; takes it out of the options, which are checked."""
-    name = path.lower().removesuffix(".gz").removesuffix(".zst")
+    name = lower_ascii(path).removesuffix(".gz").removesuffix(".zst")
     by_name = "json" if name.endswith((".json", ".ndjson", ".jsonl")) else kind_of_name(path)
-    form = str(options.pop("format", by_name if by_name in _FORMATS else "csv")).lower()
+    form = lower_ascii(str(options.pop("format", by_name if by_name in _FORMATS else "csv")))
     if form not in _FORMATS:
         raise UnsupportedError(f"the format {form!r} is not supported; choose one of {', '.join(_FORMATS)}")
     known = (*_OF_FORMAT[form], *_OF_PARTITIONS)
@@ -136,7 +136,7 @@ def copy_from(execution: Execution) -> Result:
     assert isinstance(clauses, CopyFrom)
     path = located(path_of(execution, clauses.path))
     options = options_of(execution, clauses.options)
-    form = str(options.pop("format", kind_of_name(path) or "csv")).lower()
+    form = lower_ascii(str(options.pop("format", kind_of_name(path) or "csv")))
     if form not in _FUNCTIONS:
         raise UnsupportedError(f"COPY FROM a file of the format {form!r} is not supported")
     definition = execution.state.stored_table(clauses.table.text, clauses.table.span).definition
@@ -201,7 +201,7 @@ def options_of(execution: Execution, options: tuple[CopyOption, ...]) -> dict[st
     """The values by their names in lower case."""
     found: dict[str, Any] = {}
     for option in options:
-        name = option.name.text.lower()
+        name = lower_ascii(option.name.text)
         if name in found:
             raise BindError(f"the option {name.upper()} is given twice", option.name.span)
         found[name] = True if option.value is None else _value(execution, option.value)
@@ -214,7 +214,7 @@ def _value(execution: Execution, part: Part) -> Any:
     kinds = tokens.kinds[part.start : part.stop]
     if len(kinds) == 1 and (kinds[0] in KEYWORDS or kinds[0] in (NAME, "*")):
         word = tokens.name(part.start)
-        return TRUTH_WORDS.get(word.lower(), word)
+        return TRUTH_WORDS.get(lower_ascii(word), word)
     if kinds[0] == "(" and all(kind in KEYWORDS or kind in (NAME, ",", "(", ")") for kind in kinds):
         return [
             tokens.name(place) for place, kind in enumerate(kinds, part.start) if kind not in (",", "(", ")")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tqp.catalog.state import CatalogState
 from tqp.core.definitions import ColumnDefinition, TableDefinition, UniqueKey
 from tqp.core.errors import BindError, nearest
-from tqp.core.keywords import in_quotes
+from tqp.core.keywords import in_quotes, lower_ascii
 from tqp.data.sources.stored_tables import StoredTable, table_of_rows
 from tqp.planner.catalog_protocol import View
 from tqp.planner.parse import parse
@@ -61,7 +61,7 @@ def _definition(execution: Execution, clauses: CreateTable) -> TableDefinition:
     execution.refuse_parameters("a table")
     columns = tuple(column_definition(execution, column) for column in clauses.columns)
     for number, column in enumerate(clauses.columns):
-        if column.name.text.lower() in (each.name.lower() for each in columns[:number]):
+        if lower_ascii(column.name.text) in (lower_ascii(each.name) for each in columns[:number]):
             raise BindError(f'the table has two columns "{column.name.text}"', column.name.span)
     definition = TableDefinition(clauses.name.text, columns, temporary=clauses.temporary)
     keys = _keys(definition, clauses.keys)
@@ -140,12 +140,12 @@ def drop(execution: Execution) -> Result:
 
     def next_state(state: CatalogState) -> CatalogState:
         if clauses.kind == "macro":
-            if name.text.lower() in state.macros or clauses.if_exists:
+            if lower_ascii(name.text) in state.macros or clauses.if_exists:
                 return state.without_macro(name.text)
             known = [macro.name for macro in state.macros.values()]
             raise BindError(f'there is no macro "{name.text}"{nearest(name.text, known)}', name.span)
         if clauses.kind == "type":
-            if name.text.lower() in state.types or clauses.if_exists:
+            if lower_ascii(name.text) in state.types or clauses.if_exists:
                 return state.without_type(name.text)
             raise BindError(f'there is no type "{name.text}"{nearest(name.text, state.types)}', name.span)
         if clauses.kind == "index":
@@ -170,7 +170,7 @@ def drop(execution: Execution) -> Result:
 def _without_sequence(execution: Execution, state: CatalogState, clauses: Drop) -> CatalogState:
     """With CASCADE also without the tables that draw from it."""
     name = clauses.name
-    if name.text.lower() not in state.sequences:
+    if lower_ascii(name.text) not in state.sequences:
         if clauses.if_exists:
             return state
         known = [each.definition.name for each in state.sequences.values()]

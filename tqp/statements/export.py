@@ -11,7 +11,7 @@ from typing import Any
 
 from tqp.catalog.definitions_as_sql import schema_statements
 from tqp.core.errors import BindError, Error, UnsupportedError
-from tqp.core.keywords import quoted, quoted_text
+from tqp.core.keywords import lower_ascii, quoted, quoted_text
 from tqp.core.process.deep_recursion import call_deep
 from tqp.data.sources.file_identity import reading
 from tqp.data.sources.file_systems import content_of, located, make_directory
@@ -41,7 +41,7 @@ def export_database(execution: Execution) -> Result:
     clauses, catalog = execution.command.clauses, execution.session.catalog
     assert isinstance(clauses, ExportDatabase)
     database = clauses.database
-    if database is not None and database.text.lower() != _DATABASE:
+    if database is not None and lower_ascii(database.text) != _DATABASE:
         raise BindError(f'there is no database "{database.text}"; its name is "{_DATABASE}"', database.span)
     folder = located(path_of(execution, clauses.path))
     options = options_of(execution, clauses.options)
@@ -113,7 +113,7 @@ def _file_names(tables: Iterable[object]) -> Iterator[tuple[StoredTable, str]]:
     taken = set[str]()
     for table in tables:
         if isinstance(table, StoredTable) and not table.definition.temporary:
-            plain = re.sub(r"\W", "_", table.name.lower())
+            plain = re.sub(r"\W", "_", lower_ascii(table.name))
             name, number = plain, 0
             while name in taken:
                 number += 1

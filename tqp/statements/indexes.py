@@ -7,7 +7,7 @@ from dataclasses import replace
 from tqp.catalog.state import CatalogState
 from tqp.core.definitions import IndexDefinition, UniqueKey
 from tqp.core.errors import BindError, UnsupportedError, nearest
-from tqp.core.keywords import quoted
+from tqp.core.keywords import lower_ascii, quoted
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.syntax.clauses import CreateIndex, Drop, Part
 from tqp.planner.syntax.words import COLUMN_NAMES
@@ -59,7 +59,7 @@ def _column(execution: Execution, table: StoredTable, item: Part) -> str | None:
 
 def table_with(state: CatalogState, name: str) -> StoredTable | None:
     """The table with the index of that name; None if there is none."""
-    found = (table for table, index in state.indexes() if index.name.lower() == name.lower())
+    found = (table for table, index in state.indexes() if lower_ascii(index.name) == lower_ascii(name))
     return next(found, None)
 
 
@@ -72,5 +72,7 @@ def without_index(state: CatalogState, clauses: Drop) -> CatalogState:
             return state
         known = [index.name for _, index in state.indexes()]
         raise BindError(f'there is no index "{name.text}"{nearest(name.text, known)}', name.span)
-    left = tuple(index for index in table.definition.indexes if index.name.lower() != name.text.lower())
+    left = tuple(
+        index for index in table.definition.indexes if lower_ascii(index.name) != lower_ascii(name.text)
+    )
     return state.with_table(table.defined(replace(table.definition, indexes=left)))

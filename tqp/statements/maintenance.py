@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tqp.core.errors import BindError, ExecutionError, nearest
+from tqp.core.keywords import lower_ascii
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.syntax.clauses import CallFunction, Checkpoint, Vacuum
 from tqp.result import Result
@@ -17,7 +18,7 @@ def checkpoint(execution: Execution) -> Result:
     clauses = execution.command.clauses
     assert isinstance(clauses, Checkpoint)
     name = clauses.database
-    if name is not None and name.text.lower() not in _DATABASES:
+    if name is not None and lower_ascii(name.text) not in _DATABASES:
         raise BindError(f'there is no database "{name.text}"{nearest(name.text, _DATABASES)}', name.span)
     if execution.session.catalog.has_local_changes:
         raise ExecutionError(
@@ -36,7 +37,7 @@ def vacuum(execution: Execution) -> Result:
     kind = state.kind_of(name.text)
     if kind is None:
         raise BindError(f'there is no table "{name.text}"{nearest(name.text, state.names())}', name.span)
-    table = state.tables.get(name.text.lower())
+    table = state.tables.get(lower_ascii(name.text))
     if not isinstance(table, StoredTable):
         raise BindError(f'"{name.text}" is no table that a statement has made', name.span)
     places_of(table, clauses.columns)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from tqp.core.datatypes import COMPOSED, DataType, TypeKind
-from tqp.core.keywords import in_quotes
+from tqp.core.keywords import in_quotes, lower_ascii
 from tqp.data.sources.make_source import make_source
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.syntax.clauses import Part
@@ -71,7 +71,7 @@ def _constant(tokens: Tokens, part: Part, data_type: DataType) -> str | None:
     if kind == TEXT and source[0] == "'" and "\n" not in source and data_type.kind not in COMPOSED:
         return source[1:-1].replace("''", "'")
     if kind in ("TRUE", "FALSE") and data_type.kind is TypeKind.BOOLEAN:
-        return kind.lower()
+        return lower_ascii(kind)
     raise _OtherError
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.keywords import lower_ascii
 from tqp.planner.parse import parse
 from tqp.planner.syntax.clauses import Pragma
 from tqp.result import Result
@@ -23,7 +24,7 @@ def pragma(execution: Execution) -> Result:
     """Answers what it asks for. Raises UnsupportedError for those that tell of what tqp does not have."""
     clauses = execution.command.clauses
     assert isinstance(clauses, Pragma)
-    name, count = clauses.name.text.lower(), len(clauses.arguments)
+    name, count = lower_ascii(clauses.name.text), len(clauses.arguments)
     if name == "table_info":
         if count != 1:
             raise BindError("PRAGMA table_info takes the name of a table", clauses.name.span)

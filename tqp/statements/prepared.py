@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tqp.compiled import Parameters
 from tqp.core.errors import BindError, nearest
+from tqp.core.keywords import lower_ascii
 from tqp.planner.syntax.clauses import Argument, Deallocate, Execute, Name, Prepare
 from tqp.result import Result
 from tqp.statements.execution import Execution, done
@@ -14,7 +15,7 @@ def prepare(execution: Execution) -> Result:
     clauses, session = execution.command.clauses, execution.session
     assert isinstance(clauses, Prepare)
     with session.lock:
-        session.prepared[clauses.name.text.lower()] = execution.command.source(clauses.statement)
+        session.prepared[lower_ascii(clauses.name.text)] = execution.command.source(clauses.statement)
     return done()
 
 
@@ -32,13 +33,13 @@ def deallocate(execution: Execution) -> Result:
     assert isinstance(clauses, Deallocate)
     _prepared(execution, clauses.name)
     with session.lock:
-        session.prepared.pop(clauses.name.text.lower(), None)
+        session.prepared.pop(lower_ascii(clauses.name.text), None)
     return done()
 
 
 def _prepared(execution: Execution, name: Name) -> str:
     prepared = execution.session.prepared
-    text = prepared.get(name.text.lower())
+    text = prepared.get(lower_ascii(name.text))
     if text is None:
         raise BindError(
             f'there is no prepared statement "{name.text}"{nearest(name.text, prepared)}', name.span

@@ -9,6 +9,7 @@ from tqp.catalog.state import CatalogState
 from tqp.core.datatypes import BIGINT
 from tqp.core.definitions import SequenceDefinition
 from tqp.core.errors import BindError
+from tqp.core.keywords import lower_ascii
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.parse import parse
 from tqp.planner.syntax.clauses import CreateSequence, Name
@@ -23,7 +24,7 @@ def create_sequence(execution: Execution) -> Result:
     definition = _definition(clauses)
     name = clauses.name
     with execution.session.catalog.writing:
-        is_known = name.text.lower() in execution.state.sequences
+        is_known = lower_ascii(name.text) in execution.state.sequences
         if is_there(clauses, "sequence", "sequence" if is_known else None):
             return made()
         check_unused(execution, execution.state, name)
@@ -72,7 +73,7 @@ def tables_with(execution: Execution, state: CatalogState, name: str) -> Iterato
             used = (
                 execution.session.queries.names_read(parse(f"SELECT {default}"), state, "sequence")
                 for default in defaults
-                if "nextval" in default.lower()
+                if "nextval" in lower_ascii(default)
             )
-            if any(name.lower() in names for names in used):
+            if any(lower_ascii(name) in names for names in used):
                 yield table

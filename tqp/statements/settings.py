@@ -7,7 +7,7 @@ from typing import Any
 
 from tqp.core.arguments import parse_size
 from tqp.core.errors import BindError, UnsupportedError, nearest
-from tqp.core.keywords import KEYWORDS
+from tqp.core.keywords import KEYWORDS, lower_ascii
 from tqp.data.results.to_python import python_values, storage_values
 from tqp.planner.algebra.expressions import Literal
 from tqp.planner.syntax.clauses import Name, Part, Reset, Set
@@ -65,7 +65,7 @@ def _value(execution: Execution, part: Part) -> Any:
     tokens = execution.command.tokens
     is_word = part.stop == part.start + 1 and tokens.kinds[part.start] in KEYWORDS | {NAME}
     if is_word:
-        word = tokens.source(part.start).lower()
+        word = lower_ascii(tokens.source(part.start))
         return {"default": None, **TRUTH_WORDS}.get(word, word)
     return execution.value_of(part)
 
@@ -87,7 +87,7 @@ def _fixed(*allowed: Any) -> Callable[[Execution, Any], None]:
     """A setting that has only these values, the first of which is what RESET gives."""
 
     def check(execution: Execution, value: Any) -> None:
-        said = value.lower() if isinstance(value, str) else value
+        said = lower_ascii(value) if isinstance(value, str) else value
         if value is not None and said not in allowed:
             raise UnsupportedError(f"{value!r} for this setting is not supported; it is {allowed[0]!r}")
 
@@ -112,7 +112,7 @@ _SETTINGS: Mapping[str, Callable[[Execution, Any], None]] = {
 
 
 def _setting(name: str, span: tuple[int, int]) -> Callable[[Execution, Any], None]:
-    found = _SETTINGS.get(name.lower())
+    found = _SETTINGS.get(lower_ascii(name))
     if found is None:
         raise BindError(f'there is no setting "{name}"{nearest(name, _SETTINGS)}', span)
     return found

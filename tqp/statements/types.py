@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tqp.core.datatypes import DataType, enum
 from tqp.core.errors import BindError
-from tqp.core.keywords import in_quotes
+from tqp.core.keywords import in_quotes, lower_ascii
 from tqp.planner.syntax.clauses import CreateType, Part
 from tqp.result import Result
 from tqp.statements.execution import Execution, is_there, made
@@ -17,7 +17,7 @@ def create_type(execution: Execution) -> Result:
     execution.refuse_parameters("a type")
     name = clauses.name.text
     with execution.session.catalog.writing:
-        if is_there(clauses, "type", "type" if name.lower() in execution.state.types else None):
+        if is_there(clauses, "type", "type" if lower_ascii(name) in execution.state.types else None):
             return made()
         if clauses.query is not None:
             data_type = _enum_of(execution, clauses.query)

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tqp.core.errors import BindError, ExecutionError
+from tqp.core.keywords import lower_ascii
 from tqp.data.column import Table
 from tqp.data.sources.file_systems import holds_files, make_directory
 from tqp.writing.replaced_files import writing
@@ -34,11 +35,11 @@ def write_partitions(
     `write` writes tables to a path; `keeps_columns`: the files have these columns, too. Raises BindError for columns that
     are not there, ExecutionError for a directory that is not empty unless it is to `overwrite` files of the same names.
     """
-    lowered = [name.lower() for name in table.names]
-    missing = next((name for name in partition_by if name.lower() not in lowered), None)
+    lowered = [lower_ascii(name) for name in table.names]
+    missing = next((name for name in partition_by if lower_ascii(name) not in lowered), None)
     if missing is not None:
         raise BindError(f'PARTITION_BY: there is no column "{missing}"')
-    keys = [lowered.index(name.lower()) for name in partition_by]
+    keys = [lowered.index(lower_ascii(name)) for name in partition_by]
     kept = [place for place in range(len(lowered)) if keeps_columns or place not in keys]
     if not kept:
         raise BindError("PARTITION_BY names all columns: nothing would be left for the files")

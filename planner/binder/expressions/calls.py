@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.expressions import Expression
 from tqp.planner.binder.expressions.aggregates.aggregate_arguments import written
 from tqp.planner.binder.expressions.aggregates.several_values import of_single_values
@@ -37,7 +38,7 @@ def function_names() -> frozenset[str]:
 
 def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
     """`name(arguments)`, scalar or aggregate."""
-    name, span = node.name.lower(), span_of(node)
+    name, span = lower_ascii(node.name), span_of(node)
     if functions.aggregate_overloads(name) is not None:
         return bind_aggregate(binder, node, None)
     if is_unnest(node):

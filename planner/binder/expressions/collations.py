@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import JSON, VARCHAR, TypeKind
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.keywords import lower_ascii
 from tqp.planner.parse import head_span, span_of
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ def collated(binder: ExpressionBinder, nodes: Sequence[exp.Expr]) -> Sequence[ex
     """
     inner = [node.unnest() for node in nodes]
     found = {
-        tuple(map(str.lower, collation_names(node))): node for node in inner if isinstance(node, exp.Collate)
+        tuple(map(lower_ascii, collation_names(node))): node
+        for node in inner
+        if isinstance(node, exp.Collate)
     }
     if not found:
         return nodes

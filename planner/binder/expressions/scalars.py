@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BIT, BLOB, NULL, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.keywords import lower_ascii
 from tqp.core.text.bits import parse_bits
 from tqp.core.units import UNIT_NAMES
 from tqp.planner.algebra.element_expressions import ElementRef
@@ -130,7 +131,7 @@ class ExpressionBinder:
             return found
         if qualifier is None and self.scope.has_relation(name):
             return self._table_as_struct(name, span)
-        word = name.lower() if qualifier is None else ""
+        word = lower_ascii(name) if qualifier is None else ""
         if word in SESSION_WORDS:
             return Literal(SESSION_WORDS[word], VARCHAR)
         found = clock_word(self, word, span)
@@ -173,14 +174,19 @@ class ExpressionBinder:
         `aliases`: not before a dot, where an alias has no fields.
         """
         found = self.scope.resolve_here(name, qualifier, span)
-        if aliases and qualifier is None and name.lower() in self.aliases and self._alias_wins(found):
+        if aliases and qualifier is None and lower_ascii(name) in self.aliases and self._alias_wins(found):
             column = None
             if self.clause == "QUALIFY" and self.scope.parent is not None:  # whose columns go before aliases
                 column = self.scope.parent.resolve(name, None, span)
-            return self._alias(name.lower(), span) if column is None else column
+            return self._alias(lower_ascii(name), span) if column is None else column
         if found is not None:
             self.scope.record_use(found, name, span)
-        elif aliases and qualifier is None and self.clause == "SELECT" and name.lower() in self.scope.aliases:
+        elif (
+            aliases
+            and qualifier is None
+            and self.clause == "SELECT"
+            and lower_ascii(name) in self.scope.aliases
+        ):
             raise _not_yet_defined(name, span)
         elif self.scope.parent is not None:
             found = self.scope.parent.resolve(name, qualifier, span, aliases)
@@ -295,7 +301,7 @@ class ExpressionBinder:
             return to_interval_cast(amount, span)
         if not isinstance(unit, exp.Var):
             raise UnsupportedError("INTERVAL with a range of units (YEAR TO MONTH) is not supported", span)
-        name = UNIT_NAMES.get(unit.name.lower())
+        name = UNIT_NAMES.get(lower_ascii(unit.name))
         if name is None:
             raise BindError(f'"{unit.name}" is not a unit of time', span)
         return interval_from(name, amount, span)
@@ -335,7 +341,8 @@ class ExpressionBinder:
     def _other(self, node: exp.Expr) -> Expression:
         if isinstance(node, exp.Alias):
             return self.bind_flexible(node.this)
-        words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).lower()  # CurrentUser: current user
+        # CurrentUser: current user
+        words = lower_ascii(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__))
         message = _FEATURES.get(type(node), f"this kind of expression ({words}) is not supported")
         raise UnsupportedError(message, span_of(node))
 

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BOOLEAN, NULL, DataType, list_of
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.keywords import lower_ascii
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import (
     AggregateCall,
@@ -157,7 +158,7 @@ def _written_fields(operand: exp.Expr) -> list[exp.Expr] | None:
     """The fields of a row that is written out, (a, b) or row(a, b), which are compared with as many columns."""
     written = without_parentheses(operand)
     if isinstance(written, exp.Tuple) or (
-        isinstance(written, exp.Anonymous) and written.name.lower() == "row" and written.expressions
+        isinstance(written, exp.Anonymous) and lower_ascii(written.name) == "row" and written.expressions
     ):
         return list(written.expressions)
     return None

@@ -10,7 +10,7 @@ from tqp.core.arguments import unique_names
 from tqp.core.datatypes import BOOLEAN, INTEGER, VARCHAR, DataType, TypeKind
 from tqp.core.definitions import ColumnDefinition, TableDefinition
 from tqp.core.errors import BindError, Error
-from tqp.core.keywords import in_quotes, in_quotes_joined, quoted_text
+from tqp.core.keywords import in_quotes, in_quotes_joined, lower_ascii, quoted_text
 from tqp.planner.algebra.expressions import Literal, Value
 from tqp.planner.algebra.logical_plan import Values
 from tqp.planner.binder.context import BindContext
@@ -61,7 +61,7 @@ def bind_description(context: BindContext, node: exp.Describe, siblings: Scope) 
 
 def bind_table_description(context: BindContext, call: exp.Anonymous, span: Span | None) -> BoundQuery:
     """pragma_table_info('t') and pragma_show('t') of a table or view, whose name may also stand there without quotes."""
-    name = call.name.lower()
+    name = lower_ascii(call.name)
     if len(call.expressions) != 1:
         raise BindError(f"{name}() takes the name of a table", span)
     [node] = call.expressions
@@ -150,7 +150,7 @@ def _definition(context: BindContext, query: exp.Expr, siblings: Scope) -> Table
     if not is_all or query.args.get("joins") or table.args.get("joins"):
         return None
     assert isinstance(table, exp.Table)
-    name = table.name.lower()
+    name = lower_ascii(table.name)
     if not isinstance(table.this, exp.Identifier) or (not table.args.get("db") and name in siblings.ctes):
         return None
     return None if name in context.inputs else context.catalog.lookup_definition(name)

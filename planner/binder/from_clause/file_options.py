@@ -12,7 +12,7 @@ from sqlglot import exp
 from tqp.core.datatypes import DataType, TypeKind, holds_kind
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.file_kinds import FileKind
-from tqp.core.keywords import quoted_text
+from tqp.core.keywords import lower_ascii, quoted_text
 from tqp.core.read_options import ReadOptions
 from tqp.planner.binder.expressions.type_names import type_of_text
 from tqp.planner.parse import Span, span_of
@@ -33,7 +33,7 @@ def read_options(kind: FileKind, function: str, nodes: Sequence[exp.Expr]) -> Gi
     types: dict[str | int, DataType] = {}
     written: dict[str, str] = {}
     for node in nodes:
-        name = node.this.name.lower()
+        name = lower_ascii(node.this.name)
         known = _KNOWN.get(kind, {})
         if name not in known:
             raise UnsupportedError(
@@ -160,7 +160,7 @@ def _types(value: Any, span: Span | None) -> Mapping[str, Any]:
     pairs = value.items() if isinstance(value, Mapping) else enumerate(value)
     return {
         "types": {
-            key.lower() if isinstance(key, str) else key: type_of_text(each, span) for key, each in pairs
+            lower_ascii(key) if isinstance(key, str) else key: type_of_text(each, span) for key, each in pairs
         }
     }
 
@@ -168,7 +168,7 @@ def _types(value: Any, span: Span | None) -> Mapping[str, Any]:
 def _columns(value: Any, span: Span | None) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise BindError("columns takes names with their types: {'a': 'INTEGER'}", span)
-    types = {name.lower(): type_of_text(each, span) for name, each in value.items()}
+    types = {lower_ascii(name): type_of_text(each, span) for name, each in value.items()}
     return {"names": tuple(value), "types": types}
 
 

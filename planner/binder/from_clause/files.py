@@ -13,6 +13,7 @@ from sqlglot import exp
 from tqp.core.datatypes import BOOLEAN, VARCHAR, DataType
 from tqp.core.errors import BindError, Error
 from tqp.core.file_kinds import WHOLE_FILES, FileKind
+from tqp.core.keywords import lower_ascii
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.core.schema import Field, TableSource
 from tqp.planner.algebra.expressions import Call, Expression, Literal, conjunction
@@ -77,7 +78,7 @@ def bind_file_function(
     context: BindContext, call: exp.Anonymous, span: Span | None
 ) -> tuple[TableSource, WantedColumns]:
     """The table that read_parquet() and the like give of a path or a list of paths, and which of its columns are wanted."""
-    name = call.name.lower()
+    name = lower_ascii(call.name)
     given = read_options(FILE_FUNCTIONS[name], name, list(filter(is_named, call.expressions)))
     paths, _ = split_arguments(call)
     if len(paths) != 1:
@@ -91,16 +92,18 @@ def bind_file_function(
     table = _files(context, found, FILE_FUNCTIONS[name], span, given.options)
     assert table is not None
     types = _types(given, table, span)
-    names = [name.lower() for name in table.column_names]
+    names = [lower_ascii(name) for name in table.column_names]
     wanted = (
-        range(len(names)) if given.columns is None else [names.index(each.lower()) for each in given.columns]
+        range(len(names))
+        if given.columns is None
+        else [names.index(lower_ascii(each)) for each in given.columns]
     )
     return table, WantedColumns([(place, types[place]) for place in wanted], given.options)
 
 
 def _types(given: GivenOptions, table: TableSource, span: Span | None) -> list[DataType | None]:
     """For each column the type that is said, if one is."""
-    names = [name.lower() for name in table.column_names]
+    names = [lower_ascii(name) for name in table.column_names]
     types: list[DataType | None] = [None] * len(names)
     for key, data_type in given.types.items():
         place = names.index(key) if key in names else key

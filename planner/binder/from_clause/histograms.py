@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BIGINT, DOUBLE, NULL, TIMESTAMP, DataType
 from tqp.core.errors import BindError, Error, UnsupportedError
-from tqp.core.keywords import quoted
+from tqp.core.keywords import lower_ascii, quoted
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import of_type
 from tqp.planner.binder.from_clause.constant_arguments import (
@@ -47,10 +47,10 @@ def bind_histogram(
     context: BindContext, call: exp.Anonymous, siblings: Scope, span: Span | None
 ) -> BoundQuery:
     """The rows: `bin`, `count`, and of histogram() a `bar`. Raises BindError, UnsupportedError, and the errors of table and values."""
-    name = call.name.lower()
+    name = lower_ascii(call.name)
     named = [each for each in call.expressions if isinstance(each, exp.PropertyEQ | exp.Kwarg)]
     arguments = dict(zip(_PARAMETERS, call.expressions[: len(call.expressions) - len(named)]))
-    arguments |= {each.this.name.lower(): each.expression for each in named}
+    arguments |= {lower_ascii(each.this.name): each.expression for each in named}
     is_complete = {*_PARAMETERS[:2]} <= arguments.keys() <= {*_PARAMETERS}
     if len(arguments) < len(call.expressions) or not is_complete:
         raise BindError(
@@ -90,7 +90,7 @@ def _rows(context: BindContext, name: str, arguments: dict[str, exp.Expr]) -> ex
     """The query of the values."""
     source, value = (arguments[each] for each in _PARAMETERS[:2])
     for node in value.find_all(exp.Query, exp.Window, exp.Anonymous):
-        if not isinstance(node, exp.Anonymous) or functions.aggregate_overloads(node.name.lower()):
+        if not isinstance(node, exp.Anonymous) or functions.aggregate_overloads(lower_ascii(node.name)):
             raise BindError(f"{name}() takes values of single rows", span_of(node))
     source = source.unnest()
     if isinstance(source, exp.Column):

@@ -13,6 +13,7 @@ from sqlglot import exp
 from tqp.core.datatypes import BIGINT, JSON, NULL, UBIGINT, VARCHAR, list_of, struct
 from tqp.core.errors import BindError
 from tqp.core.json.paths import path_of_rows
+from tqp.core.keywords import lower_ascii
 from tqp.core.schema import Field
 from tqp.core.text.numbers import ParseFailure
 from tqp.planner.algebra.expressions import Call, Expression, Literal, is_null_literal
@@ -41,7 +42,7 @@ _COLUMNS = {
 
 def bind_json_rows(context: BindContext, call: exp.Anonymous, siblings: Scope) -> BoundQuery:
     """The parts and their columns, of which each comes into being when it is referred to, as those of a table do."""
-    name, span = call.name.lower(), head_span(call)
+    name, span = lower_ascii(call.name), head_span(call)
     arguments = _arguments(context, call, siblings, span)
 
     def lists(columns: Sequence[str]) -> tuple[Expression, ...]:
@@ -70,7 +71,7 @@ def _arguments(
     context: BindContext, call: exp.Anonymous, siblings: Scope, span: Span | None
 ) -> tuple[Expression, ...]:
     """The document, and the path if there is one. Raises BindError."""
-    name = call.name.lower()
+    name = lower_ascii(call.name)
     if not 1 <= len(call.expressions) <= 2:
         raise BindError(f"{name}() takes JSON and perhaps a path", span)
     if any(isinstance(node, exp.PropertyEQ) for node in call.expressions):

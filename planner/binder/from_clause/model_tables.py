@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.core.keywords import lower_ascii
 from tqp.core.models import ModelSignature
 from tqp.planner.algebra.expressions import Expression
 from tqp.planner.binder.context import BindContext
@@ -26,7 +27,7 @@ def bind_table_function(
 
     Added are `predicted_<target>` (the label or value) and, if the model has them, `predicted_<target>_probs`.
     """
-    name = call.name.lower()
+    name = lower_ascii(call.name)
     if name != _FUNCTION:
         raise UnsupportedError(
             f"the table function {call.name}() is not supported; register the table instead", span
@@ -57,7 +58,7 @@ def bind_table_function(
 
 def _inputs(model: ModelSignature, relation: Relation, span: Span | None) -> Sequence[ScopeColumn]:
     """The column for each input, by name. Raises BindError with all inputs that have none."""
-    missing = [item.name for item in model.inputs if item.name.lower() not in relation.by_name]
+    missing = [item.name for item in model.inputs if lower_ascii(item.name) not in relation.by_name]
     if missing:
         names = [column.name for column in relation.columns]
         wanted = ", ".join(_with_hint(name, names) for name in missing)
@@ -66,7 +67,7 @@ def _inputs(model: ModelSignature, relation: Relation, span: Span | None) -> Seq
             f"name columns so in a query (columns: {', '.join(names[:12])}{', ...' * (len(names) > 12)})",
             span,
         )
-    return [relation.by_name[item.name.lower()] for item in model.inputs]
+    return [relation.by_name[lower_ascii(item.name)] for item in model.inputs]
 
 
 def _with_hint(name: str, known: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ import itertools
 from sqlglot import exp
 
 from tqp.core.errors import UnsupportedError
+from tqp.core.keywords import lower_ascii
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.from_clause.histograms import HISTOGRAMS
 from tqp.planner.binder.from_clause.query_functions import QUERY_FUNCTIONS
@@ -22,14 +23,14 @@ _QUERIES = frozenset((*QUERY_FUNCTIONS, *HISTOGRAMS))
 
 def with_ordinality(context: BindContext, bound: BoundQuery, call: exp.Expr) -> BoundQuery:
     """The rows with their numbers, from 1, behind the other columns."""
-    name = call.name.lower()
+    name = lower_ascii(call.name)
     if name in _QUERIES:
         return bound
     if name in ROW_FUNCTIONS and call.find(exp.Column) is not None:
         raise UnsupportedError(
             f"WITH ORDINALITY of {name}() of columns of other tables is not supported", span_of(call)
         )
-    known = {column.name.lower() for column in bound.columns}
+    known = {lower_ascii(column.name) for column in bound.columns}
     names = itertools.chain(("ordinality",), (f"ordinality{number}" for number in itertools.count()))
     plan, _ = numbered(context, bound.plan)
     number = ScopeColumn(next(each for each in names if each not in known), lambda: plan.fields[0])

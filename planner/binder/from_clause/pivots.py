@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BOOLEAN, DATE, HUGEINT, VARCHAR, DataType
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.keywords import lower_ascii
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import (
     FALSE,
@@ -245,7 +246,7 @@ def _groups(node: exp.Pivot, scope: Scope) -> list[tuple[str, Expression]]:
     written = node.args.get("group")
     if written is not None:
         return [_named(scope, name) for name in written.expressions]
-    used = {name.lower() for name, _ in scope.used.values()}
+    used = {lower_ascii(name) for name, _ in scope.used.values()}
     return [(name, scope.value_of(column)) for name, column in other_columns(scope, used)]
 
 
@@ -253,11 +254,11 @@ def other_columns(scope: Scope, used: Collection[str]) -> list[tuple[str, ScopeC
     """The columns whose names, in lower case, are not among these. Raises BindError where two have one name."""
     found: dict[str, tuple[str, ScopeColumn | MergedColumn]] = {}
     for name, column in scope.star(None):
-        if name.lower() in used:
+        if lower_ascii(name) in used:
             continue
-        if name.lower() in found:
+        if lower_ascii(name) in found:
             raise BindError(f'column "{name}" is ambiguous: two tables before PIVOT or UNPIVOT have one')
-        found[name.lower()] = (name, column)
+        found[lower_ascii(name)] = (name, column)
     return list(found.values())
 
 

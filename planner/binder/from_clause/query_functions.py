@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from tqp.core.errors import BindError, Error
-from tqp.core.keywords import quoted
+from tqp.core.keywords import lower_ascii, quoted
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.from_clause.constant_arguments import constant_text
 from tqp.planner.binder.macros import expanded
@@ -23,7 +23,7 @@ def bind_query_function(
     context: BindContext, call: exp.Anonymous, siblings: Scope, span: Span | None
 ) -> BoundQuery:
     """The query, which reads the tables that the one around it may read. Raises the errors of the text, at the call."""
-    text = _text(context, call.name.lower(), call.expressions, span)
+    text = _text(context, lower_ascii(call.name), call.expressions, span)
     try:
         statement = parse(text)
         if statement.explain is not None:

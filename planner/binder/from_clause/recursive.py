@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import NULL
 from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.core.keywords import lower_ascii
 from tqp.core.schema import Schema
 from tqp.planner.algebra.logical_plan import Recursive, UnionAll, WorkingRows
 from tqp.planner.binder.context import BindContext
@@ -42,7 +43,7 @@ def is_recursive(clause: exp.With, cte: exp.CTE) -> bool:
 
 
 def _names(query: exp.Expr, name: str) -> bool:
-    return any(table.name.lower() == name.lower() for table in query.find_all(exp.Table))
+    return any(lower_ascii(table.name) == lower_ascii(name) for table in query.find_all(exp.Table))
 
 
 def bind_recursive(context: BindContext, definition: CteDefinition) -> BoundQuery:
@@ -69,7 +70,7 @@ def bind_recursive(context: BindContext, definition: CteDefinition) -> BoundQuer
     tables = {
         name: CteDefinition(definition.name, tree, definition.columns, None, table)
         for name, table in (
-            (definition.name.lower(), last),
+            (lower_ascii(definition.name), last),
             (recurring_name(definition.name), whole),
         )
     }
@@ -95,15 +96,15 @@ def bind_recursive(context: BindContext, definition: CteDefinition) -> BoundQuer
 
 def recurring_name(name: str) -> str:
     """Under what the table of all rows so far, `recurring.name`, stands among the CTEs."""
-    return f"recurring.{name.lower()}"
+    return f"recurring.{lower_ascii(name)}"
 
 
 def _positions(keys: Sequence[tuple[str, Span | None]], names: Sequence[str]) -> tuple[int, ...]:
-    lowered, found = [name.lower() for name in names], []
+    lowered, found = [lower_ascii(name) for name in names], []
     for key, span in keys:
-        if key.lower() not in lowered:
+        if lower_ascii(key) not in lowered:
             raise BindError(f'USING KEY: there is no column "{key}"{nearest(key, names)}', span)
-        found.append(lowered.index(key.lower()))
+        found.append(lowered.index(lower_ascii(key)))
     return tuple(dict.fromkeys(found))
 
 

@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import VARCHAR
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.expressions import Literal
 from tqp.planner.algebra.logical_plan import Project, Values
 from tqp.planner.binder.context import BindContext
@@ -27,14 +28,14 @@ _COUNT = "num_rows"
 
 def bind_repeat(context: BindContext, call: exp.Anonymous, span: Span | None) -> BoundQuery:
     """The rows. The column of repeat() is called as its value is written, those of repeat_row() column0, column1, ..."""
-    name = call.name.lower()
+    name = lower_ascii(call.name)
     given, named = split_arguments(call)
     if name == "repeat":
         if len(given) != 2 or named:
             raise BindError("repeat() takes a value and how many times it is repeated", span)
         *nodes, counted = given
     else:
-        if not given or [key.lower() for key in named] != [_COUNT]:
+        if not given or [lower_ascii(key) for key in named] != [_COUNT]:
             raise BindError(f"repeat_row() takes values, and how many rows there are: {_COUNT} := 2", span)
         nodes, [counted] = given, named.values()
     values = [literal_argument(context, node, name) for node in nodes]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from tqp.core.errors import UnsupportedError
+from tqp.core.keywords import lower_ascii
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.aggregates.aggregate_arguments import written
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
@@ -53,4 +54,4 @@ def _with_calls_of_one_row(argument: exp.Expr) -> exp.Expr:
 
 def _is_aggregate(node: exp.Expr) -> bool:
     call = written(node.this if isinstance(node, exp.Filter) else node)
-    return call is not None and bool(functions.aggregate_overloads(call.name.lower()))
+    return call is not None and bool(functions.aggregate_overloads(lower_ascii(call.name)))

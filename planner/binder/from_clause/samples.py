@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.expressions import Call, Cast, Literal, SortKey
 from tqp.planner.algebra.logical_plan import Filter, LogicalPlan, Sort
 from tqp.planner.binder.context import BindContext
@@ -24,7 +25,7 @@ def sampled(context: BindContext, plan: LogicalPlan, sample: exp.Expr | None) ->
     if sample is None:
         return plan
     span = span_of(sample) or head_span(sample)
-    method = sample.args["method"].name.lower() if sample.args.get("method") else ""
+    method = lower_ascii(sample.args["method"].name) if sample.args.get("method") else ""
     percent, size = sample.args.get("percent"), sample.args.get("size")
     share = None if percent is None else _number(percent) / 100.0
     if share is not None and not 0.0 <= share <= 1.0:

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BIGINT
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal
 from tqp.planner.algebra.logical_plan import Project, Series, Unnest, Values
 from tqp.planner.binder.context import BindContext
@@ -36,7 +37,7 @@ _TAKEN = "integers, or two timestamps and an interval"
 
 def bind_series(context: BindContext, call: exp.Anonymous, siblings: Scope, span: Span | None) -> BoundQuery:
     """range(end), range(start, end) and range(start, end, step); the same of generate_series. NULL makes no rows."""
-    name = call.name.lower()
+    name = lower_ascii(call.name)
     if not 1 <= len(call.expressions) <= 3:
         raise BindError(f"{name}() takes an end; or a start, an end and perhaps a step", span)
     if read_rows(call.expressions):
@@ -61,7 +62,7 @@ def bind_series(context: BindContext, call: exp.Anonymous, siblings: Scope, span
 
 def _of_each_row(context: BindContext, call: exp.Anonymous, siblings: Scope, span: Span | None) -> BoundQuery:
     """The elements of the list that the function of the same name makes for each row of the tables before."""
-    name = call.name.lower()
+    name = lower_ascii(call.name)
     binder, nodes = row_arguments(context, call.expressions, siblings, "FROM")
     if len(nodes) == 3:
         nodes[2] = _checked_step(binder, nodes[2], name)

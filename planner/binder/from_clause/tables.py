@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BIGINT, BOOLEAN
 from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.core.keywords import lower_ascii
 from tqp.core.schema import Field, TableSource
 from tqp.planner.algebra.expressions import (
     TRUE,
@@ -217,7 +218,7 @@ def _bind_join(
             left.holds_earlier = both.holds_earlier = True
     elif using or method == "NATURAL":
         names = (
-            [(each.name.lower(), head_span(each)) for each in using]
+            [(lower_ascii(each.name), head_span(each)) for each in using]
             if using
             else natural_names(left, right, span)
         )
@@ -307,9 +308,9 @@ def _bind_whole_table(context: BindContext, node: exp.Expr, outer: Scope, siblin
             return _under_alias(node, context.bind_query.bind_lazy(inner.this, siblings))
         if isinstance(inner, exp.Unnest):
             return _table_function(node, bind_unnest(context, inner, siblings), "unnest")
-        if isinstance(inner, exp.Anonymous) and inner.name.lower() in ROW_FUNCTIONS:
+        if isinstance(inner, exp.Anonymous) and lower_ascii(inner.name) in ROW_FUNCTIONS:
             return _under_alias(node, bind_json_rows(context, inner, siblings), inner.name)
-        if isinstance(inner, exp.Anonymous) and inner.name.lower() in SERIES:
+        if isinstance(inner, exp.Anonymous) and lower_ascii(inner.name) in SERIES:
             return _table_function(node, bind_series(context, inner, siblings, head_span(node)), inner.name)
         raise UnsupportedError("LATERAL over a function is not supported", span_of(node))
     raise UnsupportedError(f"{type(node).__name__.upper()} in FROM is not supported", span_of(node))
@@ -320,7 +321,7 @@ def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope, sibli
         return _bind_table_name(context, node, node.this.name, outer)
     if isinstance(node.this, exp.Values):  # the first of the tables in parentheses
         return _under_alias(node, bind_values(context, node.this, siblings))
-    name = node.this.name.lower()
+    name = lower_ascii(node.this.name)
     bound, shown = _bind_function(context, node, name, siblings)
     if node.args.get("ordinality"):
         bound = with_ordinality(context, bound, node.this)
@@ -353,15 +354,17 @@ def _bind_function(
 def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Scope) -> FromTree:
     span = head_span(node)
     schema = node.args.get("db")
-    if schema is not None and schema.name.lower() == "information_schema":
-        key = f"information_schema.{name.lower()}"
+    if schema is not None and lower_ascii(schema.name) == "information_schema":
+        key = f"information_schema.{lower_ascii(name)}"
         return _under_alias(node, _scan_system_table(context, key, name, span), name)
-    if schema is not None and schema.name.lower() == "pg_catalog":
-        return _under_alias(node, _scan_system_table(context, f"pg_catalog.{name.lower()}", name, span), name)
+    if schema is not None and lower_ascii(schema.name) == "pg_catalog":
+        return _under_alias(
+            node, _scan_system_table(context, f"pg_catalog.{lower_ascii(name)}", name, span), name
+        )
     definition = None
     if schema is None:
-        definition = outer.ctes.get(name.lower())
-    elif schema.name.lower() == "recurring":
+        definition = outer.ctes.get(lower_ascii(name))
+    elif lower_ascii(schema.name) == "recurring":
         definition = outer.ctes.get(recurring_name(name))
     if schema is not None and definition is None:
         check_schema(schema)
@@ -370,13 +373,13 @@ def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Sc
         renamed = _relation(name, bound.columns, definition.columns, span)
         return _under_alias(node, replace(bound, columns=renamed.columns), name)
     catalog, relation = context.catalog, name
-    table = context.inputs.get(name.lower()) or catalog.lookup(name) or catalog.lookup_view(name)
+    table = context.inputs.get(lower_ascii(name)) or catalog.lookup(name) or catalog.lookup_view(name)
     if isinstance(table, View):
         return _under_alias(node, bind_view(context, table, span), name)
-    if table is None and name.lower().startswith(("pg_", "sqlite_")):
-        table = catalog.lookup(f"pg_catalog.{name.lower()}")
-    if table is None and name.lower() in _SYSTEM_VIEWS:
-        table = catalog.lookup(f"{name.lower()}()")
+    if table is None and lower_ascii(name).startswith(("pg_", "sqlite_")):
+        table = catalog.lookup(f"pg_catalog.{lower_ascii(name)}")
+    if table is None and lower_ascii(name) in _SYSTEM_VIEWS:
+        table = catalog.lookup(f"{lower_ascii(name)}()")
     if table is None and schema is None:
         table, relation = file_named(context, name, span), relation_name(name)
     if table is None:
@@ -464,7 +467,7 @@ def _table_function(node: exp.Expr, bound: BoundQuery, name: str) -> FromTree:
         first = columns[0]
         former = ScopeColumn(first.name, first.field, is_hidden=True)
         columns[0] = first.renamed(node.alias)
-        columns += [former] if former.name.lower() != node.alias.lower() else []
+        columns += [former] if lower_ascii(former.name) != lower_ascii(node.alias) else []
     return _under_alias(node, replace(bound, columns=columns), name)
 
 

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.expressions import Call, Case, ColumnRef, Expression, Literal, conjunction
 from tqp.planner.algebra.logical_plan import Filter, LogicalPlan, Unnest
 from tqp.planner.binder.context import BindContext
@@ -83,7 +84,7 @@ def _check_names(node: exp.Pivot, names: Sequence[str], num_values: int, include
         raise UnsupportedError(
             "names of columns behind UNPIVOT are not supported; give them in SELECT", head_span(node)
         )
-    lowered = [each.lower() for each in names]
+    lowered = [lower_ascii(each) for each in names]
     if not include_nulls and any(
         each in lowered[:place] for place, each in enumerate(lowered) if place >= len(names) - num_values
     ):
@@ -111,7 +112,7 @@ def _entry(context: BindContext, scope: Scope, item: Item) -> _Entry:
     if item.node is None:
         assert item.column is not None
         name = item.column.name
-        return _Entry(item.name or name, (scope.value_of(item.column),), frozenset((name.lower(),)))
+        return _Entry(item.name or name, (scope.value_of(item.column),), frozenset((lower_ascii(name),)))
     if item.node.find(exp.Query) is not None:
         raise BindError("UNPIVOT takes no subqueries", span_of(item.node))
     columns = list(item.node.find_all(exp.Column))
@@ -122,4 +123,4 @@ def _entry(context: BindContext, scope: Scope, item: Item) -> _Entry:
     value = ExpressionBinder(context, scope, "UNPIVOT").bind(item.node)
     name = scope.display_name(columns[0].name, None)
     label = item.alias if item.is_aliased and item.alias else name
-    return _Entry(label, (value,), frozenset((name.lower(),)))
+    return _Entry(label, (value,), frozenset((lower_ascii(name),)))

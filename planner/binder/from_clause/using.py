@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tqp.core.errors import BindError, nearest
+from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.expressions import Expression, conjunction
 from tqp.planner.algebra.logical_plan import JoinType
 from tqp.planner.binder.expressions.coercion import compare
@@ -20,10 +21,10 @@ def natural_names(left: FromTree, right: FromTree, span: Span | None) -> list[tu
     """The columns of both sides, by name in lower case. Raises BindError where there is none."""
     names = {name: None for relation in left.relations for name in relation.by_name}
     common = [
-        (column.name.lower(), span)
+        (lower_ascii(column.name), span)
         for relation in right.relations
         for column in relation.columns
-        if column.name.lower() in names
+        if lower_ascii(column.name) in names
     ]
     if not common:
         raise BindError("NATURAL JOIN: the tables have no column in common; use ON, or CROSS JOIN", span)

@@ -13,6 +13,7 @@ from itertools import chain
 from sqlglot import exp
 
 from tqp.core.errors import BindError
+from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal, walk
 from tqp.planner.algebra.logical_plan import Aggregate, Filter, LogicalPlan, Project, Sort, Values
 from tqp.planner.binder.context import BindContext
@@ -98,7 +99,7 @@ class SelectBlock:
         plan = with_row_numbers(self.context, self.scope, plan, select)
         nodes = expand_items(self.context, self.scope, select.expressions)
         aliases = self.scope.aliases = {
-            item.alias.lower(): item for item in nodes if item.is_aliased and item.alias
+            lower_ascii(item.alias): item for item in nodes if item.is_aliased and item.alias
         }
         where = select.args.get("where")
         if where is not None:
@@ -218,7 +219,7 @@ class SelectBlock:
                 columns.uses.append(uses[before:])
                 columns.aggregates.append(collector.uses > aggregates_before)
                 columns.windows.append(self.windows.uses > windows_before)
-            alias = "" if item.alias is None else item.alias.lower()
+            alias = "" if item.alias is None else lower_ascii(item.alias)
             if aliases.get(alias) is item:
                 defined = {**defined, alias: item}
         return columns
@@ -229,7 +230,7 @@ class SelectBlock:
         binder = self.binder("HAVING", collector, aliases)
         binder.keys_before_aliases = keys
         # where an alias goes before a column of the key, the same text means another thing
-        columns = {key.name.lower() for key in keys if isinstance(key, ColumnRef)}
+        columns = {lower_ascii(key.name) for key in keys if isinstance(key, ColumnRef)}
         columns |= {
             name
             for name in self.scope.merged.keys() & set(aliases)
@@ -436,7 +437,7 @@ def _key_name(key: Expression) -> str:
     if isinstance(key, ColumnRef):
         return key.name
     function = getattr(key, "function", None)
-    return str(function) if function else type(key).__name__.lower()
+    return str(function) if function else lower_ascii(type(key).__name__)
 
 
 def _holds_unnest(item: Item) -> bool:

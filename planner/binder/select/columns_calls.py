@@ -10,6 +10,7 @@ from functools import partial
 from sqlglot import exp
 
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError
+from tqp.core.keywords import lower_ascii
 from tqp.core.patterns import fills_pattern, groups_of_match, like_expression, like_of_glob
 from tqp.planner.algebra.expressions import Expression, Literal
 from tqp.planner.binder.context import BindContext
@@ -92,7 +93,7 @@ def filtered_star(scope: Scope, node: exp.Expr) -> list[Item] | None:
 
 def _may_call(context: BindContext) -> bool:
     """Does the text hold the word? To look through the tree of every expression would take longer."""
-    return "columns" in context.query.lower()
+    return "columns" in lower_ascii(context.query)
 
 
 def _calls(node: exp.Expr) -> list[exp.Anonymous]:
@@ -228,18 +229,18 @@ def _listed(
         name = _text(context, node)
         if not scope.has_column(name, None):
             raise scope.unknown_column(name, None, span_of(node))
-        names[name.lower()] = name
-    return lambda name: (name,) if name.lower() in names else None
+        names[lower_ascii(name)] = name
+    return lambda name: (name,) if lower_ascii(name) in names else None
 
 
 def _by_lambda(context: BindContext, node: exp.Lambda) -> Callable[[str], Sequence[str] | None]:
     names = [each.name for each in node.expressions]
     if len(names) != 1:
         raise BindError("the lambda in COLUMNS takes one name", span_of(node))
-    parameter = names[0].lower()
+    parameter = lower_ascii(names[0])
 
     def is_parameter(part: exp.Expr) -> bool:
-        return isinstance(part, exp.Identifier | exp.Column) and part.name.lower() == parameter
+        return isinstance(part, exp.Identifier | exp.Column) and lower_ascii(part.name) == parameter
 
     def holds(part: exp.Expr, name: str) -> bool | None:
         part = part.unnest()

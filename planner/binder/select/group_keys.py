@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.expressions import Cast, ColumnRef, Expression, column_ids
 from tqp.planner.algebra.subquery_expressions import has_subquery
 from tqp.planner.binder.context import BindContext
@@ -80,7 +81,7 @@ class GroupKeys:
         return bind_grouping_sets(group, lambda node: apart[self._element(node)])
 
     def _element(self, node: exp.Expr) -> Element:
-        text = Names(self.context.query).text(node).lower()
+        text = lower_ascii(Names(self.context.query).text(node))
         place = ordinal(node, len(self.items), "GROUP BY")
         aliased = self._aliased(node)
         if aliased is not None:
@@ -92,7 +93,7 @@ class GroupKeys:
         named = node.unnest()
         if not isinstance(named, exp.Column) or named.table or self.scope.has_column(named.name, None):
             return None
-        return self.aliases.get(named.name.lower())
+        return self.aliases.get(lower_ascii(named.name))
 
     def remember(self, node: exp.Expr, key: Expression) -> Expression:
         """The same text means this key wherever it stands, or one before: a subquery bound once more would be another one.

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.keywords import lower_ascii
 from tqp.planner.parse import head_span, span_of
 
 
@@ -23,9 +24,9 @@ def check_definitions(windows: Sequence[exp.Window]) -> None:
     """Raise BindError for a name in a WINDOW clause that stands twice, or that no earlier definition has."""
     seen: set[str] = set()
     for place, definition in enumerate(windows):
-        if definition.name.lower() in seen:
+        if lower_ascii(definition.name) in seen:
             raise BindError(f'the window "{definition.name}" is defined twice', head_span(definition.this))
-        seen.add(definition.name.lower())
+        seen.add(lower_ascii(definition.name))
         definition_of(definition, windows[:place])
 
 
@@ -53,7 +54,9 @@ def definition_of(over: exp.Window, windows: Sequence[exp.Window]) -> Definition
     base = over.args.get("alias")
     if base is None:
         return own
-    place = next((i for i, each in enumerate(windows) if each.name.lower() == base.name.lower()), None)
+    place = next(
+        (i for i, each in enumerate(windows) if lower_ascii(each.name) == lower_ascii(base.name)), None
+    )
     if place is None:
         raise BindError(f'there is no window "{base.name}"', head_span(base))
     named = definition_of(windows[place], windows[:place])

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from tqp.core.keywords import quoted, quoted_text
+from tqp.core.keywords import lower_ascii, quoted, quoted_text
 from tqp.core.units import UNIT_NAMES
 from tqp.planner.binder.expressions.calls import GROUPING_NAMES
 from tqp.planner.binder.expressions.collations import collation_names
@@ -227,7 +227,7 @@ class Names(NestedNames, QueryNames):
         if match is None or node.this is exp.DType.ENUM:
             return str(bind_type(node, None))
         written, precision, size = match.groups("")
-        name = written.lower()
+        name = lower_ascii(written)
         if name == "timestamp":
             return str(bind_type(node, None))
         known = "DOUBLE" if precision else _TYPE_NAMES.get(name)
@@ -241,7 +241,7 @@ class Names(NestedNames, QueryNames):
         unit = node.args.get("unit")
         if unit is None:
             return f"CAST({amount} AS INTERVAL)"
-        name = UNIT_NAMES.get(unit.name.lower(), unit.name.lower())
+        name = UNIT_NAMES.get(lower_ascii(unit.name), lower_ascii(unit.name))
         plural = {"century": "centuries", "millennium": "millennia"}.get(name, name + "s")
         if name in ("second", "millisecond"):
             return f"to_{plural}(CAST({amount} AS DOUBLE))"
@@ -249,7 +249,7 @@ class Names(NestedNames, QueryNames):
         return f"to_{plural}(CAST(trunc(CAST({amount} AS DOUBLE)) AS {target}))"
 
     def _function(self, node: exp.Anonymous) -> str:
-        name, arguments = node.name.lower(), node.expressions
+        name, arguments = lower_ascii(node.name), node.expressions
         if name == "count" and (not arguments or isinstance(arguments[0].unnest(), exp.Star)):
             return "count_star()"
         if name == "exists" and len(arguments) == 1 and isinstance(arguments[0], exp.Query | exp.Values):
@@ -301,7 +301,7 @@ class Names(NestedNames, QueryNames):
         return f" ORDER BY {', '.join(map(self._ordered, node.expressions))}"
 
     def _within_group(self, node: exp.WithinGroup) -> str:
-        name, order = node.this.name.lower(), self._order(node.expression)
+        name, order = lower_ascii(node.this.name), self._order(node.expression)
         arguments = ", ".join(map(self.text, node.this.expressions))
         if name == "mode":
             return f"{quoted(name)}() WITHIN GROUP ({order})"
@@ -329,7 +329,7 @@ class Names(NestedNames, QueryNames):
     def _window_call(self, node: exp.Anonymous | exp.WithinGroup) -> str:
         if isinstance(node, exp.WithinGroup):
             return self._within_group(node)
-        name = node.name.lower()
+        name = lower_ascii(node.name)
         arguments = [*node.expressions]
         if name == "count" and arguments and isinstance(arguments[0], exp.Star):
             arguments = []
@@ -368,7 +368,7 @@ class Names(NestedNames, QueryNames):
     def _extract(self, node: exp.Extract) -> str:
         part, is_quoted = node.meta.get(PART_WRITTEN, (node.this.name, True))
         if not is_quoted:
-            part = _EXTRACT_KEYWORDS.get(part.lower(), part)
+            part = _EXTRACT_KEYWORDS.get(lower_ascii(part), part)
         return f"date_part({quoted_text(part)}, {self.text(node.expression)})"
 
     def _placeholder(self, node: exp.Placeholder) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.expressions import Expression, Literal
 from tqp.planner.algebra.logical_plan import SortKey
 from tqp.planner.binder.expressions.aggregates.aggregates import AggregateCollector
@@ -87,11 +88,11 @@ class SortBinder:
         if place is not None:
             return place
         if isinstance(node, exp.Column) and node.args.get("table") is None:
-            lowered = node.name.lower()
+            lowered = lower_ascii(node.name)
             places = [
                 index
                 for index, item in enumerate(self.nodes)
-                if item.alias is not None and item.alias.lower() == lowered
+                if item.alias is not None and lower_ascii(item.alias) == lowered
             ]
             # the last alias goes before the first column of the name
             aliased = [index for index in places if self.nodes[index].is_aliased]

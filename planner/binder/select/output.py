@@ -8,6 +8,7 @@ from functools import partial
 
 from sqlglot import exp
 
+from tqp.core.keywords import lower_ascii
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import AggregateCall, Cast, ColumnRef, Expression, Literal
 from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan, Project
@@ -37,8 +38,8 @@ class Branch:
 
     def place_of_name(self, name: str) -> int | None:
         """Where the result has the first column of this name, if there is one."""
-        names = [each.lower() for each in self.names]
-        return self._place(names.index(name.lower())) if name.lower() in names else None
+        names = [lower_ascii(each) for each in self.names]
+        return self._place(names.index(lower_ascii(name))) if lower_ascii(name) in names else None
 
     def written(self) -> Iterator[tuple[int, str, str]]:
         """Where the result has its columns, each with its texts."""

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BOOLEAN, DataType
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.keywords import lower_ascii
 from tqp.core.schema import Field, Schema
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal, conjunction
 from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Project, Sort, SortKey, UnionAll
@@ -41,9 +42,9 @@ def _combine(context: BindContext, node: exp.SetOperation, scope: Scope) -> Boun
     branches = [branch for each in bound for branch in each.branches]
     if node.args.get("by_name"):
         plans, names = _by_name(context, bound, head_span(node))
-        lowered = [name.lower() for name in names]
+        lowered = [lower_ascii(name) for name in names]
         branches = [
-            branch.moved([lowered.index(name.lower()) for name in each.names])
+            branch.moved([lowered.index(lower_ascii(name)) for name in each.names])
             for each in bound
             for branch in each.branches
         ]
@@ -125,15 +126,15 @@ def _by_name(
     """UNION BY NAME: columns pair up by name; one that a side lacks is NULL there."""
     all_columns: dict[str, tuple[str, DataType]] = {}
     for query in bound:
-        lower = [name.lower() for name in query.names]
-        repeated = next((name for name in query.names if lower.count(name.lower()) > 1), None)
+        lower = [lower_ascii(name) for name in query.names]
+        repeated = next((name for name in query.names if lower.count(lower_ascii(name)) > 1), None)
         if repeated is not None:
             raise BindError(f'UNION BY NAME: one side has several columns "{repeated}"; rename one', span)
         for name, made in zip(query.names, query.plan.schema):
-            all_columns.setdefault(name.lower(), (name, made.data_type))
+            all_columns.setdefault(lower_ascii(name), (name, made.data_type))
     plans: list[LogicalPlan] = []
     for query in bound:
-        own = {name.lower(): made for name, made in zip(query.names, query.plan.schema)}
+        own = {lower_ascii(name): made for name, made in zip(query.names, query.plan.schema)}
         fields: list[Field] = []
         outputs: list[Expression] = []
         for key, (name, data_type) in all_columns.items():

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import TypeKind
 from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.core.keywords import lower_ascii
 from tqp.planner.binder.scope import MergedColumn, Scope, ScopeColumn
 from tqp.planner.binder.select.output import Item
 from tqp.planner.binder.unsupported_clauses import check_understood
@@ -49,8 +50,8 @@ def star_items(scope: Scope, node: exp.Expr) -> Iterator[Item]:
         _check_known(scope, name, _table_of(written.this) or qualifier, written)
     _check_apart(("EXCLUDE", {name for _, name in excluded}), ("REPLACE", replaced), ("RENAME", renamed))
     for name, column in scope.star(qualifier, span, excluded):
-        replacement = replaced.get(name.lower())
-        label = _label(scope, renamed.get(name.lower()), column)
+        replacement = replaced.get(lower_ascii(name))
+        label = _label(scope, renamed.get(lower_ascii(name)), column)
         is_renamed = label is not None
         label = label or name
         if replacement is not None:
@@ -70,16 +71,16 @@ def _fields_of_struct(scope: Scope, star: exp.Expr, column: str, span: Span | No
     if struct.data_type.kind is not TypeKind.STRUCT or struct.data_type.is_tuple:
         raise BindError(f'"{column}" is no struct, whose fields {column}.* would stand for', span)
     names = struct.data_type.names
-    excluded = {node.name.lower(): node for node in star.args.get("except_") or ()}
+    excluded = {lower_ascii(node.name): node for node in star.args.get("except_") or ()}
     replaced = _by_name("REPLACE", [(each.alias, each) for each in star.args.get("replace") or ()])
     renamed = _by_name("RENAME", [(each.this.name, each) for each in star.args.get("rename") or ()])
-    known = {name.lower() for name in names}
+    known = {lower_ascii(name) for name in names}
     for name, node in (*excluded.items(), *replaced.items(), *renamed.items()):
         if name not in known:
             raise BindError(f'"{column}" has no field "{name}"{nearest(name, names)}', span_of(node))
     _check_apart(("EXCLUDE", excluded), ("REPLACE", replaced), ("RENAME", renamed))
     for name in names:
-        lowered = name.lower()
+        lowered = lower_ascii(name)
         if lowered in replaced:
             yield Item(replaced[lowered].this, name, name)
         elif lowered not in excluded:
@@ -126,10 +127,10 @@ def _excluded(scope: Scope, star: exp.Star, qualifier: str | None) -> set[tuple[
     """The columns of EXCLUDE: table, or "" if it is left open, and name, in lower case."""
     excluded: set[tuple[str, str]] = set()
     for node in star.args.get("except_") or ():
-        table, name = _table_of(node).lower(), node.name.lower()
+        table, name = lower_ascii(_table_of(node)), lower_ascii(node.name)
         if any(name == other and (table == of or not table or not of) for of, other in excluded):
             raise BindError(f'column "{node.name}" stands twice in EXCLUDE', span_of(node))
-        if table and qualifier is not None and table != qualifier.lower():
+        if table and qualifier is not None and table != lower_ascii(qualifier):
             raise BindError(f'"{qualifier}.*" has no column of "{_table_of(node)}"', span_of(node))
         if table and not scope.has_column(name, table):
             raise scope.unknown_column(node.name, _table_of(node), span_of(node))
@@ -145,14 +146,14 @@ def _check_known(scope: Scope, name: str, qualifier: str | None, node: exp.Expr)
         if relation.is_named(qualifier)
         for column in relation.columns
     ]
-    if name.lower() not in [each.lower() for each in names]:
+    if lower_ascii(name) not in [lower_ascii(each) for each in names]:
         raise BindError(f'* has no column "{name}"{nearest(name, names)}', span_of(node))
 
 
 def _by_name(keyword: str, entries: Sequence[tuple[str, exp.Expr]]) -> dict[str, exp.Expr]:
     found: dict[str, exp.Expr] = {}
     for name, node in entries:
-        if name.lower() in found:
+        if lower_ascii(name) in found:
             raise BindError(f'column "{name}" stands twice in {keyword}', span_of(node))
-        found[name.lower()] = node
+        found[lower_ascii(name)] = node
     return found

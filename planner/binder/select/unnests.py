@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, NULL, TypeKind, list_of
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.keywords import lower_ascii
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal
 from tqp.planner.algebra.logical_plan import LogicalPlan, Unnest
@@ -96,7 +97,7 @@ class UnnestCollector:
 
 def is_unnest(node: exp.Expr) -> TypeGuard[exp.Anonymous]:
     """Whether it is a call of unnest(), under any of its names."""
-    return isinstance(node, exp.Anonymous) and node.name.lower() in ("unnest", "unlist")
+    return isinstance(node, exp.Anonymous) and lower_ascii(node.name) in ("unnest", "unlist")
 
 
 def _options(binder: ExpressionBinder, options: Sequence[exp.Expr]) -> tuple[float, bool]:
@@ -104,7 +105,7 @@ def _options(binder: ExpressionBinder, options: Sequence[exp.Expr]) -> tuple[flo
     levels, keeps_parents = 1.0, False
     for option in options:
         span = span_of(option)
-        name = option.this.name.lower() if isinstance(option, exp.PropertyEQ) else ""
+        name = lower_ascii(option.this.name) if isinstance(option, exp.PropertyEQ) else ""
         if name not in _OPTIONS:
             raise BindError(f"unnest() takes a list, and {_OPTIONS_SHOWN}", span)
         value = fold(cast_to(binder.bind_flexible(option.expression), _OPTIONS[name], span))

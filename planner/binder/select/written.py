@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from sqlglot import exp
 
-from tqp.core.keywords import quoted
+from tqp.core.keywords import lower_ascii, quoted
 from tqp.planner.algebra.expressions import ColumnRef, walk
 from tqp.planner.binder.scope import MergedColumn, Relation, Scope, ScopeColumn
 from tqp.planner.binder.select.names import Names
@@ -50,15 +50,15 @@ class Written(Names, Generic[Meaning]):
         return self._texts[id(node)][1]
 
     def column(self, node: exp.Column) -> str:
-        is_hidden = not node.table and node.name.lower() in self._hidden
+        is_hidden = not node.table and lower_ascii(node.name) in self._hidden
         found = None if is_hidden else self._scope.resolve_here(node.name, node.table or None, None)
         if found is None:
-            return super().column(node).lower()
+            return lower_ascii(super().column(node))
         columns = [_text_of(part) for part in walk(found) if isinstance(part, ColumnRef)]
         return columns[0] if isinstance(found, ColumnRef) else f"COALESCE({', '.join(columns)})"
 
     def target(self, node: exp.Cast) -> str:
-        return super().target(node).lower()
+        return lower_ascii(super().target(node))
 
     def subquery(self, node: exp.Expr) -> str:
         while isinstance(node, exp.Subquery) and {name for name, value in node.args.items() if value} == {
@@ -83,21 +83,21 @@ class Qualified(Written[None]):
     """Expressions by a text in which the name of its table stands before each column."""
 
     def column(self, node: exp.Column) -> str:
-        name = node.name.lower()
+        name = lower_ascii(node.name)
         owner = next((each for each in self._scope.relations if name in each.by_name), None)
         if node.table or owner is None:
-            return Names.column(self, node).lower()
+            return lower_ascii(Names.column(self, node))
         return _name_in(owner, name)
 
     def name_of(self, column: ScopeColumn | MergedColumn) -> str:
         """The text of what a star stands for."""
-        name = column.name.lower()
+        name = lower_ascii(column.name)
         owners = (each for each in self._scope.relations if each.by_name.get(name) is column)
         return _name_in(next(owners, self._scope.relations[0]), name)
 
 
 def _name_in(relation: Relation, name: str) -> str:
-    return f"{quoted(relation.alias)}.{quoted(name)}".lower()
+    return lower_ascii(f"{quoted(relation.alias)}.{quoted(name)}")
 
 
 def _text_of(column: ColumnRef) -> str:

@@ -14,6 +14,7 @@ import torch
 
 from tqp.core.errors import BindError, Error, UnsupportedError
 from tqp.core.file_kinds import ENDINGS, PARQUET_ENDINGS, WHOLE_FILES, FileKind, kind_of_name
+from tqp.core.keywords import lower_ascii
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.data.sources.base import Source
 from tqp.data.sources.file_identity import FileSet, read_again_if_changed, reading
@@ -126,7 +127,9 @@ def _with_partitions(files: Sequence[str], table: pa.Table, parts: list[pa.Table
         repeated = pa.chunked_array(
             [pa.repeat(value, part.num_rows) for value, part in zip(values, parts, strict=True)], values.type
         )
-        places = [at for at, known in enumerate(table.column_names) if known.lower() == column.lower()]
+        places = [
+            at for at, known in enumerate(table.column_names) if lower_ascii(known) == lower_ascii(column)
+        ]
         for at in reversed(places):
             table = table.remove_column(at)
         table = table.append_column(column, repeated)

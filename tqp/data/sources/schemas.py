@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from tqp.core.arguments import unique_names
 from tqp.core.errors import ExecutionError
+from tqp.core.keywords import lower_ascii
 from tqp.data.arrow_types import field_type
 
 #: The position of a column in a file, and the type it is cast to, or None where it has the type already.
@@ -21,10 +22,10 @@ def conversions(file: str, schema: pa.Schema, first_file: str, expected: pa.Sche
     The order of columns and further columns do not matter; integers may differ in width, as floats may.
     Raises ExecutionError for a column that is missing or of another kind.
     """
-    places = {name.lower(): position for position, name in enumerate(unique_names(schema.names))}
+    places = {lower_ascii(name): position for position, name in enumerate(unique_names(schema.names))}
     found: list[Conversion] = []
     for name, field in zip(unique_names(expected.names), expected, strict=True):
-        position = places.get(name.lower())
+        position = places.get(lower_ascii(name))
         if position is None:
             raise ExecutionError(
                 f'cannot read {file}: it has no column "{name}", which {first_file} has; its columns are'
@@ -80,12 +81,12 @@ def with_all_columns(tables: Sequence[pa.Table]) -> list[pa.Table]:
     types: dict[str, pa.Field] = {}
     for table in tables:
         for field in table.schema:
-            known = types.setdefault(field.name.lower(), field)
+            known = types.setdefault(lower_ascii(field.name), field)
             if pa.types.is_null(known.type):
-                types[field.name.lower()] = field.with_name(known.name)
+                types[lower_ascii(field.name)] = field.with_name(known.name)
     found = []
     for table in tables:
-        places = {name.lower(): place for place, name in enumerate(table.column_names)}
+        places = {lower_ascii(name): place for place, name in enumerate(table.column_names)}
         columns = [
             table.column(places[key]) if key in places else pa.nulls(table.num_rows, field.type)
             for key, field in types.items()

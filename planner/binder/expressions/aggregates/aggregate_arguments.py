@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.element_expressions import ElementRef
 from tqp.planner.algebra.expressions import Expression, Literal, SortKey, walk
 from tqp.planner.binder.expressions.collations import collated
@@ -73,22 +74,22 @@ def written(node: exp.Expr) -> Written | None:
         raise UnsupportedError(
             "ORDER BY with COLLATE beside DISTINCT inside an aggregate is not supported", head_span(node)
         )
-    if len(order) == 1 and (node.name.lower(), len(arguments)) in _OF_ORDERED_GROUPS.values():
+    if len(order) == 1 and (lower_ascii(node.name), len(arguments)) in _OF_ORDERED_GROUPS.values():
         raise UnsupportedError(
-            f"{node.name.lower()}() of what its ORDER BY says is not supported; write WITHIN GROUP (ORDER BY ...)",
+            f"{lower_ascii(node.name)}() of what its ORDER BY says is not supported; write WITHIN GROUP (ORDER BY ...)",
             head_span(node),
         )
-    return Written(node.name.lower(), node, arguments, distinct, order, ignores)
+    return Written(lower_ascii(node.name), node, arguments, distinct, order, ignores)
 
 
 def _within_group(node: exp.WithinGroup) -> Written | None:
     call = node.this
     if not isinstance(call, exp.Anonymous):
         return None
-    name, count = _OF_ORDERED_GROUPS.get(call.name.lower(), (None, 0))
+    name, count = _OF_ORDERED_GROUPS.get(lower_ascii(call.name), (None, 0))
     if name is None:
         raise BindError(
-            f"{call.name.lower()}() does not take WITHIN GROUP; write ORDER BY inside its parentheses",
+            f"{lower_ascii(call.name)}() does not take WITHIN GROUP; write ORDER BY inside its parentheses",
             head_span(call),
         )
     order: Sequence[exp.Ordered] = node.expression.expressions
@@ -96,7 +97,9 @@ def _within_group(node: exp.WithinGroup) -> Written | None:
         raise BindError("WITHIN GROUP takes one key of ORDER BY", span_of(node.expression))
     if len(call.expressions) != count:
         takes = "one argument" if count else "no argument"
-        raise BindError(f"{call.name.lower()}() takes {takes} where WITHIN GROUP follows", head_span(call))
+        raise BindError(
+            f"{lower_ascii(call.name)}() takes {takes} where WITHIN GROUP follows", head_span(call)
+        )
     arguments: list[exp.Expr] = [order[0].this, *call.expressions]
     return Written(name, call, arguments, group_order=order)
 

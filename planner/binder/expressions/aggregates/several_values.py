@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.keywords import lower_ascii
 from tqp.planner.binder.expressions.forms.forms import call_of
 from tqp.planner.functions.registry import main_spelling
 from tqp.planner.parse import head_span, span_of
@@ -33,7 +34,7 @@ def of_single_values(node: exp.Expr) -> exp.Expr | None:
     call = _call(node)
     if call is None:
         return None
-    name, arguments = main_spelling(call.name.lower()), call.expressions
+    name, arguments = main_spelling(lower_ascii(call.name)), call.expressions
     plain = _plain(arguments)
     if name in _QUANTILES and plain and isinstance(plain[-1], exp.Array):
         return _quantiles(node, plain[-1].expressions)

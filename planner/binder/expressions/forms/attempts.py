@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from sqlglot import exp
 
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError
+from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.expressions import Cast, Expression, Literal, Predict, Try, walk
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.subquery_expressions import Subquery
@@ -57,7 +58,7 @@ def _check(node: exp.Expr) -> None:
             )
         if not isinstance(part, exp.Anonymous):
             raise BindError("try() takes no subquery", span_of(part))
-        name = part.name.lower()
+        name = lower_ascii(part.name)
         if functions.aggregate_overloads(name):
             raise BindError(
                 f"try() takes no aggregate; write it around the argument of {name}()", span_of(part)

@@ -10,6 +10,7 @@ from sqlglot import exp
 from tqp.core.datatypes import JSON, NULL, VARCHAR, DataType, TypeKind, holds_json, list_of, struct
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.json.values import parse_json
+from tqp.core.keywords import lower_ascii
 from tqp.core.text.numbers import ParseFailure
 from tqp.planner.algebra.expressions import Call, Cast, Expression, Literal, is_null_literal
 from tqp.planner.binder.expressions.coercion import cast_to, folded, json_as, null_after
@@ -216,7 +217,7 @@ def _type_of(structure: Any, span: Span | None) -> DataType:
         case [element] if isinstance(structure, list):
             return list_of(_type_of(element, span))
         case tuple() if structure:
-            keys = {key.lower() for key, _ in structure}
+            keys = {lower_ascii(key) for key, _ in structure}
             if len(keys) < len(structure):
                 raise BindError("a key stands twice in a structure of JSON", span)
             return struct({key: _type_of(value, span) for key, value in structure})

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BIGINT, DOUBLE, UUID
 from tqp.core.errors import UnsupportedError
+from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.expressions import Call, Cast, Expression, Literal
 from tqp.planner.algebra.logical_plan import LogicalPlan
 from tqp.planner.binder.context import BindContext
@@ -32,12 +33,12 @@ def with_row_numbers(
     context: BindContext, scope: Scope, plan: LogicalPlan, select: exp.Select
 ) -> LogicalPlan:
     """The plan of FROM with the numbers of its rows, if the clauses over it draw something for each."""
-    query = context.query.lower()
+    query = lower_ascii(context.query)
     if not any(word in query for word in ("random", "uuid", "nextval")) and not context.catalog.macro_names():
         return plan
     clauses = [*select.expressions, select.args.get("where"), select.args.get("group")]
     nodes = (node for clause in clauses if clause is not None for node in clause.walk(prune=_is_query))
-    if not any(isinstance(node, exp.Anonymous) and node.name.lower() in DRAWING for node in nodes):
+    if not any(isinstance(node, exp.Anonymous) and lower_ascii(node.name) in DRAWING for node in nodes):
         return plan
     made, scope.row_number = numbered(context, plan)
     return made

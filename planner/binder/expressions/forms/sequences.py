@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import BIGINT, NULL, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.expressions import (
     Call,
     Expression,
@@ -81,7 +82,7 @@ def _name_in(text: str, span: Span | None) -> str:
         raise BindError(f'"{text}" is no name of a sequence', span)
     *schemas, name = (tokens.name(index) for index in range(0, count, 2))
     for schema in schemas:
-        if schema.lower() not in ("main", "memory", "temp"):
+        if lower_ascii(schema) not in ("main", "memory", "temp"):
             raise UnsupportedError(f'a schema of your own ("{schema}") is not supported', span)
     return name
 

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BOOLEAN, DATE, DOUBLE, JSON, NULL, VARCHAR, TypeKind
 from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.core.keywords import lower_ascii
 from tqp.core.units import PART_NAMES
 from tqp.planner.algebra.expressions import Call, Expression, Literal, is_null_literal
 from tqp.planner.binder.expressions.coercion import (
@@ -223,7 +224,7 @@ def _date_part(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Exp
 
 def date_part(binder: ExpressionBinder, part: str, node: exp.Expr, span: Span | None) -> Expression:
     """One part of a date, time or interval: EXTRACT and the functions named after parts."""
-    name = _PART_SPELLINGS.get(part.lower())
+    name = _PART_SPELLINGS.get(lower_ascii(part))
     if name is None:
         raise BindError(f'"{part}" is not a part of a date or time{nearest(part, _PART_NAMES)}', span)
     return apply("date_part", [SourceLiteral(name, VARCHAR), binder.bind_flexible(node)], span, "date_part()")

@@ -280,7 +280,7 @@ def _aggregate(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Exp
     name = binder.bind(nodes[1])
     if not isinstance(name, Literal) or not isinstance(name.value, str):
         raise no_constant(name, "the aggregate of list_aggregate() is named by a constant text", span)
-    return _aggregate_of(name.value.lower(), binder, (nodes[0], *nodes[2:]), span)
+    return _aggregate_of(lower_ascii(name.value), binder, (nodes[0], *nodes[2:]), span)
 
 
 def _aggregate_of(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import torch
 
 from tqp.core.datatypes import DataType
+from tqp.core.keywords import lower_ascii
 from tqp.core.process.memory_budget import reserve
 from tqp.core.schema import ColumnFacts, RowConditions
 from tqp.data.arrow_buffers import AnyArray
@@ -212,11 +213,11 @@ class ParquetSource(Source):
         self._restricted, self._restricted_rows = weakref.WeakValueDictionary(), 0
         partitions = partition_columns(files.files)
         first = self._files[0]
-        named_after = {partition.lower() for partition in partitions}
+        named_after = {lower_ascii(partition) for partition in partitions}
         self._positions_in_first = [
             position
             for position, column in enumerate(first.schema.names)
-            if column.lower() not in named_after
+            if lower_ascii(column) not in named_after
         ]
         self._fields = [first.schema.field(position) for position in self._positions_in_first]
         expected = pa.schema(self._fields)

@@ -13,6 +13,7 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tqp.core.keywords import lower_ascii
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.data.arrow_types import HUGEINT_ARRAY
 from tqp.data.sharing import share
@@ -53,7 +54,7 @@ def conversions(name: str, options: ReadOptions = NO_OPTIONS) -> Sequence[Conver
 
     Each value is converted by itself, so that what holds of all blocks of a column holds of the column.
     """
-    if options.text_columns is None or name.lower() in options.text_columns:
+    if options.text_columns is None or lower_ascii(name) in options.text_columns:
         return ()
     formats: list[Convert] = []
     if options.timestamp_format is not None:

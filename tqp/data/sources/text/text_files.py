@@ -11,6 +11,7 @@ import torch
 from tqp.core.datatypes import DataType
 from tqp.core.errors import Error, ResourceError
 from tqp.core.file_kinds import FileKind
+from tqp.core.keywords import lower_ascii
 from tqp.core.process.memory_budget import most_of_a_file
 from tqp.data.arrow_types import field_type
 from tqp.data.column import Column
@@ -74,9 +75,9 @@ class _TextFilesSource(Source):
         """Reads them all, once or more often, to find the types."""
         self._parts = parts
         constants = dict(partition_columns(files.files))
-        named_after = {each.lower() for each in constants}
+        named_after = {lower_ascii(each) for each in constants}
         first = parts[0].schema
-        fields = [field for field in first if field.name.lower() not in named_after]
+        fields = [field for field in first if lower_ascii(field.name) not in named_after]
         names = [field.name for field in fields]
         if files.options.filename:
             constants["filename"] = pa.array(files.files, pa.string())
