@@ -314,6 +314,7 @@ def _connect_options(options: argparse.Namespace) -> dict[str, Any]:
 
 def _connect(options: argparse.Namespace) -> tqp.Connection:
     connection = tqp.connect(**_connect_options(options))
+    connection.execute("SET enable_progress_bar = true")
     for name, path in options.table:
         connection.register(name, path)
     return connection

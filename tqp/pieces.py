@@ -18,6 +18,7 @@ from tqp.core.definitions import ColumnDefinition, TableDefinition
 from tqp.core.process.deep_recursion import call_deep
 from tqp.core.process.garbage import collected_later
 from tqp.core.process.memory_budget import most_of_a_file
+from tqp.core.process.progress import Steps
 from tqp.core.schema import TableSource
 from tqp.data.column import Table
 from tqp.data.sources.base import Pieces, Source
@@ -101,8 +102,13 @@ class QueryInPieces:
             yield "The rows of all pieces", whole
 
     def _rows_of_pieces(self, names: tuple[str, ...]) -> Iterator[Table]:
-        # One at a time: what was read of a piece goes before the next is read.
-        return map(partial(self._rows_of, names=names), self._pieces())
+        progress = Steps(f"reading {self._steps.table.name} in pieces", self._steps.table.num_rows)
+        with progress:
+            for piece in self._pieces():
+                progress.begin(piece.num_rows)
+                rows = self._rows_of(piece, names)
+                del piece  # what was read of it goes before the next is read
+                yield rows
 
     def _rows_of(self, piece: Source, names: tuple[str, ...]) -> Table:
         statement = BoundStatement(self._steps.of_piece(piece), names)

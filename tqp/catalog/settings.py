@@ -20,7 +20,6 @@ _FIXED: Mapping[str, Setting] = {
     "default_null_order": Setting(
         "NULLS_LAST", VARCHAR, "Where ORDER BY puts NULLs without NULLS FIRST or LAST."
     ),
-    "enable_progress_bar": Setting(False, BOOLEAN, "Whether a bar shows how far a query is."),
     "python_enable_replacements": Setting(
         True, BOOLEAN, "Whether tables are looked up among variables of Python."
     ),
@@ -33,8 +32,12 @@ def current_settings(threads: int | None) -> Mapping[str, Setting]:
     budget = current_budget()
     limit = None if budget is None else budget.limit
     memory = Setting(_size(limit or 0), VARCHAR, "The memory that queries may take.")
+    shows = Setting(
+        budget is not None and budget.shows_progress, BOOLEAN, "Whether a bar shows how far a query is."
+    )
     return {
         **_FIXED,
+        "enable_progress_bar": shows,
         **dict.fromkeys(("threads", "worker_threads"), number),
         **dict.fromkeys(("memory_limit", "max_memory"), memory),
     }

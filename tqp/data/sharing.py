@@ -35,10 +35,13 @@ class Handout(Iterator[Item]):
 
     def __init__(self, items: Iterable[Item]) -> None:
         self._items, self._lock = iter(items), threading.Lock()
+        self.handed_out = 0
 
     def __next__(self) -> Item:
         with self._lock:
-            return next(self._items)
+            item = next(self._items)
+            self.handed_out += 1
+            return item
 
     def end(self) -> None:
         """Hand out nothing more."""

@@ -33,6 +33,7 @@ from tqp.core.backends import Backend
 from tqp.core.errors import ExecutionError, ResourceError
 from tqp.core.process.forks import renew_after_fork
 from tqp.core.process.memory_budget import charged_to, reserve
+from tqp.core.process.progress import Stage
 from tqp.data.backend import use_backend
 from tqp.data.sharing import Handout, map_in_pool, processors, work_together
 from tqp.operators.joins.pairs import TooManyPairs
@@ -224,15 +225,16 @@ class Executor:
         if num_rows >= _WORTH_COMPILING and isinstance(pipeline.function, GraphFunction):
             pipeline.function.compiled()
         job = _Job(pipeline, state, workers)
-        if pipeline.row_limit is not None:
-            states = job.until(pipeline.row_limit, num_rows, self.batch_rows)
-        else:
-            num_batches = job.cut(self._bounds(pipeline, num_rows))
-            num_helpers = 0 if pipeline.in_order else min(self.threads, num_batches) - 1
-            states = work_together(job.help, self._workers(), num_helpers, job.batches)
-            states.sort(key=operator.itemgetter(0))
-            if num_rows:
-                pipeline.cost.row_seconds = sum(job.seconds) / num_rows
+        with job:
+            if pipeline.row_limit is not None:
+                states = job.until(pipeline.row_limit, num_rows, self.batch_rows)
+            else:
+                num_batches = job.cut(self._bounds(pipeline, num_rows))
+                num_helpers = 0 if pipeline.in_order else min(self.threads, num_batches) - 1
+                states = work_together(job.help, self._workers(), num_helpers, job.batches)
+                states.sort(key=operator.itemgetter(0))
+                if num_rows:
+                    pipeline.cost.row_seconds = sum(job.seconds) / num_rows
         partials = [partial for _, partial in states]
         del states
         workers.check()
@@ -376,21 +378,29 @@ def _operations(pipeline: Pipeline) -> contextlib.AbstractContextManager[Any]:
     return contextlib.nullcontext() if pipeline.calls_modules else _without_autograd()
 
 
-class _Job:
+class _Job(Stage):
     """One run of one pipeline: the batches that are left, and what a worker does with them."""
 
     def __init__(self, pipeline: Pipeline, state: State, workers: Workers) -> None:
+        super().__init__()
         self._pipeline, self._function, self._breaker = pipeline, pipeline.function, pipeline.breaker
         self._arguments = pipeline.arguments(state, getattr(pipeline.function, ARRAY_INPUTS, ()))
         self._initial = self._breaker.initial(state)
         self._workers = workers
         self.batches: Handout[tuple[int, int]] = Handout(())
+        self._num_batches = 0
         self.seconds: list[float] = []  # of processor time, of each worker
 
     def cut(self, bounds: Sequence[int]) -> int:
         """Batches for `work` between these rows; how many."""
         self.batches = Handout(itertools.pairwise(bounds))
-        return len(bounds) - 1
+        self._num_batches = len(bounds) - 1
+        return self._num_batches
+
+    def fraction(self, inner: float) -> float:
+        """Of the batches those that are done at least: each worker may be at one."""
+        done = self.batches.handed_out - self._workers.threads
+        return max(0, done) / self._num_batches if self._num_batches else 0.0
 
     def help(self) -> list[tuple[int, Any]]:
         """`work`, on whatever worker: how operations run is said for each thread by itself."""

@@ -29,8 +29,10 @@ import torch
 from tqp.core.errors import InterruptError, ResourceError
 from tqp.core.process.forks import renew_after_fork
 from tqp.core.process.memory_budget import charged_to, current_budget, was_freed
+from tqp.core.process.progress import Stage
 from tqp.core.process.waiting import result_of
 from tqp.operators.memory import allocation
+from tqp.runtime.progress_bar import is_interactive, progress_bars
 
 Outcome = TypeVar("Outcome")
 
@@ -56,6 +58,8 @@ class MemoryBudget:
 
     def __init__(self, limit: int | None, device: torch.device) -> None:
         self.limit = limit or default_limit(device)
+        #: Whether a bar shows how far a query is that takes long.
+        self.shows_progress = is_interactive()
         self._device = device
         self._before = 0  # bytes held when the first of the running queries began
         self.after_fork()
@@ -83,7 +87,10 @@ class MemoryBudget:
                 self._before = held_bytes(self._device) or 0
             self._running.add(query)
         try:
-            with charged_to(query):
+            with (
+                progress_bars.shown(query) if self.shows_progress else contextlib.nullcontext(),
+                charged_to(query),
+            ):
                 yield query
         finally:
             with self._lock:
@@ -135,11 +142,17 @@ class RunningQuery:
         self.budget = budget
         self._is_interrupted = False
         self._awaited: Future[Any] | None = None
+        self.stages: list[Stage] = []
 
     @property
     def limit(self) -> int | None:
         """See `tqp.core.process.memory_budget.Budget`."""
         return self.budget.limit
+
+    @property
+    def shows_progress(self) -> bool:
+        """See `tqp.core.process.memory_budget.Budget`."""
+        return self.budget.shows_progress
 
     def check(self) -> None:
         """Raise InterruptError if the query is to end."""

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from tqp.core.backends import Backend
 from tqp.core.datatypes import DataType
 from tqp.core.errors import UnsupportedError
+from tqp.core.process.progress import Steps
 from tqp.data.column import Column, Table, column_of
 from tqp.planner.algebra.expressions import Constant, Literal, Parameter, Value
 from tqp.runtime.executor import Executor, Workers
@@ -95,15 +96,30 @@ class TensorProgram(nn.Module):
 
     def _run(self, run: Callable[[Pipeline, State], State], state: State) -> Table:
         """`run` gives what a pipeline adds to the program's state."""
-        for pipeline, wanted in zip(self._steps, self._wanted_after, strict=True):
-            # a source that is a domain is made when it is needed: its dictionary may be made by the program itself
-            source = state[pipeline.source_slot]
-            if isinstance(source, DomainFrame):
-                state[pipeline.source_slot] = source.frame(state, self._executor.device)
-            state.update(run(pipeline, state))
-            for slot in [slot for slot in state if slot not in wanted]:
-                del state[slot]
+        progress = Steps("", sum(rows or 0 for rows in self._table_rows))
+        with progress:
+            for pipeline, wanted, rows in zip(self._steps, self._wanted_after, self._table_rows, strict=True):
+                # a source that is a domain is made when it is needed: its dictionary may be made by the program itself
+                source = state[pipeline.source_slot]
+                if isinstance(source, DomainFrame):
+                    state[pipeline.source_slot] = source.frame(state, self._executor.device)
+                progress.title = pipeline.title
+                if rows is None:
+                    rows = pipeline.num_rows(state)
+                    progress.total += rows
+                progress.begin(rows)
+                state.update(run(pipeline, state))
+                for slot in [slot for slot in state if slot not in wanted]:
+                    del state[slot]
         return self._result(state)
+
+    @cached_property
+    def _table_rows(self) -> list[int | None]:
+        """For each pipeline, the rows of the table that it reads; None where it reads what others make."""
+        return [
+            self.tables[step.source_slot].source.num_rows if step.source_slot in self.tables else None
+            for step in self._steps
+        ]
 
     @cached_property
     def _wanted_after(self) -> list[frozenset[str]]:

@@ -13,6 +13,7 @@ from tqp.planner.algebra.expressions import Literal
 from tqp.planner.syntax.clauses import Name, Part, Reset, Set
 from tqp.planner.syntax.words import NAME
 from tqp.result import Result
+from tqp.runtime.progress_bar import is_interactive
 from tqp.statements.execution import TRUTH_WORDS, Execution, done
 
 
@@ -83,6 +84,13 @@ def _threads(execution: Execution, value: Any) -> None:
         )
 
 
+def _progress_bar(execution: Execution, value: Any) -> None:
+    if value not in (None, True, False):
+        raise BindError(f"enable_progress_bar is true or false, not {value!r}")
+    memory = execution.session.queries.executor.memory
+    memory.shows_progress = is_interactive() if value is None else value
+
+
 def _fixed(*allowed: Any) -> Callable[[Execution, Any], None]:
     """A setting that has only these values, the first of which is what RESET gives."""
 
@@ -105,7 +113,7 @@ _SETTINGS: Mapping[str, Callable[[Execution, Any], None]] = {
     "preserve_insertion_order": _fixed(True),
     "default_order": _fixed("asc", "ascending"),
     "default_null_order": _fixed("nulls_last", "nulls last"),
-    "enable_progress_bar": _fixed(False),
+    "enable_progress_bar": _progress_bar,
     "enable_object_cache": lambda execution, value: None,
     "python_enable_replacements": _fixed(True),
 }

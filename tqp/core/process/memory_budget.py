@@ -10,7 +10,10 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from tqp.core.process.progress import Stage
 
 #: What is read of files may take no more than this share of the memory that queries may take, or it is read in pieces.
 _SHARE_OF_FILES = 0.25
@@ -22,6 +25,16 @@ class Budget(Protocol):
     @property
     def limit(self) -> int | None:
         """Bytes; None where nothing is known of a limit."""
+        ...
+
+    @property
+    def shows_progress(self) -> bool:
+        """Whether a bar shows how far the query is."""
+        ...
+
+    @property
+    def stages(self) -> list[Stage]:
+        """Those that the query is in, the outermost first."""
         ...
 
     def check(self) -> None:

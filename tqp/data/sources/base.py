@@ -18,6 +18,7 @@ from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, Error, nearest
 from tqp.core.process.forks import renew_after_fork
 from tqp.core.process.memory_budget import note_freed
+from tqp.core.process.progress import Steps
 from tqp.core.schema import ColumnEstimates, ColumnFacts, RowConditions
 from tqp.data.arrow_buffers import AnyArray
 from tqp.data.column import Column
@@ -235,8 +236,14 @@ class Source(ABC):
         """Encode the columns that are not yet, several at a time."""
         missing = [name for name in dict.fromkeys(names) if not self.is_encoded(name)]
         if self.num_rows >= _WORTH_WORKERS:
-            with sharing_threads(self.threads):
-                share(self.column, missing)
+            progress = Steps(f"reading {self.name}", len(missing))
+
+            def read(name: str) -> None:
+                progress.begin()
+                self.column(name)
+
+            with sharing_threads(self.threads), progress:
+                share(read, missing)
         else:
             for name in missing:
                 self.column(name)
