@@ -19,6 +19,7 @@ from tqp.core.zoned_times import universal_clock_of_stored
 from tqp.operators.groups.ordered import OrderedGroups, middle_rows, order_groups
 from tqp.operators.numbers import wide
 from tqp.operators.numbers.casts import resolve_cast, round_half_away
+from tqp.operators.numbers.float_pairs import multiply_add
 from tqp.operators.numbers.logic import any_true
 from tqp.operators.rows.selection import take, take_padded
 from tqp.operators.sorting.sort import SortColumn
@@ -172,22 +173,27 @@ def _around(
     return take_padded(values, first).to(dtype), take_padded(values, second).to(dtype), part
 
 
+def _between(a: Tensor, b: Tensor, part: Tensor) -> Tensor:
+    """float64 [n]: a part of the way from a to b; the product and the sum are rounded once, as in DuckDB's machine code."""
+    return torch.where(part == 0, a, multiply_add(a, 1.0 - part, b * part))
+
+
 def quantile_of_doubles(values: Tensor, ordered: OrderedGroups, fraction: float) -> Tensor:
     """float64 [num_groups]: between the two values around the fraction of numbers [n]."""
-    a, b, part = _around(values, ordered, fraction, torch.float64)
-    return torch.where(part == 0, a, a * (1.0 - part) + b * part)
+    return _between(*_around(values, ordered, fraction, torch.float64))
 
 
 def quantile_of_floats(values: Tensor, ordered: OrderedGroups, fraction: float) -> Tensor:
     """As `quantile_of_doubles`, of float32: the first value and a part of the difference, as DuckDB rounds it."""
     a, b, part = _around(values, ordered, fraction, torch.float64)
-    return torch.where(part == 0, a, a + (b - a) * part)
+    return torch.where(part == 0, a, multiply_add(b - a, part, a))
 
 
 def quantile_of_decimals(values: Tensor, ordered: OrderedGroups, fraction: float) -> Tensor:
     """int64 [num_groups]: between the scaled integers [n] around the fraction, rounded to zero as the sum of two doubles is."""
     a, b, part = _around(values, ordered, fraction, torch.int64)
-    return torch.where(part == 0, a, (a.to(torch.float64) + (b - a).to(torch.float64) * part).to(torch.int64))
+    between = multiply_add((b - a).to(torch.float64), part, a.to(torch.float64))
+    return torch.where(part == 0, a, between.to(torch.int64))
 
 
 def quantile_of_instants(values: Tensor, ordered: OrderedGroups, fraction: float) -> Tensor:
@@ -211,7 +217,7 @@ def quantile_of_times(values: Tensor, ordered: OrderedGroups, fraction: float) -
 
 
 def _between_instants(a: Tensor, b: Tensor, part: Tensor) -> Tensor:
-    between = a.to(torch.float64) * (1.0 - part) + b.to(torch.float64) * part
+    between = _between(a.to(torch.float64), b.to(torch.float64), part)
     return torch.where(part == 0, a, round_half_away(between).to(torch.int64))
 
 
@@ -221,7 +227,7 @@ def approximate_quantile(values: Tensor, ordered: OrderedGroups, fraction: float
     places = torch.minimum((counts * fraction - 0.5).clamp(min=0.0), (counts - 1.0).clamp(min=0.0))
     first, second, part = _rows_between(ordered, places, False)
     a, b = (take_padded(values, rows).to(torch.float64) for rows in (first, second))
-    return torch.where(part == 0, a, a * (1.0 - part) + b * part)
+    return _between(a, b, part)
 
 
 def approximate_integer_quantile(values: Tensor, ordered: OrderedGroups, fraction: float) -> Tensor:
