@@ -18,7 +18,6 @@ threads makes them anew there (`tqp.core.process.forks`).
 from __future__ import annotations
 
 import contextlib
-import itertools
 import operator
 import threading
 import time
@@ -220,16 +219,17 @@ class Executor:
             return self._run(pipeline, state, workers)
 
     def _run(self, pipeline: Pipeline, state: State, workers: Workers) -> State:
-        num_rows, breaker = pipeline.num_rows(state), pipeline.breaker
+        spans, breaker = pipeline.spans(state), pipeline.breaker
+        num_rows = sum(stop - start for start, stop in spans)
         state["workers"] = workers
         if num_rows >= _WORTH_COMPILING and isinstance(pipeline.function, GraphFunction):
             pipeline.function.compiled()
         job = _Job(pipeline, state, workers)
         with job:
             if pipeline.row_limit is not None:
-                states = job.until(pipeline.row_limit, num_rows, self.batch_rows)
+                states = job.until(pipeline.row_limit, spans, self.batch_rows)
             else:
-                num_batches = job.cut(self._bounds(pipeline, num_rows))
+                num_batches = job.cut(cut_spans(spans, self._step(pipeline, num_rows)))
                 num_helpers = 0 if pipeline.in_order else min(self.threads, num_batches) - 1
                 states = work_together(job.help, self._workers(), num_helpers, job.batches)
                 states.sort(key=operator.itemgetter(0))
@@ -247,14 +247,6 @@ class Executor:
             merged = breaker.merge(partials)
         del partials
         return breaker.finish(merged, state)
-
-    def _bounds(self, pipeline: Pipeline, num_rows: int) -> list[int]:
-        """Where the batches of the first rows of a pipeline's source begin, and how many rows these are.
-
-        No rows are one batch without rows.
-        """
-        step = self._step(pipeline, num_rows)
-        return [*range(0, max(1, num_rows), step), num_rows]
 
     def _step(self, pipeline: Pipeline, num_rows: int) -> int:
         """Rows of each batch of a pipeline's source."""
@@ -364,11 +356,23 @@ _without_autograd: Callable[[], contextlib.AbstractContextManager[Any]] = getatt
 )
 
 
+def cut_spans(spans: Sequence[tuple[int, int]], step: int) -> list[tuple[int, int]]:
+    """Batches [start, stop) of the rows in the spans, of `step` rows at most; of no rows one batch without rows.
+
+    >>> cut_spans([(0, 5), (7, 9)], 4)
+    [(0, 4), (4, 5), (7, 9)]
+    """
+    batches = [
+        (first, min(first + step, stop)) for start, stop in spans for first in range(start, stop, step)
+    ]
+    return batches or [(0, 0)]
+
+
 def run_at_once(pipeline: Pipeline, state: State, workers: Workers) -> State:
     """Run a pipeline on the calling thread, all rows of its source in one batch: what it adds to the program's state."""
     state["workers"] = workers
     job = _Job(pipeline, state, workers)
-    job.cut([0, pipeline.num_rows(state)])
+    job.cut([(0, pipeline.num_rows(state))])
     merged = pipeline.breaker.merge([partial for _, partial in job.work()])
     return pipeline.breaker.finish(merged, state)
 
@@ -391,10 +395,10 @@ class _Job(Stage):
         self._num_batches = 0
         self.seconds: list[float] = []  # of processor time, of each worker
 
-    def cut(self, bounds: Sequence[int]) -> int:
-        """Batches for `work` between these rows; how many."""
-        self.batches = Handout(itertools.pairwise(bounds))
-        self._num_batches = len(bounds) - 1
+    def cut(self, batches: Sequence[tuple[int, int]]) -> int:
+        """Rows [start, stop) of each batch for `work`; how many batches."""
+        self.batches = Handout(batches)
+        self._num_batches = len(batches)
         return self._num_batches
 
     def fraction(self, inner: float) -> float:
@@ -424,12 +428,11 @@ class _Job(Stage):
         self.seconds.append(time.thread_time() - begin)
         return states
 
-    def until(self, wanted: int, num_rows: int, batch_rows: int) -> list[tuple[int, Any]]:
+    def until(self, wanted: int, spans: Sequence[tuple[int, int]], batch_rows: int) -> list[tuple[int, Any]]:
         """Batch by batch, until the pipeline has put out as many rows as anybody wants."""
         states, rows = [], 0
-        step = min(batch_rows, max(2048, wanted))
-        for start in range(0, max(1, num_rows), step):
-            for row, outputs in self._run(start, min(start + step, num_rows)):
+        for start, stop in cut_spans(spans, min(batch_rows, max(2048, wanted))):
+            for row, outputs in self._run(start, stop):
                 states.append((row, self._breaker.partial(outputs, self._initial)))
                 rows += outputs[0]
             if rows >= wanted:

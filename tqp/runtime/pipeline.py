@@ -17,6 +17,7 @@ from tqp.runtime.frame import cut_values
 from tqp.runtime.graph import Graph, Node
 from tqp.runtime.graph_function import GraphFunction, interpret
 from tqp.runtime.lowering.stream import Input, InputKind
+from tqp.runtime.zone_filters import ZoneFilter, spans_to_read
 
 #: Everything the pipelines of one run share, by slot: frames, join builds, pools, constants, the device; the workers.
 State = dict[str, Any]
@@ -99,6 +100,7 @@ class Pipeline:
     breaker: Breaker
     row_limit: int | None = None
     needs: Collection[str] = ()  # see Stream
+    zone_filters: Sequence[ZoneFilter] = ()  # see Stream
     marks: Sequence[tuple[int, Node | None]] = ()  # see Stream.mark
     operator: int | None = None  # id of the physical node that the breaker belongs to
     title: str = ""
@@ -125,13 +127,18 @@ class Pipeline:
     def reads(self) -> set[str]:
         """The slots of the program's state that a run reads."""
         slots = {self.source_slot, *(item.slot for item in self.inputs if item.slot)}
-        return slots.union(self.needs, self.breaker.reads)
+        filters = (slot for each in self.zone_filters for slot in (each.zones, each.build))
+        return slots.union(self.needs, self.breaker.reads, filters)
 
     def num_rows(self, state: State) -> int:
         """How many rows of the source a run has to read: none where a join's build side has no row to match."""
         if any(state[slot].num_rows == 0 for slot in self.needs):
             return 0
         return int(state[self.source_slot].num_rows)
+
+    def spans(self, state: State) -> list[tuple[int, int]]:
+        """Which rows of the source a run has to read, as ascending spans [start, stop): none, or some."""
+        return spans_to_read(self.zone_filters, state, self.num_rows(state))
 
     def watched(self, measure: Callable[..., Any]) -> Pipeline:
         """A copy for somebody who measures: for each call of the function (`what` is the pipeline then), of a node in it, and of

@@ -37,6 +37,7 @@ from tqp.runtime.lowering.keys import (
 from tqp.runtime.lowering.layouts import Form, canonical_layout
 from tqp.runtime.lowering.runtime_filters import can_defer
 from tqp.runtime.lowering.stream import InputKind, Link, Space, Stream, Value
+from tqp.runtime.lowering.zones import skip_zones
 
 if TYPE_CHECKING:
     from tqp.runtime.lowering.plan import PlanLowering
@@ -57,6 +58,8 @@ def lower_join(plan: PlanLowering, node: physical.Join) -> Stream:
     if stream is None:
         with plan.needing(plan.needs | needs):
             stream = plan.lower(node.probe)
+    if drops:
+        skip_zones(plan, stream, node.probe, node.probe_keys, slot)
     defers = _defers(node) and can_defer(stream, node.probe_keys, node.packing)
     if (
         node.all_match and stream.space is not stream.root

@@ -16,6 +16,7 @@ from tqp.core.datatypes import BIGINT, Categories
 from tqp.core.schema import ColumnFacts, Field
 from tqp.data.column import Column
 from tqp.data.encoding.sorted_columns import KeyIndex, SortedRuns, runs_of_column
+from tqp.data.encoding.zones import Zones, zones_of_column
 from tqp.data.sharing import sharing_threads
 from tqp.data.sources.base import Source
 from tqp.data.strings import Strings
@@ -124,6 +125,16 @@ class ProgramBuilder:
         source, name = self._table_column(stored)
         slot = f"{stored.slot}_{name}_runs"
         self.derived[slot] = lambda workers: source.derived(name, SortedRuns, runs_of_column)
+        return slot
+
+    def zones_of(self, stored: StoredColumn) -> str | None:
+        """The slot of the zones of a table column of integers; None where they would not tell rows apart."""
+        source, name = self._table_column(stored)
+        zones = source.derived(name, Zones, zones_of_column)
+        if zones.least.shape[0] == 0:
+            return None
+        slot = f"{stored.slot}_{name}_zones"
+        self.derived[slot] = lambda workers: zones
         return slot
 
     def packed_strings_of(self, pool: Pool) -> str | None:
@@ -364,6 +375,7 @@ class ProgramBuilder:
                 breaker,
                 row_limit=stream.row_limit,
                 needs=frozenset(stream.needs),
+                zone_filters=tuple(stream.zone_filters),
                 marks=tuple(stream.marks),
                 operator=self.operator,
                 title=title,

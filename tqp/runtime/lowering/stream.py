@@ -37,6 +37,7 @@ from tqp.planner.algebra.known_fields import KnownFields
 from tqp.runtime.graph import Node
 from tqp.runtime.lowering.graph_builder import GraphBuilder
 from tqp.runtime.lowering.layouts import Form, Layout
+from tqp.runtime.zone_filters import ZoneFilter
 
 #: While more than this share of rows is left, look-ups on all of them cost less than selecting those first.
 _MANY = 0.3
@@ -146,6 +147,7 @@ class Stream:
         self.row_limit: int | None = None  # rows after which the pipeline may stop
         #: Frames of which each must have a row, or the pipeline puts out none: build sides of joins that keep what matches.
         self.needs: set[str] = set()
+        self.zone_filters: list[ZoneFilter] = []  # of the source: rows of other zones would be dropped
         self.estimated_rows: float | None = None  # that the last node of the plan puts out; None: unknown
         self.is_domain = False  # the rows are the values of a column's domain
         #: After which physical node which rows are left, as indices or mask; None: all.

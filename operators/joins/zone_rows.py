@@ -1,0 +1,67 @@
+"""Which rows of a table can find a join partner, by the least and the greatest key of each zone: the others are not read."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tqp.data.encoding.zones import Zones
+from tqp.operators.joins.offset_array_join import OffsetArrayBuild
+from tqp.operators.joins.perfect_hash_join import MembershipBuild, PerfectHashBuild
+from tqp.operators.memory.arrays import Array
+from tqp.operators.rows.selection import true_positions
+
+#: Up to so many keys that there may be, those that there are get looked at: a byte or some for each.
+_MOST_KEYS = 1 << 20
+
+
+def zones_in_build(zones: Zones, minimum: int, build: object) -> npt.NDArray[np.bool_] | None:
+    """bool [z]: may the zone have a key of the build side, whose key 0 stands for `minimum`? None: any may."""
+    present = _present(build)
+    if present is None or zones.least.shape[0] == 0:
+        return None
+    keys = true_positions(present)
+    filled = zones.least <= zones.greatest
+    if keys.shape[0] == 0:
+        return np.zeros(filled.shape[0], np.bool_)
+    least, greatest = (each.astype(np.int64) - minimum for each in (zones.least, zones.greatest))
+    if keys.shape[0] > filled.shape[0]:  # hardly a zone lies between two of them
+        found = (greatest >= keys[0]) & (least <= keys[-1])
+    else:
+        found = keys.searchsorted(least) < keys.searchsorted(greatest, "right")
+    return np.asarray(found & filled)
+
+
+def _present(build: object) -> npt.NDArray[np.bool_] | None:
+    """bool [size]: which keys has the build side? None where that takes long to tell."""
+    match build:
+        case MembershipBuild(table=table) | OffsetArrayBuild(present=table) if table is not None:
+            return table.numpy() if table.shape[0] <= _MOST_KEYS else None
+        case PerfectHashBuild(table=table):
+            return np.asarray(table.numpy() >= 0) if table.shape[0] <= _MOST_KEYS else None
+        case OffsetArrayBuild(offsets=offsets, numbers=None):
+            ends = offsets.numpy()
+            return np.asarray(ends[1:] > ends[:-1]) if ends.shape[0] <= _MOST_KEYS else None
+    return None
+
+
+def spans_of_zones(
+    wanted: npt.NDArray[np.bool_], zone_rows: int, num_rows: int, smallest_gap: int
+) -> list[tuple[int, int]]:
+    """Ascending spans of rows [start, stop) that cover the wanted zones (bool [z]); none for none.
+
+    `smallest_gap`: so many rows of other zones part two spans.
+
+    >>> spans_of_zones(np.array([False, True, True, False, False, False, True]), 10, 65, smallest_gap=20)
+    [(10, 30), (60, 65)]
+    """
+    zones: Array = true_positions(wanted)
+    if zones.shape[0] == 0:
+        return []
+    gaps = np.flatnonzero((zones[1:] - zones[:-1] - 1) * zone_rows >= max(1, smallest_gap))
+    firsts = np.concatenate([zones[:1], zones[gaps + 1]])
+    lasts = np.concatenate([zones[gaps], zones[-1:]])
+    return [
+        (first * zone_rows, min((last + 1) * zone_rows, num_rows))
+        for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True)
+    ]

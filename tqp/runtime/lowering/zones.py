@@ -1,0 +1,81 @@
+"""Zones of a table that a pipeline need not read: those without a row that an inner or semi join on the way keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+
+from tqp.planner.algebra.expressions import ColumnRef, Expression
+from tqp.planner.algebra.known_fields import KnownFields
+from tqp.planner.algebra.logical_plan import JoinType
+from tqp.planner.algebra.may_raise import may_raise
+from tqp.planner.physical import plan as physical
+from tqp.runtime.lowering.join_builds import JoinSlot
+from tqp.runtime.lowering.layouts import Form
+from tqp.runtime.lowering.stream import Stream
+from tqp.runtime.zone_filters import ZoneFilter
+
+if TYPE_CHECKING:
+    from tqp.runtime.lowering.plan import PlanLowering
+
+#: Rows of a table from which on it is worth to look at its zones first.
+_FEWEST_ROWS = 262_144
+
+
+def skip_zones(
+    plan: PlanLowering,
+    stream: Stream,
+    below: physical.PhysicalPlan,
+    keys: Sequence[Expression],
+    join: JoinSlot,
+) -> None:
+    """Have the stream's pipeline read only zones that may have a key of the build side; `below` gives the rows that are asked.
+
+    For a join or filter that drops the others. Nothing on the way from the table may raise for a row, or see other rows.
+    """
+    packing, program = join.packing, plan.program
+    if not program.on_host or packing is None or len(keys) != 1 or join.null_equal != (False,):
+        return
+    (key,), (part,) = keys, packing.parts
+    stored = stream.root_source(key.id) if isinstance(key, ColumnRef) else None
+    if stored is None or stored.slot not in program.tables or stored.implicit or part.dictionary is not None:
+        return
+    layout = stored.layout
+    is_integer = (
+        layout.form is Form.NUMBER and layout.data_type.is_integer_like and layout.dtype is not torch.bool
+    )
+    if not is_integer or program.tables[stored.slot].source.num_rows < _FEWEST_ROWS or part.nullable:
+        return
+    if _only_drops(below):
+        zones = program.zones_of(stored)
+        if zones is not None:
+            stream.zone_filters.append(ZoneFilter(zones, part.minimum, join.build))
+
+
+def _only_drops(plan: physical.PhysicalPlan) -> bool:
+    """Are the plan's rows those of a table, of which filters and joins that raise for no row left some?"""
+    while True:
+        match plan:
+            case physical.TableScan():
+                return True
+            case physical.RuntimeFilter():
+                conditions: Sequence[Expression] = plan.keys
+                below = plan.input
+            case physical.Filter():
+                conditions, below = plan.conjuncts, plan.input
+            case physical.Project():
+                conditions, below = plan.outputs, plan.input
+            case physical.Join(join_type=JoinType.INNER | JoinType.SEMI):
+                conditions, below = (*plan.probe_keys, *plan.residual), plan.probe
+                if plan.bounds:
+                    return False
+            case _:
+                return False
+        fields = KnownFields(below.field_facts)
+        if isinstance(plan, physical.Join):
+            fields.update(plan.build.field_facts)
+        if any(may_raise(each, fields) for each in conditions if not isinstance(each, ColumnRef)):
+            return False
+        plan = below
