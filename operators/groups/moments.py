@@ -108,7 +108,7 @@ def standard_error(m2: Tensor, sums: Tensor, counts: Tensor) -> Tensor:
 # ---- results of sums of powers of differences from the mean (float64 [n]): values and where there are any ----
 
 
-def skewness(m2: Tensor, m3: Tensor, sums: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+def skewness(m3: Tensor, m2: Tensor, sums: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     """Of a sample; NULL for less than three values, and where all are equal. Raises ExecutionError where it is not finite."""
     n = counts.to(torch.float64)
     second = m2 / n
@@ -118,7 +118,7 @@ def skewness(m2: Tensor, m3: Tensor, sums: Tensor, counts: Tensor) -> tuple[Tens
 
 
 def kurtosis(
-    m2: Tensor, m4: Tensor, sums: Tensor, counts: Tensor, *, is_sample: bool
+    m4: Tensor, m2: Tensor, sums: Tensor, counts: Tensor, *, is_sample: bool
 ) -> tuple[Tensor, Tensor]:
     """Excess kurtosis of a population or a sample; NULL for too few values, and where all are equal; errors as of skewness."""
     n = counts.to(torch.float64)
@@ -177,6 +177,7 @@ class Formula(NamedTuple):
     compute: Callable[..., Tensor | tuple[Tensor, Tensor]]
 
 
+# The highest moment first: those of frames find the lower ones on the way to it.
 _M2, _M3, _M4 = ((f"{which}_moment", (0,)) for which in ("second", "third", "fourth"))
 _SXY, _SXX, _SYY = ("co_moment", (0, 1)), ("second_moment", (1,)), ("second_moment", (0,))
 _Y, _X = ("sum_float", (0,)), ("sum_float", (1,))
@@ -186,9 +187,9 @@ FORMULAS: dict[str, Formula] = {
     "stddev_pop": Formula((_M2,), deviation),
     "stddev_samp": Formula((_M2,), sample_deviation),
     "sem": Formula((_M2, _Y), standard_error),
-    "skewness": Formula((_M2, _M3, _Y), skewness),
-    "kurtosis": Formula((_M2, _M4, _Y), partial(kurtosis, is_sample=True)),
-    "kurtosis_pop": Formula((_M2, _M4, _Y), partial(kurtosis, is_sample=False)),
+    "skewness": Formula((_M3, _M2, _Y), skewness),
+    "kurtosis": Formula((_M4, _M2, _Y), partial(kurtosis, is_sample=True)),
+    "kurtosis_pop": Formula((_M4, _M2, _Y), partial(kurtosis, is_sample=False)),
     "covar_pop": Formula((_SXY,), of_population),
     "covar_samp": Formula((_SXY,), of_sample),
     "corr": Formula((_SXY, _SXX, _SYY), correlation),

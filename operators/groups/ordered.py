@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -11,6 +11,17 @@ from torch import Tensor
 from tqp.operators.groups.aggregates import count_by_group
 from tqp.operators.rows.selection import row_indices, take, take_padded
 from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows, take_rows
+
+
+class RowsInOrder(Protocol):
+    """The rows of groups in an order."""
+
+    @property
+    def counts(self) -> Tensor:
+        """int64 [num_groups]: how many each has."""
+
+    def at(self, positions: Tensor) -> Tensor:
+        """The rows at these positions (int64 [num_groups]) of their groups; -1 in an empty group."""
 
 
 class OrderedGroups(NamedTuple):
@@ -47,7 +58,7 @@ def order_values(
     return order_groups(sort_columns(values), group_ids, num_groups, validity)
 
 
-def middle_rows(ordered: OrderedGroups) -> tuple[Tensor, Tensor]:
+def middle_rows(ordered: RowsInOrder) -> tuple[Tensor, Tensor]:
     """(lower, upper), int64 [num_groups]: the one or two middle rows of each group; -1 if it is empty."""
     lower = torch.div(ordered.counts - 1, 2, rounding_mode="floor").clamp_(min=0)
     return ordered.at(lower), ordered.at(ordered.counts // 2)

@@ -16,7 +16,7 @@ from tqp.core.datatypes import DATE, TIMESTAMP
 from tqp.core.errors import ExecutionError
 from tqp.core.time_limits import MICROSECONDS_PER_DAY
 from tqp.core.zoned_times import universal_clock_of_stored
-from tqp.operators.groups.ordered import OrderedGroups, middle_rows, order_groups
+from tqp.operators.groups.ordered import RowsInOrder, middle_rows, order_groups
 from tqp.operators.numbers import wide
 from tqp.operators.numbers.casts import resolve_cast, round_half_away
 from tqp.operators.numbers.float_pairs import multiply_add
@@ -26,7 +26,7 @@ from tqp.operators.sorting.sort import SortColumn
 from tqp.operators.temporal.clocks import in_universal_time
 
 
-def median_by_group(values: Tensor, ordered: OrderedGroups) -> Tensor:
+def median_by_group(values: Tensor, ordered: RowsInOrder) -> Tensor:
     """float64 [num_groups]: half-way between the two middle ones of each group's numbers [n]."""
     lower_rows, upper_rows = middle_rows(ordered)
     lower = take_padded(values, lower_rows).to(torch.float64)
@@ -39,7 +39,7 @@ def median_by_group(values: Tensor, ordered: OrderedGroups) -> Tensor:
 Halves = Literal["down", "up", "to_zero", "away"]
 
 
-def median_integers_by_group(values: Tensor, ordered: OrderedGroups, halves: Halves = "down") -> Tensor:
+def median_integers_by_group(values: Tensor, ordered: RowsInOrder, halves: Halves = "down") -> Tensor:
     """Medians of each group's integers [n] (or [n, 2]): int64 [num_groups] (or [num_groups, 2]).
 
     Half-way between the two middle values; `halves` are rounded towards zero for decimals, down for those of 128 bits
@@ -72,7 +72,7 @@ def _half_way_wide(lower: Tensor, upper: Tensor) -> Tensor:
     return wide.add(lower & upper, half)
 
 
-def median_days_by_group(values: Tensor, ordered: OrderedGroups) -> Tensor:
+def median_days_by_group(values: Tensor, ordered: RowsInOrder) -> Tensor:
     """int64 [num_groups]: medians of each group's dates [n], as microseconds. Only the middle ones need be instants."""
     rows = middle_rows(ordered)
     lower, upper = (_instants(take_padded(values, each), each >= 0) for each in rows)
@@ -89,7 +89,7 @@ def _instants(days: Tensor, validity: Tensor | None) -> Tensor:
 _FIRST_LENGTH, _LAST_LENGTH = (divmod(each, MICROSECONDS_PER_DAY) for each in (-(2**63), 2**63 - 1))
 
 
-def median_intervals_by_group(values: Tensor, ordered: OrderedGroups) -> Tensor:
+def median_intervals_by_group(values: Tensor, ordered: RowsInOrder) -> Tensor:
     """int64 [num_groups, 3]: medians of each group's intervals [n, 3].
 
     The middle one as it stands; between two, half-way in days and microseconds, a month being 30 days: the lower one and
@@ -117,7 +117,7 @@ def _microseconds(intervals: Tensor, validity: Tensor) -> Tensor:
     return days * MICROSECONDS_PER_DAY + rest
 
 
-def median_times_by_group(values: Tensor, ordered: OrderedGroups) -> Tensor:
+def median_times_by_group(values: Tensor, ordered: RowsInOrder) -> Tensor:
     """int64 [num_groups]: medians of each group's stored times with a zone [n]; between two, half-way in UTC."""
     lower, upper = (take_padded(values, rows).to(torch.int64) for rows in middle_rows(ordered))
     clocks = (universal_clock_of_stored(lower), universal_clock_of_stored(upper))
@@ -139,7 +139,7 @@ MEDIANS: dict[str, Callable[..., Tensor]] = {
 # ---- quantiles; a fraction below 0 counts from the greatest value ----
 
 
-def quantile_row(ordered: OrderedGroups, fraction: float) -> Tensor:
+def quantile_row(ordered: RowsInOrder, fraction: float) -> Tensor:
     """int64 [num_groups]: the row of the least value that at least this fraction of the values do not exceed; -1 if empty."""
     counts = ordered.counts.to(torch.float64)
     left = (counts - counts * abs(fraction)).floor().to(torch.int64)
@@ -147,11 +147,11 @@ def quantile_row(ordered: OrderedGroups, fraction: float) -> Tensor:
     return ordered.at(_from_end(place, ordered) if fraction < 0 else place)
 
 
-def _from_end(place: Tensor, ordered: OrderedGroups) -> Tensor:
+def _from_end(place: Tensor, ordered: RowsInOrder) -> Tensor:
     return (ordered.counts - 1 - place).clamp(min=0)
 
 
-def _rows_between(ordered: OrderedGroups, places: Tensor, from_end: bool) -> tuple[Tensor, Tensor, Tensor]:
+def _rows_between(ordered: RowsInOrder, places: Tensor, from_end: bool) -> tuple[Tensor, Tensor, Tensor]:
     """The rows around places (float64 [num_groups], 0 being the first row), and how far these are from the first of both."""
     lower, upper = places.floor(), places.ceil()
     rows = [each.to(torch.int64) for each in (lower, upper)]
@@ -160,13 +160,13 @@ def _rows_between(ordered: OrderedGroups, places: Tensor, from_end: bool) -> tup
     return ordered.at(rows[0]), ordered.at(rows[1]), places - lower
 
 
-def _rows_of_quantile(ordered: OrderedGroups, fraction: float) -> tuple[Tensor, Tensor, Tensor]:
+def _rows_of_quantile(ordered: RowsInOrder, fraction: float) -> tuple[Tensor, Tensor, Tensor]:
     places = (ordered.counts - 1).clamp(min=0).to(torch.float64) * abs(fraction)
     return _rows_between(ordered, places, fraction < 0)
 
 
 def _around(
-    values: Tensor, ordered: OrderedGroups, fraction: float, dtype: torch.dtype
+    values: Tensor, ordered: RowsInOrder, fraction: float, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The two values around the fraction, in a dtype, and how far it is from the first of both."""
     first, second, part = _rows_of_quantile(ordered, fraction)
@@ -178,37 +178,37 @@ def _between(a: Tensor, b: Tensor, part: Tensor) -> Tensor:
     return torch.where(part == 0, a, multiply_add(a, 1.0 - part, b * part))
 
 
-def quantile_of_doubles(values: Tensor, ordered: OrderedGroups, fraction: float) -> Tensor:
+def quantile_of_doubles(values: Tensor, ordered: RowsInOrder, fraction: float) -> Tensor:
     """float64 [num_groups]: between the two values around the fraction of numbers [n]."""
     return _between(*_around(values, ordered, fraction, torch.float64))
 
 
-def quantile_of_floats(values: Tensor, ordered: OrderedGroups, fraction: float) -> Tensor:
+def quantile_of_floats(values: Tensor, ordered: RowsInOrder, fraction: float) -> Tensor:
     """As `quantile_of_doubles`, of float32: the first value and a part of the difference, as DuckDB rounds it."""
     a, b, part = _around(values, ordered, fraction, torch.float64)
     return torch.where(part == 0, a, multiply_add(b - a, part, a))
 
 
-def quantile_of_decimals(values: Tensor, ordered: OrderedGroups, fraction: float) -> Tensor:
+def quantile_of_decimals(values: Tensor, ordered: RowsInOrder, fraction: float) -> Tensor:
     """int64 [num_groups]: between the scaled integers [n] around the fraction, rounded to zero as the sum of two doubles is."""
     a, b, part = _around(values, ordered, fraction, torch.int64)
     between = multiply_add((b - a).to(torch.float64), part, a.to(torch.float64))
     return torch.where(part == 0, a, between.to(torch.int64))
 
 
-def quantile_of_instants(values: Tensor, ordered: OrderedGroups, fraction: float) -> Tensor:
+def quantile_of_instants(values: Tensor, ordered: RowsInOrder, fraction: float) -> Tensor:
     """int64 [num_groups]: between the microseconds [n] around the fraction, halves rounded away from zero."""
     return _between_instants(*_around(values, ordered, fraction, torch.int64))
 
 
-def quantile_of_days(values: Tensor, ordered: OrderedGroups, fraction: float) -> Tensor:
+def quantile_of_days(values: Tensor, ordered: RowsInOrder, fraction: float) -> Tensor:
     """As `quantile_of_instants`, of dates [n]."""
     *rows, part = _rows_of_quantile(ordered, fraction)
     a, b = (_instants(take_padded(values, each), each >= 0) for each in rows)
     return _between_instants(a, b, part)
 
 
-def quantile_of_times(values: Tensor, ordered: OrderedGroups, fraction: float) -> Tensor:
+def quantile_of_times(values: Tensor, ordered: RowsInOrder, fraction: float) -> Tensor:
     """int64 [num_groups]: between the stored times with a zone [n] around the fraction, in UTC."""
     a, b, part = _around(values, ordered, fraction, torch.int64)
     clocks = (universal_clock_of_stored(a), universal_clock_of_stored(b))
@@ -221,7 +221,7 @@ def _between_instants(a: Tensor, b: Tensor, part: Tensor) -> Tensor:
     return torch.where(part == 0, a, round_half_away(between).to(torch.int64))
 
 
-def approximate_quantile(values: Tensor, ordered: OrderedGroups, fraction: float) -> Tensor:
+def approximate_quantile(values: Tensor, ordered: RowsInOrder, fraction: float) -> Tensor:
     """float64 [num_groups]: where half of each value lies on either side of its place, as in a t-digest of few values."""
     counts = ordered.counts.to(torch.float64)
     places = torch.minimum((counts * fraction - 0.5).clamp(min=0.0), (counts - 1.0).clamp(min=0.0))
@@ -230,13 +230,13 @@ def approximate_quantile(values: Tensor, ordered: OrderedGroups, fraction: float
     return _between(a, b, part)
 
 
-def approximate_integer_quantile(values: Tensor, ordered: OrderedGroups, fraction: float) -> Tensor:
+def approximate_integer_quantile(values: Tensor, ordered: RowsInOrder, fraction: float) -> Tensor:
     """int64 [num_groups]: as `approximate_quantile`, halves rounded to even numbers, of integers [n]."""
     return approximate_quantile(values, ordered, fraction).round().to(torch.int64)
 
 
 #: By kind of reduction: `kernel(values, ordered, fraction)`, [num_groups].
-QUANTILES: dict[str, Callable[[Tensor, OrderedGroups, float], Tensor]] = {
+QUANTILES: dict[str, Callable[[Tensor, RowsInOrder, float], Tensor]] = {
     "quantile": quantile_of_doubles,
     "quantile_of_floats": quantile_of_floats,
     "quantile_to_zero": quantile_of_decimals,

@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from tqp.core.errors import ExecutionError
+from tqp.data.backend import is_host
 from tqp.operators.joins.pairs import expand_all_ranges
+from tqp.operators.memory.allocation import Map
 from tqp.operators.numbers.logic import any_true
 from tqp.operators.numbers.wide import is_wide, less
 from tqp.operators.rows.keys import ordered_bits
@@ -168,3 +170,27 @@ def count_rows(ranges: Sequence[Range]) -> Tensor:
     for part in ranges[1:]:
         counts = counts + part.lengths
     return counts
+
+
+def longest(ranges: Sequence[Range]) -> int:
+    """How many rows the longest range has; 0 without any."""
+    return max(int(part.lengths.max()) if part.lengths.shape[0] else 0 for part in ranges)
+
+
+#: Frames that are looked at together on the host, so that what is known of them stays in its caches.
+_BLOCK = 1 << 15
+
+
+def by_blocks(
+    function: Callable[[list[Range], slice], tuple[Tensor, ...]], ranges: Sequence[Range], share: Map
+) -> tuple[Tensor, ...]:
+    """function(frames, rows) of the frames of all rows, on the host some at a time: each [n]."""
+    num_rows = ranges[0].begins.shape[0]
+    step = _BLOCK if is_host(ranges[0].begins) else max(1, num_rows)
+    blocks = [slice(first, first + step) for first in range(0, max(1, num_rows), step)]
+
+    def of_block(rows: slice) -> tuple[Tensor, ...]:
+        return function([Range(part.begins[rows], part.ends[rows]) for part in ranges], rows)
+
+    parts = share(of_block, blocks)
+    return parts[0] if len(parts) == 1 else tuple(torch.cat(each) for each in zip(*parts, strict=True))

@@ -1,7 +1,7 @@
 """Aggregates of the rows of frames. What an empty frame, or one without values, gets is unspecified, as in `groups/`.
 
-`ranges`: of each row's frame, in row order (`frames.py`). `validity` (bool [n] or None): rows that count. Sums that are exact are
-differences of running sums. The others are put together from tables of the reductions of 1, 2, 4, ... rows from each row on.
+`ranges`: of each row's frame, in row order (`frames.py`). `validity` (bool [n] or None): rows that count. Sums are differences of
+running sums, extremes are put together from tables of the extremes of 1, 2, 4, ... rows from each row on. Floats: `folds.py`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ from tqp.operators.numbers import elementwise, wide
 from tqp.operators.rows.keys import from_ordered_bits, ordered_bits
 from tqp.operators.rows.runs import sums_before
 from tqp.operators.rows.selection import row_indices, take, take_padded
-from tqp.operators.windows.frames import Range, count_rows
+from tqp.operators.windows.frames import Range, count_rows, longest
 from tqp.operators.windows.partitions import Partitions
-
-States = tuple[Tensor, ...]
 
 
 def exact_sums(values: Tensor, ranges: Sequence[Range]) -> Tensor:
@@ -62,46 +60,17 @@ def bool_and_frames(values: Tensor, validity: Tensor | None, ranges: Sequence[Ra
     return ~bool_or_frames(~values, validity, ranges)
 
 
-def fold_frames(
-    states: States,
-    combine: Callable[[States, States], States],
-    identity: Sequence[float],
-    ranges: Sequence[Range],
-) -> States:
-    """An associative reduction that may count no row twice, of a state for each row: each [n].
-
-    A frame of 13 rows is one of 1 row, of 4 and of 8, in row order.
-    """
-    found = tuple(torch.full_like(state, each) for state, each in zip(states, identity, strict=True))
-    for part in ranges:
-        lengths, places, table = part.lengths, part.begins.clone(), states
-        longest = int(lengths.max()) if lengths.shape[0] else 0
-        for level in range(longest.bit_length()):
-            step = 1 << level
-            if level:
-                table = combine(
-                    tuple(state[: -step // 2] for state in table),
-                    tuple(state[step // 2 :] for state in table),
-                )
-            chosen = row_indices((lengths & step) != 0)
-            at = take(places, chosen)
-            merged = combine(
-                tuple(take(state, chosen) for state in found), tuple(take(state, at) for state in table)
-            )
-            found = tuple(state.index_copy_(0, chosen, new) for state, new in zip(found, merged, strict=True))
-            places += lengths & step
-    return found
-
-
 def fold_overlapping(
     values: Tensor, combine: Callable[[Tensor, Tensor], Tensor], identity: int, ranges: Sequence[Range]
 ) -> Tensor:
-    """As `fold_frames`, of one state [n] or [n, k], where a row may count twice: two tables that overlap cover a frame."""
+    """An associative reduction in which a row may count twice, of integers [n] or [n, k], in their dtype.
+
+    Two tables of as many rows, a power of two, that overlap cover a frame.
+    """
     found = torch.full_like(values, identity)
     for part in ranges:
         lengths, table = part.lengths, values
-        longest = int(lengths.max()) if lengths.shape[0] else 0
-        for level in range(longest.bit_length()):
+        for level in range(longest([part]).bit_length()):
             step = 1 << level
             if level:
                 table = combine(table[: -step // 2], table[step // 2 :])
@@ -112,61 +81,6 @@ def fold_overlapping(
             both = combine(take(table, first), take(table, last))
             found.index_copy_(0, chosen, combine(take(found, chosen), both))
     return found
-
-
-def _added(a: States, b: States) -> States:
-    return (a[0] + b[0],)
-
-
-def _multiplied(a: States, b: States) -> States:
-    return (a[0] * b[0],)
-
-
-def sum_float_frames(values: Tensor, validity: Tensor | None, ranges: Sequence[Range]) -> Tensor:
-    """Sums of floats, float64 [n]; no value of another frame has a part in one, so that NaN and infinity stay in theirs."""
-    return _fold_floats(values, validity, ranges, _added, 0.0)
-
-
-def product_frames(values: Tensor, validity: Tensor | None, ranges: Sequence[Range]) -> Tensor:
-    """Products of floats, float64 [n]."""
-    return _fold_floats(values, validity, ranges, _multiplied, 1.0)
-
-
-def _fold_floats(
-    values: Tensor,
-    validity: Tensor | None,
-    ranges: Sequence[Range],
-    combine: Callable[[States, States], States],
-    neutral: float,
-) -> Tensor:
-    """A reduction of floats to one float64 [n]; `neutral` stands for rows that do not count, and for a frame without rows."""
-    floats = values.to(torch.float64)
-    if validity is not None:
-        floats = torch.where(validity, floats, neutral)
-    return fold_frames((floats,), combine, (neutral,), ranges)[0]
-
-
-def second_moment_frames(values: Tensor, validity: Tensor | None, ranges: Sequence[Range]) -> Tensor:
-    """Sums of squared differences from the mean, float64 [n]."""
-    means = values.to(torch.float64)
-    counts = torch.ones_like(means) if validity is None else validity.to(torch.float64)
-    if validity is not None:
-        means = torch.where(validity, means, 0.0)
-    found = fold_frames((counts, means, torch.zeros_like(means)), _moments, (0.0, 0.0, 0.0), ranges)
-    return torch.where(found[0] < 2, 0.0, found[2])  # a single infinity varies by 0, not by NaN
-
-
-def _moments(a: States, b: States) -> States:
-    """Counts, means and squared differences of both (Chan, Golub and LeVeque)."""
-    counts = a[0] + b[0]
-    share = b[0] / counts.clamp(min=1.0)
-    delta = b[1] - a[1]
-    means = torch.where(a[0] == 0, b[1], torch.where(b[0] == 0, a[1], a[1] + delta * share))
-    squares = (
-        delta * delta * a[0] * share + 0.0 * a[1] + 0.0 * b[1]
-    )  # NaN beside an infinity, which has no distance
-    both = torch.where((a[0] == 0) | (b[0] == 0), 0.0, squares)
-    return counts, means, a[2] + b[2] + both
 
 
 def extreme_codes(codes: Tensor, rows: Partitions, ranges: Sequence[Range], which: Which) -> Tensor:
@@ -270,9 +184,6 @@ FRAME_REDUCTIONS: dict[str, Callable[..., Tensor]] = {
     "count": count_frames,
     "sum": sum_frames,
     "sum_wide": sum_wide_frames,
-    "sum_float": sum_float_frames,
-    "product": product_frames,
-    "second_moment": second_moment_frames,
     "bool_and": bool_and_frames,
     "bool_or": bool_or_frames,
     "bit_and": bit_and_frames,

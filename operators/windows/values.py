@@ -26,6 +26,14 @@ class ValidRows:
         """int64 [n]: how many there are before each of these rows."""
         return rows if self.validity is None else take(self._before, rows)
 
+    def only(self, values: Tensor) -> Tensor:
+        """What these rows have of values [n, ...]."""
+        return values if self.validity is None else take(values, self.rows)
+
+    def among(self, part: Range) -> Range:
+        """Ranges of rows as ranges of those that count."""
+        return Range(self.before(part.begins), self.before(part.ends))
+
     def at(self, numbers: Tensor, within: Range) -> Tensor:
         """int64 [n]: the rows with these numbers; -1 where they are not within the range."""
         if self.validity is None:

@@ -7,6 +7,7 @@ import math
 import operator
 import random
 from collections.abc import Callable
+from fractions import Fraction
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,9 +17,10 @@ import torch
 from tqp.core.errors import ExecutionError
 from tqp.operators.numbers import wide
 from tqp.operators.sorting.sort import SortColumn, sort_rows
-from tqp.operators.windows import frames, ranking, reductions, values
+from tqp.operators.windows import folds, frames, ranking, reductions, values
 from tqp.operators.windows.frames import Range
 from tqp.operators.windows.occurrences import Occurrences
+from tqp.operators.windows.ordered import OrderedFrames, OrderedPartitions
 from tqp.operators.windows.partitions import Partitions, segments
 
 CPU = torch.device("cpu")
@@ -253,13 +255,10 @@ def test_rows_to_take_values_from(at: Case, share: float | None) -> None:
                 )
 
 
-def product(numbers: list[float]) -> float:
-    return math.prod(numbers)
-
-
-def second_moment(numbers: list[float]) -> float:
-    mean = sum(numbers) / len(numbers)
-    return sum((each - mean) ** 2 for each in numbers)
+def moment(numbers: list[float], power: int = 2) -> float:
+    exact = list(map(Fraction, numbers))
+    mean = sum(exact) / len(exact)
+    return float(sum((each - mean) ** power for each in exact))
 
 
 #: By kind of reduction, what it is of the values of a frame that has some.
@@ -267,13 +266,28 @@ REFERENCE: dict[str, Callable[[list[Any]], Any]] = {
     "sum": sum,
     "count": len,
     "sum_float": sum,
-    "product": product,
-    "second_moment": second_moment,
+    "product": math.prod,
+    "second_moment": moment,
+    "third_moment": partial(moment, power=3),
+    "fourth_moment": partial(moment, power=4),
     "bool_and": all,
     "bool_or": any,
     "bit_and": partial(functools.reduce, operator.and_),
     "bit_or": partial(functools.reduce, operator.or_),
     "bit_xor": partial(functools.reduce, operator.xor),
+}
+
+
+def moments_to(power: int, *arguments: Any) -> torch.Tensor:
+    return folds.moment_frames(*arguments, power)[-1]
+
+
+KERNELS: dict[str, Callable[..., torch.Tensor]] = {
+    **reductions.FRAME_REDUCTIONS,
+    **folds.FRAME_FOLDS,
+    "second_moment": partial(moments_to, 2),
+    "third_moment": partial(moments_to, 3),
+    "fourth_moment": partial(moments_to, 4),
 }
 
 
@@ -286,13 +300,13 @@ def test_reductions(at: Case, share: float | None, kind: str) -> None:
     column = torch.tensor(numbers, dtype=torch.int64)
     if kind.startswith("bool"):
         column = column > 0
-    elif kind in ("sum_float", "product", "second_moment"):
+    elif not kind.startswith("bit") and kind not in ("sum", "count"):
         column = column.to(torch.float64) / 2
     validity = None if share is None else draw_validity(at.size, share)
     for find, exclusion in ((find_rows, "NO OTHERS"), (find_groups, "TIES"), (find_values, "CURRENT ROW")):
         for start, end in ((-200, 0), (-2, 1), (1, 3)):
             ranges = frames.excluding(at.rows, find(at, start, end), exclusion)
-            found = reductions.FRAME_REDUCTIONS[kind](column, validity, ranges)
+            found = KERNELS[kind](column, validity, ranges)
             for row in range(at.size):
                 rows = [each for each in listed(ranges, row) if validity is None or validity[each]]
                 if rows:
@@ -304,9 +318,61 @@ def test_sums_of_floats_keep_infinity_and_nan_in_their_frames() -> None:
     at = CASES[1]
     column = torch.ones(at.size, dtype=torch.float64)
     column[10], column[50], column[51] = math.nan, math.inf, 1e300
-    found = reductions.sum_float_frames(column, None, [find_rows(at, -1, 1)]).tolist()
+    found = folds.sum_float_frames(column, None, [find_rows(at, -1, 1)]).tolist()
     assert math.isnan(found[10]) and math.isnan(found[11]) and found[12] == 3.0
     assert found[49] == math.inf and found[52] == 1e300 and found[53] == 3.0
+
+
+@pytest.mark.parametrize("share", [None, 0.6])
+@pytest.mark.parametrize("at", CASES, ids=range(len(CASES)))
+def test_moments_of_pairs(at: Case, share: float | None) -> None:
+    generator = random.Random(at.size)
+    ys, xs = ([generator.randrange(-4, 5) / 4 + offset for _ in range(at.size)] for offset in (1e6, 0.0))
+    validity = None if share is None else draw_validity(at.size, share)
+    ranges = frames.excluding(at.rows, find_rows(at, -9, 4), "TIES")
+    found = folds.pair_moment_frames(
+        torch.tensor(ys, dtype=torch.float64), torch.tensor(xs, dtype=torch.float64), validity, ranges
+    )
+    for row in range(at.size):
+        rows = [each for each in listed(ranges, row) if validity is None or validity[each]]
+        if not rows:
+            continue
+        a, b = ([Fraction(column[each]) for each in rows] for column in (ys, xs))
+        products = sum((y - sum(a) / len(rows)) * (x - sum(b) / len(rows)) for y, x in zip(a, b, strict=True))
+        expected = moment([ys[each] for each in rows]), moment([xs[each] for each in rows]), float(products)
+        assert [each[row].item() for each in found] == pytest.approx(expected, abs=1e-8)
+
+
+def test_moments_lose_no_digits_far_from_zero() -> None:
+    """Neither where the mean of all rows is far away, nor where that of a frame is."""
+    at = case(8, 300, 1, 300)
+    generator = random.Random(1)
+    numbers = [row**3 * 1e5 + generator.random() for row in range(at.size)]
+    column = torch.tensor(numbers, dtype=torch.float64)
+    for find, start, end in ((find_rows, -200, 0), (find_rows, -1, 1), (find_rows, 2, 50)):
+        ranges = [find(at, start, end)]
+        found = folds.moment_frames(column, None, ranges, 4)
+        for row in range(at.size):
+            rows = [numbers[each] for each in listed(ranges, row)]
+            if len(rows) > 2:
+                assert found[0][row].item() == pytest.approx(moment(rows), rel=1e-13)
+                assert found[2][row].item() == pytest.approx(moment(rows, 4), rel=1e-13)
+    equal = folds.moment_frames(torch.full_like(column, 0.1), None, [find_rows(at, -7, 0)], 4)
+    assert not any(sums.any() for sums in equal)
+
+
+def test_moments_keep_infinity_and_nan_in_their_frames() -> None:
+    at = CASES[1]
+    column = torch.arange(at.size, dtype=torch.float64)
+    column[10], column[50], column[52] = math.nan, math.inf, 1e60
+    for sums in folds.moment_frames(column, None, [find_rows(at, -1, 1)], 4):
+        assert [row for row, each in enumerate(sums.tolist()) if math.isnan(each)] == [9, 10, 11, 49, 50, 51]
+    squares, *_ = folds.moment_frames(column, None, [find_rows(at, 0, 0)], 4)
+    assert not squares[torch.arange(at.size) != 10].any()
+    of_ys, of_xs, products = folds.pair_moment_frames(
+        column, torch.ones_like(column), None, [find_rows(at, 0, 1)]
+    )
+    assert of_ys[10].isnan() and products[10].isnan() and of_xs[10] == 0
 
 
 def test_wide_sums() -> None:
@@ -399,3 +465,33 @@ def test_rows_with_equal_values(at: Case, share: float | None) -> None:
             values_of_frame = [column[each].item() for each in rows]
             best = max(rows, key=lambda each: values_of_frame.count(column[each].item()), default=-1)
             assert modes[row].item() == best
+
+
+@pytest.mark.parametrize("block", [7, 1 << 15])
+@pytest.mark.parametrize("share", [None, 0.0, 0.6])
+@pytest.mark.parametrize("at", CASES, ids=range(len(CASES)))
+def test_rows_of_frames_in_order(
+    at: Case, share: float | None, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frames, "_BLOCK", block)
+    generator = random.Random(at.size)
+    numbers = [generator.randrange(-9, 9) / 2 for _ in range(at.size)]
+    validity = None if share is None else draw_validity(at.size, share)
+    ordered = OrderedPartitions([SortColumn(torch.tensor(numbers, dtype=torch.float64))], validity, at.rows)
+    for ranges in (
+        [frames.frame(at.rows.begins, find_rows(at, 0, 0).ends)],
+        frames.excluding(at.rows, find_rows(at, -5, 3), "TIES"),
+    ):
+        expected = [
+            sorted(
+                (each for each in listed(ranges, row) if validity is None or validity[each]),
+                key=lambda each: numbers[each],
+            )
+            for row in range(at.size)
+        ]
+        found = OrderedFrames(ordered, ranges)
+        assert found.counts.tolist() == list(map(len, expected))
+        places = torch.tensor([max(0, len(rows) - 1) for rows in expected], dtype=torch.int64)
+        for place in (places // 2, (places + 1) // 2, places, places * 0):
+            rows = found.at(place).tolist()
+            assert rows == [of_frame[place[row]] if of_frame else -1 for row, of_frame in enumerate(expected)]

@@ -8,12 +8,17 @@ from typing import Any
 
 from torch import Tensor
 
+from tqp.operators.groups import quantiles
 from tqp.operators.groups.aggregates import Which
+from tqp.operators.groups.ordered import middle_rows
 from tqp.operators.nested.layout import take_padded_values
 from tqp.operators.rows.selection import padding_validity
 from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows
 from tqp.operators.windows import reductions, values
+from tqp.operators.windows.folds import FRAME_FOLDS, moment_frames, pair_moment_frames
 from tqp.operators.windows.occurrences import Occurrences
+from tqp.operators.windows.ordered import OrderedFrames, OrderedPartitions
+from tqp.operators.windows.reductions import FRAME_REDUCTIONS
 from tqp.runtime.breakers.collect import key_columns
 from tqp.runtime.breakers.reductions import Reduction
 from tqp.runtime.breakers.sorted_rows import FrameSpec, SortedRows
@@ -38,15 +43,25 @@ class FramedRows:
         if reduction.order or reduction.of_validity:
             return None
         column, validity = self.rows.column(reduction.column)[0], self._validity(reduction)
-        kernel = reductions.FRAME_REDUCTIONS.get(reduction.kind)
+        kernel = FRAME_REDUCTIONS.get(reduction.kind)
         if kernel is not None:
             return kernel(column, validity, self.ranges)
+        fold = FRAME_FOLDS.get(reduction.kind)
+        if fold is not None:
+            return fold(column, validity, self.ranges, self.rows.share)
+        if reduction.kind == "co_moment" or reduction.kind in _POWERS:
+            return self._moment(reduction, validity)
         which = _EXTREMES.get(reduction.kind)
-        if which is None:
-            return None
-        if isinstance(column, Tensor) and column.dim() == 1:
-            return reductions.extreme_frames(column, validity, self.rows.partitions, self.ranges, which)
-        return take_padded_values(column, self._extreme_rows(sort_columns(column), validity, which))
+        if which is not None:
+            if isinstance(column, Tensor) and column.dim() == 1:
+                return reductions.extreme_frames(column, validity, self.rows.partitions, self.ranges, which)
+            return take_padded_values(column, self._extreme_rows(sort_columns(column), validity, which))
+        if reduction.kind in quantiles.MEDIANS:
+            return quantiles.MEDIANS[reduction.kind](column, self._ordered(reduction))
+        if reduction.kind in quantiles.QUANTILES:
+            assert isinstance(reduction.parameter, float)
+            return quantiles.QUANTILES[reduction.kind](column, self._ordered(reduction), reduction.parameter)
+        return None
 
     # rows that count
 
@@ -67,6 +82,36 @@ class FramedRows:
             return Occurrences(words, self.rows.grouped.validity(reduction), self.rows.partitions)
 
         return self.rows.once(("occurrences", columns, reduction.column, reduction.counted), make)
+
+    def _ordered(self, reduction: Reduction) -> OrderedFrames:
+        """The rows that count of each frame in the order of their values."""
+
+        def make() -> OrderedPartitions:
+            columns = sort_columns(self.rows.column(reduction.column)[0])
+            return OrderedPartitions(columns, self._validity(reduction), self.rows.partitions)
+
+        from_start = self.spec.starts_partition if reduction.distinct else None
+        key = ("ordered", reduction.column, reduction.counted, reduction.whole, from_start)
+        return OrderedFrames(self.rows.once(key, make), self.ranges, self.rows.share)
+
+    def _moment(self, reduction: Reduction, validity: Tensor | None) -> Tensor:
+        """A sum of powers of differences from the mean; what is found on the way to it is kept for reductions that come after."""
+        known = self.rows.known
+        if (self.spec, reduction) not in known:
+            column, share = reduction.column, self.rows.share
+            values = self.rows.column(column)[0]
+            if reduction.others:
+                (other,) = reduction.others
+                found = pair_moment_frames(values, self.rows.column(other)[0], validity, self.ranges, share)
+                names = [("second_moment", column), ("second_moment", other)]
+            else:
+                found = moment_frames(values, validity, self.ranges, _POWERS[reduction.kind], share)
+                names = [(kind, column) for kind in _POWERS]
+            for (kind, place), sums in zip(names, found, strict=False):
+                known[self.spec, replace(reduction, kind=kind, column=place, others=())] = sums
+            known[self.spec, reduction] = found[-1]
+        moment: Tensor = known[self.spec, reduction]
+        return moment
 
     # rows that are chosen
 
@@ -112,6 +157,13 @@ class FramedRows:
         columns = sort_columns(*self.rows.column(by), reduction.kind.startswith("arg_max"), False)
         return self._extreme_rows([*columns, *self._in_order(reduction)], self._validity(reduction), "amin")
 
+    def _middle(self, reduction: Reduction) -> Tensor:
+        return middle_rows(self._ordered(reduction))[0]
+
+    def _quantile(self, reduction: Reduction) -> Tensor:
+        assert isinstance(reduction.parameter, float)
+        return quantiles.quantile_row(self._ordered(reduction), reduction.parameter)
+
     def _mode(self, reduction: Reduction) -> Tensor | None:
         if reduction.order or not self.spec.has_end_of_partition:
             return None
@@ -123,11 +175,14 @@ class FramedRows:
 _CHOICES: dict[str, Callable[[FramedRows, Reduction], Tensor | None]] = {
     "first": FramedRows._first,
     "last": FramedRows._last,
+    "median_lower": FramedRows._middle,
+    "quantile_disc": FramedRows._quantile,
     "mode": FramedRows._mode,
     **dict.fromkeys(
         ("arg_min", "arg_max", "arg_min_nulls_last", "arg_max_nulls_last"), FramedRows._first_extreme
     ),
 }
+_POWERS = {"second_moment": 2, "third_moment": 3, "fourth_moment": 4}
 #: Those of which it matters which of the rows with a value counts where it is DISTINCT.
-_IN_ROW_ORDER = frozenset(_CHOICES)
+_IN_ROW_ORDER = frozenset(_CHOICES) - {"median_lower", "quantile_disc"}
 _EXTREMES: dict[str, Which] = {"min": "amin", "least": "amin", "max": "amax", "greatest": "amax"}

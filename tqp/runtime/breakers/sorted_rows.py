@@ -11,6 +11,7 @@ from torch import Tensor
 from tqp.core.errors import UnsupportedError
 from tqp.core.process.memory_budget import reserve
 from tqp.operators.joins.pairs import pairs_at_once
+from tqp.operators.memory.allocation import Map
 from tqp.operators.windows import frames
 from tqp.operators.windows.frames import Range
 from tqp.operators.windows.partitions import Partitions
@@ -62,14 +63,16 @@ class FrameSpec:
 
 
 class SortedRows:
-    """The rows in order, with their partitions; the frame of each that calls ask for is found once."""
+    """The rows in order, with their partitions; the frame of each that calls ask for is found once.
 
-    def __init__(self, frame: Frame, partitions: Partitions) -> None:
-        self.frame = frame
-        self.partitions = partitions
+    `share`: how work is shared among threads.
+    """
+
+    def __init__(self, frame: Frame, partitions: Partitions, share: Map) -> None:
+        self.frame, self.partitions, self.share = frame, partitions, share
         self.grouped = GroupedRows(frame, partitions.partitions.numbers, partitions.partitions.count)
         self._ranges: dict[FrameSpec, Sequence[Range]] = {}
-        self._known: dict[object, Any] = {}
+        self.known: dict[object, Any] = {}  # what calls have found that others may read
         self._small: dict[FrameSpec, GroupedRows] = {}  # frames that are groups, all at once
 
     def ranges(self, spec: FrameSpec) -> Sequence[Range]:
@@ -109,9 +112,9 @@ class SortedRows:
 
     def once(self, key: object, make: Callable[[], _Known]) -> _Known:
         """What several calls read is made for the first of them."""
-        if key not in self._known:
-            self._known[key] = make()
-        found: _Known = self._known[key]
+        if key not in self.known:
+            self.known[key] = make()
+        found: _Known = self.known[key]
         return found
 
     def _bound(self, spec: FrameSpec, bound: Bound, is_end: bool) -> Tensor:

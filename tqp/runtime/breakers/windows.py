@@ -239,7 +239,8 @@ class WindowRows(CollectRows):
         columns = sort_keys(state.columns, self.directions)
         if columns:
             state = in_order(state, columns, workers)
-        return SortedRows(state, self._partitions(self._key_words(state), state.num_rows))
+        partitions = self._partitions(self._key_words(state), state.num_rows)
+        return SortedRows(state, partitions, workers.map)
 
     def describe(self) -> str:
         how = "group" if self._only_groups else "sort"

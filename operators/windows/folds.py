@@ -1,0 +1,130 @@
+"""Sums, products and moments of floats over frames, by segment trees: no value of another frame has a part in one.
+
+`validity` (bool [n] or None): rows that count. `share`: how blocks of frames are shared among threads. Moments are counts, means and sums of
+powers of the differences from the mean, merged two by two (Chan, Golub and LeVeque; Pebay): no digits cancel, wherever the mean
+of a frame lies. A value that is not finite makes the moments of its frame NaN, as its difference from itself is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from tqp.operators.memory.allocation import Map, one_by_one
+from tqp.operators.windows.frames import Range, count_rows, longest
+from tqp.operators.windows.segment_tree import Combine, SegmentTree, States
+from tqp.operators.windows.values import ValidRows
+
+
+def sum_float_frames(
+    values: Tensor, validity: Tensor | None, ranges: Sequence[Range], share: Map = one_by_one
+) -> Tensor:
+    """Sums of floats, float64 [n]."""
+    return _fold_floats(values, validity, ranges, torch.add, 0.0, share)
+
+
+def product_frames(
+    values: Tensor, validity: Tensor | None, ranges: Sequence[Range], share: Map = one_by_one
+) -> Tensor:
+    """Products of floats, float64 [n]."""
+    return _fold_floats(values, validity, ranges, torch.mul, 1.0, share)
+
+
+def _fold_floats(
+    values: Tensor,
+    validity: Tensor | None,
+    ranges: Sequence[Range],
+    combine: Callable[[Tensor, Tensor], Tensor],
+    neutral: float,
+    share: Map,
+) -> Tensor:
+    """A reduction of floats to one float64 [n]; `neutral` stands for rows that do not count, and for a frame without rows."""
+    floats = values.to(torch.float64)
+    if validity is not None:
+        floats = torch.where(validity, floats, neutral)
+    tree = SegmentTree((floats,), lambda a, b, *_: (combine(a[0], b[0]),), longest(ranges))
+    return tree.fold(ranges, (neutral,), share)[0]
+
+
+def moment_frames(
+    values: Tensor, validity: Tensor | None, ranges: Sequence[Range], power: int, share: Map = one_by_one
+) -> States:
+    """Sums of squares, of cubes, ... up to a power of 2 to 4, of the differences from the mean: each float64 [n]."""
+    combine = {2: _to_second, 3: _to_third, 4: _to_fourth}[power]
+    counted = ValidRows(validity)
+    means = counted.only(values).to(torch.float64)
+    leaves = (means, *(means - means,) * (power - 1))
+    (_, *found), counts = _folded(leaves, combine, [counted.among(part) for part in ranges], share)
+    return (_of_several(found[0], counts), *found[1:])
+
+
+def pair_moment_frames(
+    ys: Tensor, xs: Tensor, validity: Tensor | None, ranges: Sequence[Range], share: Map = one_by_one
+) -> States:
+    """Sums of squared differences of ys from their mean, of xs from theirs, and of the products of both: each float64 [n]."""
+    counted = ValidRows(validity)
+    ys, xs = (counted.only(values).to(torch.float64) for values in (ys, xs))
+    leaves = (ys, xs, ys - ys, xs - xs, (ys - ys) * (xs - xs))
+    found, counts = _folded(leaves, _to_products, [counted.among(part) for part in ranges], share)
+    syy, sxx, sxy = found[2:]
+    return _of_several(syy, counts), _of_several(sxx, counts), sxy
+
+
+def _of_several(squares: Tensor, counts: Tensor) -> Tensor:
+    """A single infinity varies by 0, not by NaN."""
+    return torch.where(counts < 2, 0.0, squares)
+
+
+def _folded(leaves: States, combine: Combine, ranges: Sequence[Range], share: Map) -> tuple[States, Tensor]:
+    """The states of frames, each float64 [n], and how many rows these have, int64 [n]."""
+    tree = SegmentTree(leaves, combine, longest(ranges))
+    return tree.fold(ranges, (0.0,) * len(leaves), share), count_rows(ranges)
+
+
+# ---- what merges two states: (mean, sum of squares, of cubes, of fourth powers), or pairs of means and of squares, and products ----
+
+
+def _to_second(a: States, b: States, rows_of_a: Tensor | int, rows_of_b: Tensor | int) -> States:
+    of_b = rows_of_b / (rows_of_a + rows_of_b)
+    delta = b[0] - a[0]
+    # no rows come first, so that the square of the mean of the others is no infinity times 0
+    return a[0] + delta * of_b, a[1] + b[1] + (rows_of_a * of_b * delta) * delta
+
+
+def _to_third(a: States, b: States, rows_of_a: Tensor | int, rows_of_b: Tensor | int) -> States:
+    rows = rows_of_a + rows_of_b
+    of_a, of_b = rows_of_a / rows, rows_of_b / rows
+    delta = b[0] - a[0]
+    squares = (rows_of_a * of_b * delta) * delta
+    cubes = (squares * (of_a - of_b) + 3 * (of_a * b[1] - of_b * a[1])) * delta
+    return a[0] + delta * of_b, a[1] + b[1] + squares, a[2] + b[2] + cubes
+
+
+def _to_fourth(a: States, b: States, rows_of_a: Tensor | int, rows_of_b: Tensor | int) -> States:
+    rows = rows_of_a + rows_of_b
+    of_a, of_b = rows_of_a / rows, rows_of_b / rows
+    delta = b[0] - a[0]
+    fourths = (rows_of_a * of_b * delta) * delta * (of_a * of_a - of_a * of_b + of_b * of_b) * delta
+    fourths = fourths + 6 * (of_a * of_a * b[1] + of_b * of_b * a[1]) * delta
+    fourths = (fourths + 4 * (of_a * b[2] - of_b * a[2])) * delta
+    return *_to_third(a, b, rows_of_a, rows_of_b), a[3] + b[3] + fourths
+
+
+def _to_products(a: States, b: States, rows_of_a: Tensor | int, rows_of_b: Tensor | int) -> States:
+    of_b = rows_of_b / (rows_of_a + rows_of_b)
+    y, x = b[0] - a[0], b[1] - a[1]
+    weight = rows_of_a * of_b
+    weighted_y, weighted_x = weight * y, weight * x
+    return (
+        a[0] + y * of_b,
+        a[1] + x * of_b,
+        a[2] + b[2] + weighted_y * y,
+        a[3] + b[3] + weighted_x * x,
+        a[4] + b[4] + weighted_y * x,
+    )
+
+
+#: By kind of reduction: `kernel(values, validity, ranges, share)`.
+FRAME_FOLDS: dict[str, Callable[..., Tensor]] = {"sum_float": sum_float_frames, "product": product_frames}
