@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tqp.core.schema import ColumnFacts, Field, TableSource
+from tqp.core.schema import ColumnFacts, Field, TableSource, ValueCondition
 from tqp.planner.algebra.expressions import (
     Call,
     Cast,
@@ -28,7 +28,7 @@ from tqp.planner.algebra.node import transform_plan, walk_plan
 from tqp.planner.algebra.outcomes import TRUE, outcomes
 from tqp.planner.algebra.subquery_expressions import has_subquery
 from tqp.planner.algebra.value_ranges import value_range
-from tqp.planner.functions.conditions import COMPARISONS, MAY_HOLD, TEXT_PREDICATES
+from tqp.planner.functions.conditions import COMPARISONS, MAY_HOLD, MIRRORED, TEXT_PREDICATES
 from tqp.planner.rules.columns import in_subqueries, reference, substitute
 from tqp.planner.rules.joins.region import column_equality
 from tqp.planner.rules.or_predicates import any_of, branches_of, implied_by_branches
@@ -72,6 +72,16 @@ class TableConditions:
     def may_hold(self, facts: Mapping[str, ColumnFacts]) -> bool:
         """Whether the query may want one of some rows, of whose columns so much is known; a column that is missing holds anything."""
         return any(_may_be_wanted(scan, parts, facts) for scan, parts in self.scans)
+
+    @property
+    def alternatives(self) -> tuple[tuple[ValueCondition, ...], ...]:
+        """See `tqp.core.schema.RowConditions`: one for each scan."""
+        found = []
+        for scan, parts in self.scans:
+            names = {field.id: name for field, name in zip(scan.fields, scan.columns, strict=True)}
+            conditions = (_value_condition(part, names) for part in parts)
+            found.append(tuple(dict.fromkeys(filter(None, conditions))))
+        return tuple(found)
 
     def on(self, columns: Collection[str]) -> TableConditions | None:
         """The quick ones that read these columns alone; None where one of the scans has none."""
@@ -201,6 +211,31 @@ def _scans(plan: LogicalPlan, readers: Mapping[int, int]) -> Iterator[Scan]:
             yield from _scans(plan.right, readers)
         case Join() if plan.join_type in _PASSES_LEFT:
             yield from _scans(plan.left, readers)
+
+
+def _value_condition(condition: Expression, names: Mapping[int, str]) -> ValueCondition | None:
+    """The condition as one on a column of these names, by its id; None where it is no such."""
+    match condition:
+        case Call(function=function, arguments=(ColumnRef(id=id), Literal(value=int() | str() as value))) if (
+            function in COMPARISONS
+        ):
+            pass
+        case Call(function=mirrored, arguments=(Literal(value=int() | str() as value), ColumnRef(id=id))) if (
+            mirrored in COMPARISONS
+        ):
+            function = MIRRORED[mirrored]
+        case InList(input=ColumnRef(id=id)):
+            values = [each.value for each in condition.values if isinstance(each, Literal)]
+            listed = tuple(value for value in values if isinstance(value, (int, str)))
+            is_known = len(listed) == len(condition.values)
+            return ValueCondition(names[id], "in", listed) if is_known and id in names else None
+        case Call(function="is_null", arguments=(ColumnRef(id=id),)):
+            return ValueCondition(names[id], "is_null") if id in names else None
+        case Call(function="not", arguments=(Call(function="is_null", arguments=(ColumnRef(id=id),)),)):
+            return ValueCondition(names[id], "is_not_null") if id in names else None
+        case _:
+            return None
+    return ValueCondition(names[id], function, (value,)) if id in names else None
 
 
 def _may_be_wanted(scan: Scan, parts: tuple[Expression, ...], facts: Mapping[str, ColumnFacts]) -> bool:

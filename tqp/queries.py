@@ -146,6 +146,7 @@ class Queries:
     ) -> TensorProgram | QueryInPieces:
         """A program that is not kept."""
         statement = bind(query, snapshot, params, arranged=arranged)
+        statement = WantedRows.of(scan_conditions(statement.plan)).in_place(statement)
         pieces = in_pieces(self.compiler, statement, is_stored)
         if pieces is not None:
             return pieces

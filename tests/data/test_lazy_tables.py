@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from datetime import datetime, time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tqp
+from tqp.data.sources.objects import lazy_tables
 
 TABLE = pa.table({"a": [1, 2, 3], "b": ["x", None, "z"], "c": [0.5, 1.5, 2.5]})
 
@@ -30,15 +34,17 @@ def lazy(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The columns of each time that some are read."""
-    from tqp.data.sources.objects.lazy_tables import LazyTable
-
     found: list[list[str]] = []
-    make = LazyTable.__init__
+    make = lazy_tables.LazyTable.__init__
 
-    def watched(self: Any, name: str, empty: Any, read: Any, device: Any) -> None:
-        make(self, name, empty, lambda names: (found.append(list(names)), read(names))[1], device)
+    def watched(self: Any, name: str, empty: Any, read: Any, device: Any, *wanted: Any) -> None:
+        def seen(names: list[str], wanted: Any) -> pa.Table:
+            found.append(list(names))
+            return read(names, wanted)
 
-    monkeypatch.setattr(LazyTable, "__init__", watched)
+        make(self, name, empty, read if wanted else seen, device, *wanted)
+
+    monkeypatch.setattr(lazy_tables.LazyTable, "__init__", watched)
     return found
 
 
@@ -60,6 +66,98 @@ def test_what_a_query_does_not_name_is_not_read(
     with tqp.connect(backend=backend) as connection:
         assert connection.sql(query).fetchall() == rows
     assert list(map(sorted, read)) == columns
+
+
+@pytest.fixture
+def num_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The rows of each time that some are read."""
+    found: list[int] = []
+    fetch = lazy_tables.LazyTable._fetch
+
+    def watched(self: Any, positions: Any) -> None:
+        fetch(self, positions)
+        found.append(self._num_rows)
+
+    monkeypatch.setattr(lazy_tables.LazyTable, "_fetch", watched)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("query", "rows", "most"),
+    [
+        ("SELECT b FROM lazy WHERE a > 1", [(None,), ("z",)], 2),
+        ("SELECT a FROM lazy WHERE 1 < a AND b IS NOT NULL", [(3,)], 1),
+        ("SELECT a FROM lazy WHERE b IS NULL", [(2,)], 1),
+        ("SELECT a FROM lazy WHERE b IN ('x', 'y')", [(1,)], 1),
+        ("SELECT a FROM lazy WHERE a = 1 OR a = 3", [(1,), (3,)], 2),
+        ("SELECT a FROM lazy WHERE a > 1 AND c < 2", [(2,)], 2),  # floats are left to the engine
+        ("SELECT a FROM lazy WHERE c < 2", [(1,), (2,)], 3),
+        ("SELECT x.a, y.a FROM lazy x, lazy y WHERE x.a = 1 AND y.a = 2", [(1, 2)], 2),
+        ("SELECT x.a, y.a FROM lazy x, lazy y WHERE x.a = 1 AND y.a = 1", [(1, 1)], 1),
+        ("SELECT x.a FROM lazy x LEFT JOIN lazy y ON y.a = 2 WHERE x.a = 1", [(1,)], 3),
+        ("SELECT a FROM lazy WHERE a > $least", [(3,)], 1),
+        ("CREATE TABLE t AS SELECT a FROM lazy WHERE a > 2; FROM t", [(3,)], 1),
+    ],
+)
+def test_rows_that_simple_conditions_rule_out_are_not_read(
+    lazy: Any, num_rows: list[int], query: str, rows: list[Any], most: int
+) -> None:
+    with tqp.connect() as connection:
+        assert connection.sql(query, params={"least": 2} if "$" in query else None).fetchall() == rows
+    assert set(num_rows) == {most}
+
+
+def test_each_query_has_its_own_constants(lazy: Any) -> None:
+    with tqp.connect() as connection:
+        for least in (2, 1, 0, 2):
+            query = f"SELECT count(*) FROM lazy WHERE a > {least}"
+            assert connection.sql(query).fetchall() == [(3 - least,)]
+
+
+_MOMENTS = [datetime(1969, 7, 20), datetime(2024, 1, 1, 12, 30, 1), None, datetime(2024, 1, 2)]
+_DAYS = [moment and moment.date() for moment in _MOMENTS]
+_TEXTS = ["", "a", None, "Zürich", "\U0001f600", "\uffff", "a\0b"]
+_TYPED = {
+    **{
+        f"{kind}": pa.array([-3, 0, None, 100], kind)
+        for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+    },
+    **{f"{kind}": pa.array([0, 3, None, 200], kind) for kind in (pa.uint8(), pa.uint32(), pa.uint64())},
+    "text": pa.array(_TEXTS),
+    "large_text": pa.array(_TEXTS, pa.large_string()),
+    "text_view": pa.array(_TEXTS, pa.string_view()),
+    "category": pa.array(_TEXTS).dictionary_encode(),
+    "day": pa.array(_DAYS, pa.date32()),
+    **{f"at_{unit}": pa.array(_MOMENTS, pa.timestamp(unit)) for unit in ("s", "ms", "us", "ns")},
+    "zoned": pa.array(_MOMENTS, pa.timestamp("us", "UTC")),
+    "real": pa.array([math.nan, 1.5, None, math.inf]),
+    "money": pa.array([Decimal("1.50"), None, Decimal("-0.25")], pa.decimal128(9, 2)),
+    "truth": pa.array([True, False, None]),
+    "time": pa.array([time(1), None, time(23, 59)], pa.time64("us")),
+}
+
+
+@pytest.mark.parametrize("frame", ["polars", "arrow"])
+@pytest.mark.parametrize("kind", _TYPED)
+def test_conditions_mean_the_same_there(kind: str, frame: str) -> None:
+    table = pa.table({"a": _TYPED[kind], "i": range(len(_TYPED[kind]))})
+    lazy = pl.DataFrame(table).lazy() if frame == "polars" else pds.dataset(table)
+    with tqp.connect() as connection:
+        connection.register("whole", lazy)
+        texts = [text for (text,) in connection.sql("SELECT DISTINCT a::VARCHAR FROM whole").fetchall()]
+        constants = ["'" + text + "'" for text in texts if text is not None]
+        conditions = [
+            "a IS NULL",
+            "a IS NOT NULL",
+            f"a IN ({', '.join(constants)})",
+            f"a NOT IN ({constants[0]})",
+            *(f"a {sign} {each}" for sign in ("=", "<>", "<", "<=", ">", ">=") for each in constants),
+        ]
+        for condition in conditions:
+            query = "SELECT i FROM {} WHERE " + condition + " ORDER BY i"
+            rows = connection.sql(query.format("lazy")).fetchall()
+            assert rows == connection.sql(query.format("whole")).fetchall(), condition
+    assert lazy is not None
 
 
 def test_what_is_registered_is_read_then(lazy: Any, read: list[list[str]]) -> None:

@@ -77,6 +77,20 @@ class Field:
 Schema = tuple[Field, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class ValueCondition:
+    """A condition on one column, which raises for no value.
+
+    `function`: "is_null" or "is_not_null"; a comparison ("equal", "not_equal", "less", "less_equal", "greater" or
+    "greater_equal") with the one of `values`; or "in", which holds for each of these. They are not NULL, and are storage
+    values of the column's own type.
+    """
+
+    column: str
+    function: str
+    values: tuple[int | str, ...] = ()
+
+
 class RowConditions(Protocol):
     """What a query asks of the rows of a table."""
 
@@ -87,6 +101,11 @@ class RowConditions(Protocol):
 
     def may_hold(self, facts: Mapping[str, ColumnFacts]) -> bool:
         """False: the query wants none of some rows of whose columns so much is known; of one that is missing, nothing is."""
+        ...
+
+    @property
+    def alternatives(self) -> tuple[tuple[ValueCondition, ...], ...]:
+        """Of each row that the query wants, all conditions of one of these hold: what is simple of what it asks."""
         ...
 
 
