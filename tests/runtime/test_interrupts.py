@@ -10,9 +10,12 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.json
 import pytest
 
 import tqp
@@ -127,6 +130,47 @@ def test_another_thread_ends_a_statement(table: pa.Table, tmp_path: Path, statem
         assert not any(path.is_file() for path in tmp_path.rglob("*"))
         assert connection.sql("SELECT count(*) FROM kept").fetchall() == [(1_000_000,)]
         assert [each for (each,) in connection.sql("SHOW TABLES").fetchall()] == ["kept", "t"]
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers on this platform")
+@pytest.mark.parametrize("way", ["a signal", "another thread"])
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_reading_a_whole_file_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, kind: str, way: str
+) -> None:
+    module = pyarrow.csv if kind == "csv" else pyarrow.json
+    read, began, goes_on = getattr(module, f"read_{kind}"), threading.Event(), threading.Event()
+
+    def slow(*arguments: Any, **options: Any) -> pa.Table:
+        began.set()
+        assert goes_on.wait(60)
+        return read(*arguments, **options)
+
+    monkeypatch.setattr(module, f"read_{kind}", slow)
+    path = tmp_path / f"t.{kind}"
+    path.write_text("a,b\n1,2\n" if kind == "csv" else '{"a": 1, "b": 2}')
+    with path.open("a") as file:
+        file.write("\n" * (5 << 20))
+    with tqp.connect() as connection:
+
+        def interrupt() -> None:
+            assert began.wait(60)
+            if way == "another thread":
+                connection.interrupt()
+            else:
+                signal.raise_signal(signal.SIGALRM)
+
+        before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+        other = threading.Thread(target=interrupt)
+        try:
+            other.start()
+            with pytest.raises(KeyboardInterrupt if way == "a signal" else tqp.InterruptError):
+                connection.sql(f"FROM '{path}'")
+            other.join()
+        finally:
+            signal.signal(signal.SIGALRM, before)
+            goes_on.set()
+        assert connection.sql(f"FROM '{path}'").fetchall() == [(1, 2)]
 
 
 class _LateSignals(Future[None]):

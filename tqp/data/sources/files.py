@@ -15,6 +15,9 @@ import torch
 from tqp.core.errors import BindError, Error, UnsupportedError
 from tqp.core.file_kinds import ENDINGS, PARQUET_ENDINGS, WHOLE_FILES, FileKind, kind_of_name
 from tqp.core.keywords import lower_ascii
+from tqp.core.process.memory_budget import check
+from tqp.core.process.progress import Steps
+from tqp.core.process.waiting import interruptible
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.data.sources.base import Source
 from tqp.data.sources.file_identity import FileSet, read_again_if_changed, reading
@@ -32,6 +35,9 @@ from tqp.data.sources.text.json_files import read_json
 from tqp.data.sources.text.json_values import read_json_values
 from tqp.data.sources.text.text_files import text_files_source
 from tqp.data.sources.whole_files import WholeFilesSource
+
+#: Bytes of files from which on reading them may take long.
+_LONG = 4 << 20
 
 
 def file_source(
@@ -90,6 +96,14 @@ def _read(name: str, paths: Any, device: torch.device, kind: FileKind | None, op
         large = text_files_source(name, files, kind, device)
         if large is not None:
             return large
+    if sum(size for _, _, size, *_ in files.identities.values()) < _LONG:
+        return _read_whole(name, files, kind, device)
+    return interruptible(lambda: _read_whole(name, files, kind, device), check)
+
+
+def _read_whole(name: str, files: FileSet, kind: FileKind, device: torch.device) -> Source:
+    """All of the files at once."""
+    options = files.options
     readers: dict[FileKind, Callable[[str], pa.Table]] = {
         "csv": lambda file: read_csv_text(file, options),
         "json": read_json,
@@ -100,9 +114,10 @@ def _read(name: str, paths: Any, device: torch.device, kind: FileKind | None, op
         "CSV layout": lambda file: csv_layout(file, options),
         **{each: partial(described, each) for each in DESCRIPTIONS},
     }
-    tables = []
+    tables, progress = [], Steps(f"reading {name}", len(files.files))
     for file in files.files:
-        with reading(file, files.identities[file]):
+        progress.begin()
+        with progress, reading(file, files.identities[file]):
             tables.append(readers[kind](file))
     if options.by_name:
         tables = with_all_columns(tables)
