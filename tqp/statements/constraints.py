@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tqp.core.definitions import UniqueKey
-from tqp.core.errors import ConstraintError
+from tqp.core.datatypes import TypeKind
+from tqp.core.definitions import ColumnDefinition, UniqueKey
+from tqp.core.errors import BindError, ConstraintError
 from tqp.core.keywords import in_quotes, in_quotes_joined
 from tqp.data.sources.stored_tables import StoredTable
+from tqp.planner.parse import Span
 from tqp.statements.execution import Execution
 
 
@@ -43,6 +45,16 @@ def _check_not_null(changed: StoredTable, name: str) -> None:
     if validity is not None and not bool(validity.all()):
         raise ConstraintError(
             f'column "{name}" of table "{changed.name}" is NOT NULL, and a new value is NULL'
+        )
+
+
+def check_key_type(column: ColumnDefinition, span: Span | None) -> None:
+    """Raises BindError for a column of a key or an index whose type DuckDB has no keys of."""
+    kind = column.data_type
+    if kind.is_nested or kind.is_vector or kind.kind is TypeKind.INTERVAL:
+        raise BindError(
+            f'the column "{column.name}" of type {kind} cannot be a key; only columns of plain values can',
+            span,
         )
 
 

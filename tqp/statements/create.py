@@ -13,6 +13,7 @@ from tqp.planner.catalog_protocol import View
 from tqp.planner.parse import parse
 from tqp.planner.syntax.clauses import ColumnClause, CreateTable, CreateView, Drop, KeyClause, Name
 from tqp.result import Result
+from tqp.statements.constraints import check_key_type
 from tqp.statements.execution import Execution, counted, done, is_there, made
 from tqp.statements.indexes import without_index
 from tqp.statements.sequences import check_unused, tables_with
@@ -106,6 +107,7 @@ def _keys(definition: TableDefinition, clauses: Sequence[KeyClause]) -> tuple[Un
             if place in places[:number]:
                 name = clause.columns[number]
                 raise BindError(f'the column "{name.text}" stands twice in one key', name.span)
+            check_key_type(definition.columns[place], clause.columns[number].span)
         found.append(UniqueKey(tuple(definition.names[place] for place in places), clause.is_primary))
     return tuple(found)
 

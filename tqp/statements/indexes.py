@@ -12,7 +12,7 @@ from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.syntax.clauses import CreateIndex, Drop, Part
 from tqp.planner.syntax.words import COLUMN_NAMES
 from tqp.result import Result
-from tqp.statements.constraints import check_unique
+from tqp.statements.constraints import check_key_type, check_unique
 from tqp.statements.execution import Execution, made
 
 
@@ -50,7 +50,9 @@ def _column(execution: Execution, table: StoredTable, item: Part) -> str | None:
     """The column that an item names; None of another expression, which is bound, so that what can never be computed is an error."""
     tokens = execution.command.tokens
     if item.stop == item.start + 1 and tokens.kinds[item.start] in COLUMN_NAMES:
-        place = table.definition.place_of(tokens.name(item.start), execution.command.span(item))
+        span = execution.command.span(item)
+        place = table.definition.place_of(tokens.name(item.start), span)
+        check_key_type(table.definition.columns[place], span)
         return table.definition.names[place]
     query = execution.command.query("SELECT 1 FROM", quoted(table.name), "WHERE (", item, ") IS NULL")
     execution.session.queries.types(query, execution.state)

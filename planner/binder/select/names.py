@@ -220,9 +220,9 @@ class Names(NestedNames, QueryNames):
             return f"{self._type(inside[0], start)}[{size[0].unnest().name if size else ''}]"
         if node.this is exp.DType.MAP:
             return f"MAP({', '.join(self._type(each, None) for each in inside)})"
-        if node.this is exp.DType.STRUCT:
+        if node.this in (exp.DType.STRUCT, exp.DType.UNION):
             fields = (f"{quoted(each.name)} {self._type(each.args['kind'], None)}" for each in inside)
-            return f"STRUCT({', '.join(fields)})"
+            return f"{node.this.name}({', '.join(fields)})"
         match = None if start is None else _TYPE.match(self.query, start)
         if match is None or node.this is exp.DType.ENUM:
             return str(bind_type(node, None))
@@ -233,7 +233,8 @@ class Names(NestedNames, QueryNames):
         known = "DOUBLE" if precision else _TYPE_NAMES.get(name)
         if known is None:
             plain = written.strip('"')
-            return f'"{plain}"' if name.strip('"') == "json" else plain
+            is_plain = quoted(name.strip('"')) == name.strip('"') != "json"
+            return plain if is_plain else f'"{plain}"'
         return known + ", ".join(re.sub(r"\s", "", size).split(","))
 
     def _interval(self, node: exp.Interval) -> str:
@@ -266,6 +267,8 @@ class Names(NestedNames, QueryNames):
             return f"COALESCE({', '.join(self.text(argument) for argument in arguments)})"
         if name == "date" and len(arguments) == 1:
             return f"CAST({self.text(arguments[0])} AS DATE)"
+        if name == "try" and len(arguments) == 1:
+            return f"TRY({self.text(arguments[0])})"
         order = ""
         if arguments and isinstance(arguments[-1], exp.Order):
             order = self._order(arguments[-1])

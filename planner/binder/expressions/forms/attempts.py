@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError
 from tqp.core.keywords import lower_ascii
-from tqp.planner.algebra.expressions import Cast, Expression, Literal, Predict, Try, walk
+from tqp.planner.algebra.expressions import Cast, ColumnRef, Expression, Literal, Predict, Try, walk
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.subquery_expressions import Subquery
 from tqp.planner.binder.expressions.forms.forms import Forms, Nodes
@@ -29,6 +29,10 @@ def _try(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expressio
     parts = walk(value)
     if any(isinstance(each, Subquery) for each in parts):
         raise BindError("try() takes no subquery", span)
+    if _is_of_several_rows(binder, value):
+        raise BindError(
+            "try() takes no alias of an aggregate, a window function or unnest(); name it in a subquery", span
+        )
     if any(isinstance(each, Predict) for each in parts):
         raise UnsupportedError("predictions of models inside try() are not supported", span)
     if not may_raise(value, {}):
@@ -40,6 +44,15 @@ def _try(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expressio
     if isinstance(folded, Literal):
         return folded
     return replace(value, is_try=True) if _is_cast_alone(value) else Try(value, span)
+
+
+def _is_of_several_rows(binder: ExpressionBinder, value: Expression) -> bool:
+    """Whether the value, by an alias, is what a call makes of rows of the block."""
+    calls = {} if binder.aggregates is None else binder.aggregates.calls
+    lists = {} if binder.unnests is None else binder.unnests.lists
+    made = {field.id for field in (*calls.values(), *lists.values())}
+    is_of_window = binder.windows is not None and binder.windows.is_in(value)
+    return is_of_window or any(isinstance(part, ColumnRef) and part.id in made for part in walk(value))
 
 
 def _is_cast_alone(value: Expression) -> TypeGuard[Cast]:
