@@ -55,6 +55,11 @@ def lists_of(lengths: Tensor, values: Values, validity: Tensor | None) -> Lists:
     return Lists(lengths.cumsum(0) - lengths, lengths, Vector(values, validity))
 
 
+def lists_of_runs(values: Values, validity: Tensor | None, begins: Tensor, ends: Tensor) -> Lists:
+    """Lists of the values `begins` to `ends` (exclusive, int64 [n]), which may overlap."""
+    return Lists(begins, ends - begins, Vector(values, validity))
+
+
 def lists_from_arrow(parts: pa.ListArray, device: torch.device) -> Lists:
     """Texts that Arrow cut apart as lists of their pieces."""
     offsets, pieces = pieces_from_arrow(parts, device)

@@ -31,15 +31,23 @@ def join_groups(
     counts = count_by_group(group_ids, num_groups)
     if not is_ascending(group_ids):
         strings = take_strings(strings, sort_codes(narrow(group_ids, num_groups))[1])
-    # every row with a separator before it, all in one buffer: a group is what lies between the first and the last of its rows
+    ends = counts.cumsum(0)
+    return join_runs(strings, ends - counts, ends, separator)
+
+
+def join_runs(strings: Strings, begins: Tensor, ends: Tensor, separator: str) -> Strings:
+    """The strings `begins` to `ends` (exclusive, int64 [k]) with a separator between them: [k]; of no string the empty one.
+
+    Runs may overlap: all strings stand in one buffer, of which each result is a part. Raises ExecutionError for more than 2 GiB.
+    """
+    # every row with a separator before it: a run is what lies between the first and the last of its rows
     before = len(separator.encode())
     if before and strings.num_rows:
         strings = join([from_list([separator], strings.starts.device), strings])
     written = compact(strings)
-    ends = sums_before(written.lengths)
-    last_rows = counts.cumsum(0)
-    starts, stops = take(ends, last_rows - counts), take(ends, last_rows)
+    bytes_before = sums_before(written.lengths)
+    starts, stops = take(bytes_before, begins), take(bytes_before, ends)
     lengths = (stops - starts - before).clamp(min=0)
-    if num_groups and int(lengths.max()) > _INT32_MAX:
+    if lengths.shape[0] and int(lengths.max()) > _INT32_MAX:
         raise ExecutionError("string_agg makes a string longer than 2 GiB, the limit of one string")
-    return Strings((starts + before) * (counts > 0), lengths.to(torch.int32), written.data)
+    return Strings((starts + before) * (ends > begins), lengths.to(torch.int32), written.data)

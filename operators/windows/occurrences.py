@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from tqp.operators.memory.allocation import Map, one_by_one
 from tqp.operators.rows.selection import take
 from tqp.operators.sorting.sort import SortColumn, sort_rows
 from tqp.operators.windows.frames import Range
 from tqp.operators.windows.partitions import Partitions, segments
 from tqp.operators.windows.reductions import extreme_codes
+from tqp.operators.windows.wavelet_matrix import WaveletMatrix
 
 
 class Occurrences:
@@ -34,6 +36,22 @@ class Occurrences:
         chosen = torch.zeros(self.rows.num_rows, dtype=torch.bool, device=self.rows.device)
         chosen[take(self.order, places)] = True
         return chosen if self.validity is None else chosen & self.validity
+
+    def count_values(self, frames: Range, share: Map = one_by_one) -> Tensor:
+        """int64 [n]: how many values there are in each frame: rows that are the first ones in it with theirs.
+
+        That is, before which the last row with their value comes before the frame.
+        """
+        places = self.rows.rows - self.rows.begins
+        longest = self.rows.partitions.longest
+        bits = (longest + 1).bit_length()
+        last = take(places, self.order[:-1]) + 1  # of the row before; 0 of none
+        last = torch.where(self.same.starts, 0, torch.cat([last.new_zeros(min(1, self.rows.num_rows)), last]))
+        numbers = torch.empty_like(places).index_copy_(0, self.order, last)
+        if self.validity is not None:
+            numbers = torch.where(self.validity, numbers, (1 << bits) - 1)
+        limits = frames.begins - self.rows.begins + 1
+        return WaveletMatrix(numbers, bits).count_below([frames], limits, share)
 
     def modes(self, ranges: Sequence[Range], from_start: bool) -> Tensor:
         """int64 [n]: the first row with the most frequent value of frames that start with their partition, or end with it; -1 of none.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from tqp.data.nested import Vector, take_vector
 from tqp.operators.rows.runs import sums_before
 from tqp.operators.rows.selection import row_indices, take
 from tqp.operators.windows.frames import Range
@@ -29,6 +30,10 @@ class ValidRows:
     def only(self, values: Tensor) -> Tensor:
         """What these rows have of values [n, ...]."""
         return values if self.validity is None else take(values, self.rows)
+
+    def only_of(self, vector: Vector) -> Vector:
+        """What these rows have of any values."""
+        return vector if self.validity is None else take_vector(vector, self.rows)
 
     def among(self, part: Range) -> Range:
         """Ranges of rows as ranges of those that count."""

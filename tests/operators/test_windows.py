@@ -465,6 +465,11 @@ def test_rows_with_equal_values(at: Case, share: float | None) -> None:
             values_of_frame = [column[each].item() for each in rows]
             best = max(rows, key=lambda each: values_of_frame.count(column[each].item()), default=-1)
             assert modes[row].item() == best
+    for whole in (to_row, from_row, find_rows(at, -5, 2), find_values(at, 1, 2)):
+        counts_of_frames = occurrences.count_values(whole).tolist()
+        for row in range(at.size):
+            rows = [each for each in listed([whole], row) if validity is None or validity[each]]
+            assert counts_of_frames[row] == len({column[each].item() for each in rows})
 
 
 @pytest.mark.parametrize("block", [7, 1 << 15])

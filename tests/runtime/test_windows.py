@@ -38,6 +38,13 @@ CALLS = (
     "sum(v) OVER (PARTITION BY k ORDER BY id)",
     "sum(v) OVER (PARTITION BY k)",
     "count(DISTINCT v) OVER (PARTITION BY s ORDER BY id)",
+    "count(DISTINCT v) OVER (PARTITION BY s ORDER BY id ROWS BETWEEN 100 PRECEDING AND 5 FOLLOWING)",
+    "median(v) OVER (PARTITION BY k ORDER BY id)",
+    "quantile_disc(s, 0.3) OVER (ORDER BY id ROWS 50 PRECEDING)",
+    "mode(s) OVER (PARTITION BY k ORDER BY id)",
+    "list(v) OVER (PARTITION BY k ORDER BY id ROWS 3 PRECEDING)",
+    "string_agg(s, '') OVER (PARTITION BY k ORDER BY id ROWS 3 PRECEDING)",
+    "arg_max(s, id) OVER (PARTITION BY k ORDER BY v DESC, id)",
     "sum(f) OVER (PARTITION BY k ORDER BY id ROWS BETWEEN 7 PRECEDING AND 3 FOLLOWING)",
     "min(v) OVER (PARTITION BY s ORDER BY id ROWS BETWEEN 1000 PRECEDING AND 1000 FOLLOWING)",
     "max(s) OVER (PARTITION BY k ORDER BY id ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING)",
@@ -100,6 +107,13 @@ def test_memory_is_reserved() -> None:
             connection.sql("SELECT sum(r) FROM (SELECT rank() OVER (ORDER BY v) AS r FROM t)").fetchall()
 
 
+def test_lists_and_texts_of_frames_share_their_rows() -> None:
+    with tqp.connect(memory_limit="300MiB", threads=1) as connection:
+        frames = "SELECT list(i) OVER w AS l, string_agg(i, '') OVER w AS s FROM range(100000) r(i) WINDOW w AS (ORDER BY i)"
+        query = f"SELECT max(len(l)), max(length(s)) FROM ({frames})"
+        assert connection.sql(query).fetchall() == [(100_000, 488_890)]
+
+
 @pytest.mark.parametrize("exclusion", ["", " EXCLUDE TIES"])
 def test_frames_that_are_groups_where_memory_is_scarce(exclusion: str) -> None:
     frame = f"ORDER BY i ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW{exclusion}"
@@ -108,5 +122,5 @@ def test_frames_that_are_groups_where_memory_is_scarce(exclusion: str) -> None:
         assert connection.sql(query).fetchall() == [(3000 * 2999 / 4,)]
         with pytest.raises(tqp.ResourceError):
             connection.sql(
-                f"SELECT max(len(l)) FROM (SELECT list(i) OVER ({frame}) AS l FROM range(30000) r(i))"
+                f"SELECT max(list_sum(l)) FROM (SELECT list(i) OVER ({frame}) AS l FROM range(30000) r(i))"
             ).fetchall()

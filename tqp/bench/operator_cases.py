@@ -220,6 +220,25 @@ def _windows() -> Iterator[Case]:
     for name, call in calls.items():
         text = f"SELECT count(w) AS n, sum(w)::BIGINT AS total FROM (SELECT {call} AS w FROM events)"
         yield Case(f"window: {name}", "events", text)
+    places = "ORDER BY amount, k2500000"
+    running = f"PARTITION BY k1000 {places}"
+    near = f"PARTITION BY k1000 {places} ROWS BETWEEN 10 PRECEDING AND 10 FOLLOWING"
+    framed = {
+        "running deviation": f"stddev(weight) OVER ({running})",
+        "deviation of 21 rows": f"stddev(weight) OVER ({near})",
+        "running correlation": f"corr(weight, item) OVER ({running})",
+        "running median": f"median(weight) OVER ({running})",
+        "median of 21 rows": f"median(weight) OVER ({near})",
+        "median of 21 rows, one partition": f"median(weight) OVER ({places} ROWS 20 PRECEDING)",
+        "running arg_max": f"arg_max(item, weight) OVER ({running})",
+        "bit_or of 21 rows": f"bit_or(item) OVER ({near})",
+        "distinct items of 21 rows": f"count(DISTINCT item) OVER ({near})",
+        "list of 21 rows": f"list_sum(list(item) OVER ({near}))",
+        "running text": f"length(string_agg(item, ',') OVER (PARTITION BY k100000 {places}))",
+    }
+    for name, call in framed.items():
+        text = f"SELECT count(w) AS n, sum(w)::DOUBLE AS total FROM (SELECT {call} AS w FROM events)"
+        yield Case(f"window: {name}", "events", text)
     for function, key in (("row_number", "k1000"), ("row_number", "k100000"), ("rank", "k1000")):
         text = f"""SELECT count(*) AS n, sum(amount) AS total FROM
  (SELECT amount FROM events QUALIFY {function}() OVER (PARTITION BY {key} ORDER BY amount) <= 3)"""

@@ -8,12 +8,16 @@ from typing import Any
 
 from torch import Tensor
 
+from tqp.data.nested import Lists, Vector
+from tqp.data.strings import Strings
 from tqp.operators.groups import quantiles
 from tqp.operators.groups.aggregates import Which
 from tqp.operators.groups.ordered import middle_rows
+from tqp.operators.nested.elements import lists_of_runs
 from tqp.operators.nested.layout import take_padded_values
 from tqp.operators.rows.selection import padding_validity
 from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows
+from tqp.operators.strings.join_groups import join_runs
 from tqp.operators.windows import reductions, values
 from tqp.operators.windows.folds import FRAME_FOLDS, moment_frames, pair_moment_frames
 from tqp.operators.windows.occurrences import Occurrences
@@ -33,6 +37,8 @@ class FramedRows:
 
     def reduce(self, reduction: Reduction) -> Any | None:
         """One value for each row, unspecified for a frame without any; None if there is no way but to look at each row of frames."""
+        if reduction.distinct and not self.spec.has_end_of_partition and reduction.kind == "count":
+            return self._count_distinct(reduction)
         if reduction.distinct and (
             reduction.kind in _IN_ROW_ORDER or not self.spec.has_end_of_partition or reduction.order
         ):
@@ -61,7 +67,20 @@ class FramedRows:
         if reduction.kind in quantiles.QUANTILES:
             assert isinstance(reduction.parameter, float)
             return quantiles.QUANTILES[reduction.kind](column, self._ordered(reduction), reduction.parameter)
+        if reduction.kind in ("list", "string_agg") and len(self.ranges) == 1:
+            return self._run(reduction)
         return None
+
+    def _run(self, reduction: Reduction) -> Lists | Strings:
+        """A list or a text of the rows that count of a frame, which stand together: a part of that of all rows."""
+        column, validity = self.rows.column(reduction.column)
+        counted = values.ValidRows(self._validity(reduction))
+        of_counted, validity = counted.only_of(Vector(column, validity))
+        begins, ends = counted.among(self.ranges[0])
+        if reduction.kind == "list":
+            return lists_of_runs(of_counted, validity, begins, ends)
+        assert isinstance(of_counted, Strings) and isinstance(reduction.parameter, str)
+        return join_runs(of_counted, begins, ends, reduction.parameter)
 
     # rows that count
 
@@ -82,6 +101,12 @@ class FramedRows:
             return Occurrences(words, self.rows.grouped.validity(reduction), self.rows.partitions)
 
         return self.rows.once(("occurrences", columns, reduction.column, reduction.counted), make)
+
+    def _count_distinct(self, reduction: Reduction) -> Tensor | None:
+        if len(self.ranges) > 1:
+            return None
+        occurrences = self._occurrences(reduction.whole or (reduction.column,), reduction)
+        return occurrences.count_values(self.ranges[0], self.rows.share)
 
     def _ordered(self, reduction: Reduction) -> OrderedFrames:
         """The rows that count of each frame in the order of their values."""
@@ -184,5 +209,5 @@ _CHOICES: dict[str, Callable[[FramedRows, Reduction], Tensor | None]] = {
 }
 _POWERS = {"second_moment": 2, "third_moment": 3, "fourth_moment": 4}
 #: Those of which it matters which of the rows with a value counts where it is DISTINCT.
-_IN_ROW_ORDER = frozenset(_CHOICES) - {"median_lower", "quantile_disc"}
+_IN_ROW_ORDER = frozenset(("list", "string_agg", *_CHOICES)) - {"median_lower", "quantile_disc"}
 _EXTREMES: dict[str, Which] = {"min": "amin", "least": "amin", "max": "amax", "greatest": "amax"}
