@@ -53,7 +53,7 @@ def _at_rows(codes: Tensor, rows: Tensor | None, strings: Strings) -> Tensor:
 
 def _numbers(strings: Strings) -> Tensor:
     """A number for each distinct value: int64 [n]."""
-    if is_host(strings.starts) and not _is_mostly_distinct(strings):
+    if is_host(strings.starts) and not is_mostly_distinct(strings):
         return distinct_values(strings)[0]
     ids, first_rows, count = group_ids_of_columns([hash64(strings)])
     if count == strings.num_rows:
@@ -176,7 +176,7 @@ def factorize(strings: Strings, validity: Tensor | None = None) -> tuple[Tensor,
         some = [b""] if strings.num_rows else []
         return torch.zeros_like(strings.starts), from_list(some, strings.starts.device)
     numbers = None
-    if is_host(valid.starts) and not _is_mostly_distinct(valid):
+    if is_host(valid.starts) and not is_mostly_distinct(valid):
         numbers, valid = distinct_values(valid)
     ordered, ranks = torch.unique(order_codes(valid), return_inverse=True)
     codes = ranks if numbers is None else torch.index_select(ranks, 0, numbers)
@@ -228,7 +228,7 @@ def distinct_slices(strings: Strings, validity: Tensor | None) -> tuple[Tensor, 
     return torch.from_numpy(numbers.take(starts)), slices
 
 
-def _is_mostly_distinct(strings: Strings) -> bool:
+def is_mostly_distinct(strings: Strings) -> bool:
     """Whether most of a sample of the rows are distinct, so that a hash table would not shrink the work."""
     if strings.num_rows < 8 * _SAMPLE_ROWS:
         return False

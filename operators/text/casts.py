@@ -22,7 +22,13 @@ from tqp.operators.numbers import wide
 from tqp.operators.numbers.casts import storage_dtype
 from tqp.operators.numbers.wide_forms import fix_form
 from tqp.operators.rows.selection import row_indices
-from tqp.operators.string_keys.codes import distinct_slices, distinct_values, of_each_value
+from tqp.operators.string_keys.codes import (
+    distinct_slices,
+    distinct_values,
+    is_mostly_distinct,
+    of_each_value,
+)
+from tqp.operators.strings.json_documents import are_plain
 from tqp.operators.strings.layout import from_list, replace_rows, take, to_list
 from tqp.operators.text.bit_casts import bit_reader, bit_writer, bits_of_bytes, bytes_of_bits, read_bits
 from tqp.operators.text.plain_forms import read_plain
@@ -190,7 +196,11 @@ def _storage(values: list[Any], target: DataType, device: torch.device) -> Tenso
 
 def _checked_json(strings: Strings, validity: Tensor | None) -> Attempt:
     """The texts themselves, those that are JSON."""
-    rows = None if validity is None else row_indices(validity.expand(strings.num_rows))
+    others = ~are_plain(strings) if is_mostly_distinct(strings) else None
+    if validity is not None:
+        validity = validity.expand(strings.num_rows)
+        others = validity if others is None else validity & others
+    rows = None if others is None else row_indices(others)
     some = strings if rows is None else take(strings, rows)
     _, _, failed, reasons = _each_distinct(
         some, lambda content: parse_json_text(content.decode(), JSON), None

@@ -14,7 +14,7 @@ from tqp.core.process.garbage import collected_later
 from tqp.core.text.numbers import ParseFailure
 from tqp.data.nested import Values, element_dtype, take
 from tqp.data.strings import Strings
-from tqp.operators.nested.layout import from_python
+from tqp.operators.nested.layout import from_python, take_padded_values
 from tqp.operators.numbers import wide
 from tqp.operators.rows.batches import common_rows
 from tqp.operators.rows.selection import row_indices
@@ -88,6 +88,18 @@ def spread(items: list[Any], codes: Tensor, rows: Tensor | None, num_rows: int) 
         return items, codes
     spread = torch.full((num_rows,), len(items), dtype=torch.int64, device=codes.device)
     return [*items, None], spread.index_copy(0, rows, codes)
+
+
+def spread_values(
+    values: Values, validity: Tensor, rows: Tensor | None, num_rows: int
+) -> tuple[Values, Tensor]:
+    """The values of all rows, of those of the rows that count (None: all of them): NULL in others."""
+    if rows is None:
+        return values, validity
+    places = torch.full((num_rows,), -1, dtype=torch.int64, device=validity.device)
+    places.index_copy_(0, rows, torch.arange(rows.shape[0], device=rows.device))
+    valid = torch.zeros(num_rows, dtype=torch.bool, device=validity.device).index_copy_(0, rows, validity)
+    return take_padded_values(values, places), valid
 
 
 def distinct(column: Any) -> tuple[Tensor, list[Any]]:

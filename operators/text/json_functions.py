@@ -1,11 +1,10 @@
-"""Parts of JSON by paths, and what documents hold. Each distinct text is parsed once, in Python."""
+"""Parts of JSON by paths, and what documents hold. Each distinct text is parsed once, in Python; parts by constant paths are found without."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType
@@ -25,8 +24,10 @@ from tqp.operators.text.distinct_values import (
     read_by,
     rows_that_count,
     spread,
+    spread_values,
 )
 from tqp.operators.text.json_casts import json_as
+from tqp.operators.text.json_parts import are_json, read_parts, steps_of
 from tqp.operators.text.json_rows import json_rows
 from tqp.operators.text.json_writing import quoted_strings
 
@@ -95,11 +96,23 @@ def _path(given: str | int) -> Path:
     return path
 
 
+def _steps(path: Any) -> tuple[bytes | int, ...] | None:
+    """See `steps_of`; of a constant, which may be a list of paths."""
+    if isinstance(path, tuple):
+        return None
+    return steps_of(index_path(path) if isinstance(path, int) else read_by(parse_path, path))
+
+
 # ---- kernels ---------------------------------------------------------------------------------------------------------
 
 
-def _by_path(reading: Reading, missing: Any = None, returns_validity: bool = True) -> Overload:
-    """A function of a document, or of its parts by a path: a constant, several of them, or one for each row."""
+def _by_path(
+    reading: Reading, missing: Any = None, returns_validity: bool = True, simple: str | None = None
+) -> Overload:
+    """A function of a document, or of its parts by a path: a constant, several of them, or one for each row.
+
+    `simple`: see `read_parts`.
+    """
 
     def at(document: Any, path: Path) -> Any:
         value = path.value(document)
@@ -118,11 +131,19 @@ def _by_path(reading: Reading, missing: Any = None, returns_validity: bool = Tru
     def resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel:
         parse = parser_of_documents(argument_types[0])
 
+        def part_reader(path: str | int) -> Callable[..., Any]:
+            of_document = reader(path)
+            return lambda text, is_whole: of_document(parse(text)) if is_whole else reading(parse_json(text))
+
         def call(strings: Strings, path: Any = "", *, validity: Tensor | None = None) -> Any:
             varies = isinstance(path, Strings | Tensor)
             num_rows, rows, columns = rows_that_count([strings, path] if varies else [strings], validity)
             if varies:
                 codes, items = of_several(at, columns, (parse, _path))
+            elif (steps := _steps(path)) is not None:
+                some = read_parts(columns[0], steps, part_reader(path), missing, simple, result_type)
+                values, valid = spread_values(*some, rows, num_rows)
+                return (values, valid) if returns_validity else values
             else:
                 codes, texts = distinct(columns[0])
                 read = read_by(reader, path)
@@ -144,9 +165,7 @@ def _by_path(reading: Reading, missing: Any = None, returns_validity: bool = Tru
 
 def _json_valid(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel:
     def call(strings: Strings) -> Tensor:
-        codes, texts = distinct(strings)
-        valid = torch.tensor([_is_json(text) for text in texts], dtype=torch.bool, device=codes.device)
-        return torch.index_select(valid, 0, codes)
+        return are_json(strings, _is_json)
 
     return Kernel(call)
 
@@ -212,9 +231,9 @@ def _written(function: Callable[..., Any]) -> Callable[..., str]:
 
 
 JSON_KERNELS: dict[str, Overload] = {
-    "json_extract": _by_path(write_json),
-    "json_extract_string": _by_path(_text),
-    "json_value": _by_path(write_scalar),
+    "json_extract": _by_path(write_json, simple="json"),
+    "json_extract_string": _by_path(_text, simple="text"),
+    "json_value": _by_path(write_scalar, simple="json"),
     "json_exists": _by_path(lambda value: True, missing=False, returns_validity=False),
     "json_type": _by_path(type_name),
     "json_keys": _by_path(_keys),

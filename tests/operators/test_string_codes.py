@@ -49,7 +49,7 @@ def test_codes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for way in range(3):
         if way:
             monkeypatch.setattr(string_codes, "pack", lambda strings: None)
-            monkeypatch.setattr(string_codes, "_is_mostly_distinct", lambda strings, way=way: way == 2)
+            monkeypatch.setattr(string_codes, "is_mostly_distinct", lambda strings, way=way: way == 2)
         check(string_codes.order_codes(strings).tolist(), values, ordered=True)
         check(string_codes.group_codes(strings).tolist(), values, ordered=False)
         check(string_codes.order_codes(strings, valid)[valid].tolist(), present, ordered=True)
@@ -79,7 +79,7 @@ def test_extremes_of_few_pieces(seed: int) -> None:
 def test_equal_hashes_are_not_taken_for_equal_strings(monkeypatch: pytest.MonkeyPatch) -> None:
     values = [b"a" * 70, b"b" * 70, b"a" * 70, b"c" * 70]
     monkeypatch.setattr(string_codes, "hash64", lambda strings: torch.zeros_like(strings.starts))
-    monkeypatch.setattr(string_codes, "_is_mostly_distinct", lambda strings: True)
+    monkeypatch.setattr(string_codes, "is_mostly_distinct", lambda strings: True)
     check(string_codes.group_codes(from_list(values)).tolist(), values, ordered=False)
 
 

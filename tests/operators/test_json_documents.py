@@ -1,0 +1,194 @@
+"""Documents read all at once, against the parser that reads one at a time."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+import torch
+
+from tqp.core.errors import Error
+from tqp.core.json.paths import MISSING, Path
+from tqp.core.json.values import parse_json, write_json
+from tqp.core.text.numbers import ParseFailure
+from tqp.data.strings import Strings
+from tqp.operators.strings import json_documents, layout
+from tqp.operators.strings.json_documents import Parts, are_plain, parts_at
+
+KEYS = ["a", "b", "id", "naïve", "a b", "", 'x"y', "q\\"]
+LEAVES = [
+    None,
+    True,
+    False,
+    0,
+    -1,
+    12,
+    1.5,
+    -0.25,
+    0.0,
+    0.001,
+    0.05,
+    123456789.25,
+    -0.0,
+    100.0,
+    1e30,
+    10**17,
+    10**18,
+    10**25,
+]
+LEAVES += ["", "x", "a,b", "{}", "ü😀", "tab\there", 'q"uote', "back\\slash", "nul\0", ":", "]"]
+ODD = [
+    "",
+    "  ",
+    "1 2",
+    "-0",
+    "-",
+    "01",
+    "-01",
+    "1.",
+    ".5",
+    "1e5",
+    "1E+",
+    "1e+5",
+    "1.5E-3x",
+    "1.50",
+    "0.0",
+    "+1",
+    "--1",
+    "1-",
+]
+ODD += [
+    "[1,]",
+    '{"a":1,}',
+    "[,1]",
+    "{,}",
+    '{"a"}',
+    '{"a":}',
+    "{1:2}",
+    '["a":1]',
+    '{"a":1 "b":2}',
+    "[1 2]",
+    "][",
+    "[}",
+    "{]",
+]
+ODD += [
+    "nan",
+    "true",
+    "tru",
+    "truee",
+    "null ",
+    " null",
+    '"',
+    '"\\',
+    '\\"a"',
+    '"a"b',
+    '"a""b"',
+    '"\\u00e4"',
+    '"\\x"',
+    "\ufeff1",
+]
+ODD += [
+    '{"a":1,"a":2}',
+    '{"\\u0061":1}',
+    "[" * 17 + "]" * 17,
+    "[" * 101 + "]" * 101,
+    '"tab\there"',
+    "\t[\n1\r]",
+    "é",
+]
+STEPS = ["a", "b", "id", "", "naïve", 0, 1, -1, 2, -3, 2**62]
+
+
+def _value(random: random.Random, depth: int) -> Any:
+    kind = random.random()
+    if depth and kind < 0.3:
+        return {random.choice(KEYS): _value(random, depth - 1) for _ in range(random.randrange(4))}
+    if depth and kind < 0.5:
+        return [_value(random, depth - 1) for _ in range(random.randrange(4))]
+    return random.choice([*LEAVES, round(random.random() * 1000, random.randrange(9)), random.random()])
+
+
+def _document(random: random.Random) -> str:
+    if random.random() < 0.2:
+        return random.choice(ODD)
+    separators = random.choice([(",", ":"), (", ", ": "), (" ,\n", "\t: ")])
+    text = json.dumps(_value(random, 4), ensure_ascii=random.random() < 0.3, separators=separators)
+    for _ in range(random.randrange(3) if random.random() < 0.4 else 0):
+        place, byte = random.randrange(len(text) + 1), random.choice('{}[],:"\\ \n\t01-+.eEtrufalsn/')
+        text = text[:place] + random.choice([byte, ""]) + text[place + random.randrange(2) :]
+    return text
+
+
+def _strings(documents: list[str]) -> Strings:
+    return layout.from_list([each.encode() for each in documents], torch.device("cpu"))
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return parse_json(text)
+    except (ParseFailure, Error):
+        return MISSING
+
+
+def _check(documents: list[str], steps: tuple[str | int, ...], parts: Parts) -> None:
+    rows = zip(documents, *(each.tolist() for each in parts[:3]), layout.to_list(parts.texts), strict=True)
+    for document, is_plain, is_found, is_simple, text in rows:
+        if not is_plain:
+            assert not is_found
+            continue
+        value = _parsed(document)
+        assert value is not MISSING, document
+        expected = Path(steps).value(value)
+        assert is_found == (expected is not MISSING), (document, steps)
+        if is_found:
+            assert repr(parse_json(text.decode())) == repr(expected), (document, steps)
+            assert not is_simple or write_json(expected) == text.decode()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_parts_are_those_that_a_parser_finds(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(seed)
+    if seed % 2:  # as on a device
+        monkeypatch.setattr(json_documents, "host_form", lambda tensor: tensor)
+    monkeypatch.setattr(json_documents, "_BLOCK_BYTES", chance.choice([1, 200, 1 << 20]))
+    documents = [_document(chance) for _ in range(chance.choice([1, 40, 300]))]
+    steps: tuple[Any, ...] = tuple(chance.choices(STEPS, k=chance.randrange(4)))
+    found = parts_at(
+        _strings(documents), tuple(each.encode() if isinstance(each, str) else each for each in steps)
+    )
+    _check(documents, steps, found)
+
+
+def test_each_odd_document_alone_and_among_others() -> None:
+    whole = are_plain(_strings(ODD)).tolist()
+    assert whole == [bool(are_plain(_strings([each]))[0]) for each in ODD]
+    plain = {each for each, is_plain in zip(ODD, whole, strict=True) if is_plain}
+    assert plain == {
+        "-0",
+        "1e5",
+        "1e+5",
+        "1.50",
+        "0.0",
+        "true",
+        "null ",
+        " null",
+        '{"a":1,"a":2}',
+        "\t[\n1\r]",
+    }
+
+
+def test_ordinary_documents_are_plain() -> None:
+    documents = [json.dumps({"a": {"b": [each, 1.5, None, 'x \\ " / \n']}}) for each in range(100)]
+    assert all(are_plain(_strings(documents)).tolist())
+    parts = parts_at(_strings(documents), (b"a", b"b", -4))
+    assert layout.to_list(parts.texts) == [str(each).encode() for each in range(100)]
+    assert all(parts.is_simple.tolist())
+    assert not any(parts_at(_strings(documents), (b"a", b"b", 3)).is_simple.tolist())
+
+
+def test_nothing() -> None:
+    assert parts_at(_strings([]), (b"a",)).texts.num_rows == 0
+    assert are_plain(_strings(["", ""])).tolist() == [False, False]
