@@ -37,9 +37,11 @@ class MacroForm:
     """An expression, `SELECT expression`, or a query, whose `parameters` (in lower case) stand for arguments."""
 
     parameters: tuple[str, ...]
-    #: By parameter, `SELECT default`.
+    #: By parameter, `SELECT default`, as a value of the parameter's type.
     defaults: Mapping[str, ParsedStatement]
     body: ParsedStatement
+    #: By parameter, where it has one, the type that its arguments must become without being asked.
+    types: Mapping[str, DataType] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

@@ -96,6 +96,8 @@ class Command:
 
 #: Key in the meta of a SELECT that holds a row for each of FROM: the statement that it is part of.
 OF_ROWS = "of rows"
+#: In the meta of a cast: it is of an argument to the type of a macro's parameter, and may lose nothing.
+UNASKED = "unasked"
 
 
 def parse_statement(text: str) -> ParsedStatement | Command:

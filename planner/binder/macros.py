@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from sqlglot import exp
 
-from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.datatypes import DataType
+from tqp.core.errors import BindError
 from tqp.core.keywords import lower_ascii
 from tqp.planner.binder.select.names import expression_name
 from tqp.planner.catalog_protocol import Catalog, Macro, MacroForm
-from tqp.planner.parse import ParsedStatement, head_span, without_places
+from tqp.planner.parse import UNASKED, ParsedStatement, head_span, parse, without_places
 
 #: Macros within macros, at most.
 _DEEPEST = 50
@@ -49,13 +51,27 @@ def reads_columns(default: ParsedStatement) -> bool:
     return default.tree.find(exp.Column) is not None
 
 
+def default_as(default: ParsedStatement, data_type: DataType) -> ParsedStatement:
+    """The default of a parameter, `SELECT default`, as a value of its type."""
+    value = default.tree.expressions[0].unalias()
+    return replace(default, tree=exp.select(_as(value.copy(), data_type)))
+
+
+def _as(value: exp.Expr, data_type: DataType) -> exp.Expr:
+    """The value as one of the type that it must become without being asked."""
+    cast = without_places(parse(f"SELECT CAST(NULL AS {data_type})").tree.expressions[0].unalias().copy())
+    cast.this.replace(exp.Paren(this=value.copy()))
+    cast.meta[UNASKED] = True
+    return cast
+
+
 def _replace(call: exp.Anonymous, macro: Macro) -> None:
     table = call.parent if isinstance(call.parent, exp.Table) else None
     if macro.is_table != (table is not None):
         where = "stands in FROM" if macro.is_table else "gives a value, and stands in no FROM"
         raise BindError(f'the macro "{macro.name}" {where}', head_span(call))
     form, values = _form_of(call, macro)
-    filled = _filled(without_places(form.body.tree.copy()), values)
+    filled = _filled(without_places(form.body.tree.copy()), values, macro.is_table)
     if table is not None:
         alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(macro.name, quoted=True))
         table.replace(exp.Subquery(this=filled, alias=alias, joins=table.args.get("joins")))
@@ -102,6 +118,9 @@ def _arguments(call: exp.Anonymous, name: str, form: MacroForm) -> Mapping[str, 
             raise BindError(
                 f'the macro "{name}" takes {len(form.parameters)} arguments at most', head_span(call)
             )
+    for parameter, value in values.items():
+        if parameter in form.types:
+            values[parameter] = _as(value, form.types[parameter])
     for parameter in form.parameters:
         default = form.defaults.get(parameter)
         if parameter not in values and default is not None:
@@ -111,12 +130,15 @@ def _arguments(call: exp.Anonymous, name: str, form: MacroForm) -> Mapping[str, 
     return values
 
 
-def _filled(body: exp.Expr, values: Mapping[str, exp.Expr]) -> exp.Expr:
-    """The body with a value in the place of each parameter."""
+def _filled(body: exp.Expr, values: Mapping[str, exp.Expr], is_table: bool) -> exp.Expr:
+    """The body with a value in the place of each parameter; before a dot only in an expression, and tables go first there."""
+    tables = {lower_ascii(each.alias_or_name) for each in body.find_all(exp.Table, exp.Subquery, exp.Values)}
     for column in list(body.find_all(exp.Column)):
-        name = lower_ascii(column.name)
-        if name in values and not column.args.get("table"):
-            column.replace(exp.Paren(this=values[name].copy()))
-        elif column.args.get("table") and lower_ascii(column.table) in values:
-            raise UnsupportedError(f'fields of the parameter "{column.table}" of a macro are not supported')
+        first, *fields = column.parts
+        name = lower_ascii(first.name)
+        if name in values and not (fields and (is_table or name in tables)):
+            filled: exp.Expr = exp.Paren(this=values[name].copy())
+            for each in fields:
+                filled = exp.Dot(this=filled, expression=each.copy())
+            column.replace(filled)
     return body

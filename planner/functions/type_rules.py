@@ -146,6 +146,16 @@ def implicit_cast_cost(argument: Expression, target: DataType) -> int | None:
     return None
 
 
+def becomes_unasked(value: Expression, target: DataType) -> bool:
+    """Whether the value, whose type is settled, becomes one of the type without a cast being written."""
+    source = value.data_type
+    if target.is_json and source == VARCHAR:
+        return True
+    if source == target or (target.is_decimal and source.is_integer):
+        return True
+    return implicit_cast_cost(value, target) is not None
+
+
 def _cost_of_fields(source: DataType, target: DataType) -> int | None:
     """What it costs to pass one nested value for another: the most that it costs for what they hold, by name or by place."""
     if source.is_union or source.size != target.size or len(source.children) != len(target.children):

@@ -67,10 +67,19 @@ class CreateView:
 
 
 @dataclass(frozen=True, slots=True)
-class MacroFormClause:
-    """(parameters) AS expression, or AS TABLE query. A parameter may have a default."""
+class ParameterClause:
+    """A parameter of a macro, which may have a type and a default."""
 
-    parameters: tuple[tuple[Name, Part | None], ...]
+    name: Name
+    type: Part | None
+    default: Part | None
+
+
+@dataclass(frozen=True, slots=True)
+class MacroFormClause:
+    """(parameters) AS expression, or AS TABLE query."""
+
+    parameters: tuple[ParameterClause, ...]
     body: Part
 
 

@@ -26,6 +26,7 @@ from tqp.planner.syntax.clauses import (
     MacroFormClause,
     Name,
     ObjectKind,
+    ParameterClause,
     Part,
     RenameColumn,
     RenameTable,
@@ -226,18 +227,16 @@ class DefinitionGrammar(QueryGrammar):
             forms.append(MacroFormClause(parameters, self.part(self.query if is_table else self.expression)))
         return CreateMacro(name, tuple(forms), is_table, or_replace, if_not_exists)
 
-    def _parameters_of_macro(self) -> tuple[tuple[Name, Part | None], ...]:
+    def _parameters_of_macro(self) -> tuple[ParameterClause, ...]:
         parameters = () if self.skip("(", ")") else self.collected(self._parameter_of_macro)
         self.expect("AS")
         return parameters
 
-    def _parameter_of_macro(self) -> tuple[Name, Part | None]:
+    def _parameter_of_macro(self) -> ParameterClause:
         name = self.name("a parameter")
-        if self.skip_any((":=", "=>")):
-            return name, self.part(self.expression)
-        if self.kind not in (",", ")"):
-            self.lacks("a type of a parameter")
-        return name, None
+        data_type = None if self.kind in (",", ")", ":=", "=>") else self.part(self.type)
+        default = self.part(self.expression) if self.skip_any((":=", "=>")) else None
+        return ParameterClause(name, data_type, default)
 
     def _create_view(self, temporary: bool, or_replace: bool) -> CreateView:
         if_not_exists = self._if_not_exists(or_replace)

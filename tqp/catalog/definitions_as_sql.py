@@ -106,9 +106,9 @@ def create_macro(macro: Macro) -> str:
     forms = []
     for form in macro.forms:
         parameters = [
-            f"{quoted(each)} := {_expression(form.defaults[each].text)}"
-            if each in form.defaults
-            else quoted(each)
+            quoted(each)
+            + (f" {form.types[each]}" if each in form.types else "")
+            + (f" := {_expression(form.defaults[each].text)}" if each in form.defaults else "")
             for each in form.parameters
         ]
         table = "TABLE " if macro.is_table else ""

@@ -152,7 +152,9 @@ def _functions(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
             "function_name": macro.name,
             "function_type": "table_macro" if macro.is_table else "macro",
             "parameters": list(form.parameters),
-            "parameter_types": [None for _ in form.parameters],
+            "parameter_types": [
+                str(form.types[each]) if each in form.types else None for each in form.parameters
+            ],
             "macro_definition": macro_body(macro, form),
             "tags": [],
             "internal": False,

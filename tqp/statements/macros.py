@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from tqp.core.errors import BindError
+from tqp.core.datatypes import DataType
+from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.keywords import lower_ascii
 from tqp.planner.binder.expressions.calls import function_names
-from tqp.planner.binder.macros import reads_columns
+from tqp.planner.binder.macros import default_as, reads_columns
 from tqp.planner.catalog_protocol import Macro, MacroForm
-from tqp.planner.parse import parse
+from tqp.planner.parse import ParsedStatement, parse
 from tqp.planner.syntax.clauses import CreateMacro, MacroFormClause
 from tqp.result import Result
 from tqp.statements.execution import Execution, is_there, made
@@ -24,7 +25,12 @@ def create_macro(execution: Execution) -> Result:
     forms = tuple(_form(execution, form, clauses.is_table) for form in clauses.forms)
     numbers = [len(form.parameters) for form in forms]
     if len(set(numbers)) < len(numbers):
-        raise BindError(f'two forms of the macro "{name}" have as many parameters', clauses.name.span)
+        message = f'two forms of the macro "{name}" have as many parameters'
+        if any(form.types for form in forms):
+            raise UnsupportedError(
+                f"{message}, which is not supported; give them other names", clauses.name.span
+            )
+        raise BindError(message, clauses.name.span)
     macro = Macro(name, forms, clauses.is_table)
     with execution.session.catalog.writing:
         if is_there(clauses, "macro", "macro" if lower_ascii(name) in execution.state.macros else None):
@@ -35,18 +41,21 @@ def create_macro(execution: Execution) -> Result:
 
 def _form(execution: Execution, clause: MacroFormClause, is_table: bool) -> MacroForm:
     source = execution.command.source
-    parameters = tuple(lower_ascii(parameter.text) for parameter, _ in clause.parameters)
-    for number, (parameter, _) in enumerate(clause.parameters):
-        if lower_ascii(parameter.text) in parameters[:number]:
-            raise BindError(f'the macro has two parameters "{parameter.text}"', parameter.span)
-    defaults = {
-        lower_ascii(parameter.text): parse(f"SELECT {source(default)}")
-        for parameter, default in clause.parameters
-        if default is not None
-    }
-    for parameter, _ in clause.parameters:
-        default = defaults.get(lower_ascii(parameter.text))
-        if default is not None and reads_columns(default):
-            raise BindError(f'the default of "{parameter.text}" is not constant', parameter.span)
+    parameters = tuple(lower_ascii(each.name.text) for each in clause.parameters)
+    types: dict[str, DataType] = {}
+    defaults: dict[str, ParsedStatement] = {}
+    for number, (parameter, each) in enumerate(zip(parameters, clause.parameters)):
+        if parameter in parameters[:number]:
+            raise BindError(f'the macro has two parameters "{each.name.text}"', each.name.span)
+        if each.type is not None:
+            types[parameter] = execution.type_of(each.type)
+        if each.default is not None:
+            default = parse(f"SELECT {source(each.default)}")
+            if reads_columns(default):
+                raise BindError(f'the default of "{each.name.text}" is not constant', each.name.span)
+            if parameter in types:
+                default = default_as(default, types[parameter])
+                execution.session.queries.types(default, execution.state)
+            defaults[parameter] = default
     body = source(clause.body)
-    return MacroForm(parameters, defaults, parse(body if is_table else f"SELECT {body}"))
+    return MacroForm(parameters, defaults, parse(body if is_table else f"SELECT {body}"), types)

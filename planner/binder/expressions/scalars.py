@@ -44,8 +44,8 @@ from tqp.planner.binder.select.unnests import UnnestCollector
 from tqp.planner.binder.select.written import Written
 from tqp.planner.binder.text_constants import varying
 from tqp.planner.binder.unsupported_clauses import check_schema, check_understood
-from tqp.planner.functions.type_rules import SourceLiteral, settle
-from tqp.planner.parse import Span, head_span, span_of
+from tqp.planner.functions.type_rules import SourceLiteral, becomes_unasked, settle
+from tqp.planner.parse import UNASKED, Span, head_span, span_of
 
 #: SELECT aliases that a clause may use, by name in lower case.
 Aliases = dict[str, Item]
@@ -336,6 +336,11 @@ class ExpressionBinder:
             elements = [self.bind_flexible(element) for element in values.expressions]
             return array_of(elements, target, span)
         operand = self.bind_flexible(node.this)
+        if node.meta.get(UNASKED) and not becomes_unasked(settle(operand), target):
+            raise BindError(
+                f"a value of type {operand.data_type} is no {target}, which the macro declares; cast it",
+                span_of(node.this),
+            )
         return cast_to(operand, target, span, is_try)
 
     def _other(self, node: exp.Expr) -> Expression:
