@@ -286,6 +286,13 @@ class AddColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class AddKey:
+    """ALTER TABLE table ADD PRIMARY KEY or UNIQUE."""
+
+    key: KeyClause
+
+
+@dataclass(frozen=True, slots=True)
 class DropColumn:
     """ALTER TABLE table DROP COLUMN."""
 
@@ -318,7 +325,9 @@ class ChangeNullable:
     nullable: bool
 
 
-Alteration = RenameTable | RenameColumn | AddColumn | DropColumn | ChangeType | ChangeDefault | ChangeNullable
+Alteration = (
+    RenameTable | RenameColumn | AddColumn | AddKey | DropColumn | ChangeType | ChangeDefault | ChangeNullable
+)
 
 
 @dataclass(frozen=True, slots=True)

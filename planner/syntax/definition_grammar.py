@@ -8,6 +8,7 @@ from typing import TypeVar
 from tqp.core.keywords import lower_ascii
 from tqp.planner.syntax.clauses import (
     AddColumn,
+    AddKey,
     Alter,
     Alteration,
     ChangeDefault,
@@ -406,13 +407,16 @@ class DefinitionGrammar(QueryGrammar):
             return self._altered(self.name("the name of a column"))
         self.refuse("RENAME, ADD, DROP or ALTER")
 
-    def _added(self) -> AddColumn:
-        if self.kind in _CONSTRAINTS:
-            self.lacks("ALTER TABLE ADD of a constraint")
-        self.skip("COLUMN")
-        if_not_exists = self._if_not_exists(or_replace=False)
+    def _added(self) -> AddColumn | AddKey:
         keys: list[KeyClause] = []
         checks: list[Part] = []
+        if self.kind in _CONSTRAINTS:
+            self._table_constraint(keys, checks)
+            if checks:
+                self.lacks("ALTER TABLE ADD CHECK")
+            return AddKey(keys[0])
+        self.skip("COLUMN")
+        if_not_exists = self._if_not_exists(or_replace=False)
         column = self._column(keys, checks)
         if column.type is None:
             self.refuse("a type")

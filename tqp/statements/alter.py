@@ -13,6 +13,7 @@ from tqp.data.column import Column
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.syntax.clauses import (
     AddColumn,
+    AddKey,
     Alter,
     ChangeDefault,
     ChangeNullable,
@@ -25,7 +26,8 @@ from tqp.planner.syntax.clauses import (
 )
 from tqp.planner.syntax.tokens import tokenize
 from tqp.result import Result
-from tqp.statements.create import column_definition
+from tqp.statements.constraints import check_constraints
+from tqp.statements.create import column_definition, with_keys
 from tqp.statements.execution import Execution, done
 
 
@@ -103,6 +105,12 @@ def _add_column(execution: Execution, table: StoredTable, alteration: AddColumn)
     return table.with_column(changed, place, values)
 
 
+def _add_key(execution: Execution, table: StoredTable, alteration: AddKey) -> StoredTable:
+    changed = table.defined(with_keys(table.definition, [alteration.key]))
+    check_constraints(execution, changed, changed)
+    return changed
+
+
 def _drop_column(execution: Execution, table: StoredTable, alteration: DropColumn) -> StoredTable:
     definition, column = table.definition, alteration.column
     if alteration.if_exists and not definition.has_column(column.text):
@@ -153,6 +161,7 @@ def _change_nullable(execution: Execution, table: StoredTable, alteration: Chang
 _ALTERATIONS: dict[type, Callable[..., StoredTable]] = {
     RenameColumn: _rename_column,
     AddColumn: _add_column,
+    AddKey: _add_key,
     DropColumn: _drop_column,
     ChangeType: _change_type,
     ChangeDefault: _change_default,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tqp.catalog.state import CatalogState
 from tqp.core.definitions import ColumnDefinition, TableDefinition, UniqueKey
@@ -64,16 +65,9 @@ def _definition(execution: Execution, clauses: CreateTable) -> TableDefinition:
     for number, column in enumerate(clauses.columns):
         if lower_ascii(column.name.text) in (lower_ascii(each.name) for each in columns[:number]):
             raise BindError(f'the table has two columns "{column.name.text}"', column.name.span)
-    definition = TableDefinition(clauses.name.text, columns, temporary=clauses.temporary)
-    keys = _keys(definition, clauses.keys)
-    primary = {name for key in keys if key.is_primary for name in key.columns}
-    definition = TableDefinition(
-        clauses.name.text,
-        tuple(_not_null(column) if column.name in primary else column for column in columns),
-        keys,
-        tuple(map(command.source, clauses.checks)),
-        clauses.temporary,
-    )
+    checks = tuple(map(command.source, clauses.checks))
+    definition = TableDefinition(clauses.name.text, columns, (), checks, clauses.temporary)
+    definition = with_keys(definition, clauses.keys)
     table = StoredTable.empty(definition, execution.session.device)
     for check in clauses.checks:
         query = command.query("SELECT 1 FROM", in_quotes(definition.name), "WHERE", check)
@@ -93,12 +87,19 @@ def column_definition(execution: Execution, clause: ColumnClause) -> ColumnDefin
     return ColumnDefinition(clause.name.text, data_type, clause.nullable, command.source(clause.default))
 
 
-def _not_null(column: ColumnDefinition) -> ColumnDefinition:
-    return ColumnDefinition(column.name, column.data_type, False, column.default)
+def with_keys(definition: TableDefinition, clauses: Sequence[KeyClause]) -> TableDefinition:
+    """The definition with more keys; a column of the PRIMARY KEY is never NULL. Raises BindError for what can be no key."""
+    keys = _keys(definition, clauses)
+    primary = {name for key in keys if key.is_primary for name in key.columns}
+    columns = tuple(
+        replace(column, nullable=column.nullable and column.name not in primary)
+        for column in definition.columns
+    )
+    return replace(definition, columns=columns, keys=keys)
 
 
 def _keys(definition: TableDefinition, clauses: Sequence[KeyClause]) -> tuple[UniqueKey, ...]:
-    found: list[UniqueKey] = []
+    found = [*definition.keys]
     for clause in clauses:
         if clause.is_primary and any(key.is_primary for key in found):
             raise BindError("a table has one PRIMARY KEY", clause.columns[0].span)
