@@ -10,8 +10,9 @@ from sqlglot import errors, exp
 from sqlglot.dialects.duckdb import DuckDB
 
 from tqp.core.errors import BindError, ParseError, UnsupportedError
-from tqp.planner.syntax.clauses import Clauses, Part
+from tqp.planner.syntax.clauses import Clauses
 from tqp.planner.syntax.parser import Parser
+from tqp.planner.syntax.parts import Part
 from tqp.planner.syntax.query_grammar import Explain, Statement, not_a_query
 from tqp.planner.syntax.sqlglot_tokens import spliced_tokens, sqlglot_tokens
 from tqp.planner.syntax.statement_grammar import statements

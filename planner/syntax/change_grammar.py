@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tqp.planner.syntax.clauses import (
+from tqp.planner.syntax.change_clauses import (
     Assignment,
     Conflict,
     Delete,
@@ -14,14 +14,13 @@ from tqp.planner.syntax.clauses import (
     Merge,
     MergeAction,
     MergeBranch,
-    Name,
-    Part,
     RaiseError,
     Update,
     UpdateRow,
 )
 from tqp.planner.syntax.copy_grammar import CopyGrammar
 from tqp.planner.syntax.operand_grammar import QUERY_STARTS
+from tqp.planner.syntax.parts import Name, Part
 from tqp.planner.syntax.words import COLUMN_NAMES, END
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tqp.planner.syntax.clauses import CopyFrom, CopyOption, CopyTo, ExportDatabase, ImportDatabase, Part
+from tqp.planner.syntax.clauses import CopyFrom, CopyOption, CopyTo, ExportDatabase, ImportDatabase
 from tqp.planner.syntax.definition_grammar import DefinitionGrammar
+from tqp.planner.syntax.parts import Part
 from tqp.planner.syntax.words import COLUMN_NAMES, LABELS, TEXT
 
 

@@ -25,14 +25,13 @@ from tqp.planner.syntax.clauses import (
     DropColumn,
     KeyClause,
     MacroFormClause,
-    Name,
     ObjectKind,
     ParameterClause,
-    Part,
     RenameColumn,
     RenameTable,
 )
 from tqp.planner.syntax.operand_grammar import QUERY_STARTS
+from tqp.planner.syntax.parts import Name, Part
 from tqp.planner.syntax.query_grammar import QueryGrammar
 from tqp.planner.syntax.words import COLUMN_NAMES, FUNCTION_NAMES, LABELS, NUMBER
 

@@ -14,7 +14,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from tqp.core.errors import UnsupportedError
 from tqp.core.keywords import KEYWORDS
-from tqp.planner.syntax.clauses import Part
+from tqp.planner.syntax.parts import Part
 from tqp.planner.syntax.tokens import PIECES, Tokens, tokenize
 from tqp.planner.syntax.words import NAME, NUMBER, TEXT
 

@@ -12,7 +12,6 @@ from tqp.planner.syntax.clauses import (
     Clauses,
     Deallocate,
     Execute,
-    Name,
     Pragma,
     Prepare,
     Reset,
@@ -20,6 +19,7 @@ from tqp.planner.syntax.clauses import (
     Transaction,
     Vacuum,
 )
+from tqp.planner.syntax.parts import Name
 from tqp.planner.syntax.query_grammar import Statement
 from tqp.planner.syntax.tokens import Tokens
 from tqp.planner.syntax.words import COLUMN_NAMES, END, FUNCTION_NAMES, LABELS, TEXT

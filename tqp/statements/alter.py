@@ -19,11 +19,10 @@ from tqp.planner.syntax.clauses import (
     ChangeNullable,
     ChangeType,
     DropColumn,
-    Name,
-    Part,
     RenameColumn,
     RenameTable,
 )
+from tqp.planner.syntax.parts import Name, Part
 from tqp.planner.syntax.tokens import tokenize
 from tqp.result import Result
 from tqp.statements.constraints import check_constraints

@@ -11,7 +11,8 @@ from tqp.core.keywords import in_quotes
 from tqp.data.column import Table
 from tqp.data.sources.stored_tables import ROW_ID, Rows, StoredTable
 from tqp.planner.parse import ParsedStatement
-from tqp.planner.syntax.clauses import Delete, Insert, Name, Part, Update
+from tqp.planner.syntax.change_clauses import Delete, Insert, Update
+from tqp.planner.syntax.parts import Name, Part
 from tqp.result import Result
 from tqp.statements.conflicts import resolved
 from tqp.statements.constraints import check_constraints

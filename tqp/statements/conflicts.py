@@ -13,7 +13,7 @@ from tqp.core.keywords import in_quotes, in_quotes_joined, lower_ascii
 from tqp.data.column import Table
 from tqp.data.sources.stored_tables import ROW_ID, Rows, StoredTable
 from tqp.planner.parse import ParsedStatement, parse
-from tqp.planner.syntax.clauses import Conflict, Insert
+from tqp.planner.syntax.change_clauses import Conflict, Insert
 from tqp.result import Result
 from tqp.statements.execution import Execution
 from tqp.statements.pieces import Piece, cast, others, places_by_name, places_of, row_ids

@@ -13,7 +13,8 @@ from tqp.core.keywords import KEYWORDS, in_quotes, in_quotes_joined, lower_ascii
 from tqp.data.column import Table
 from tqp.data.sources.file_systems import located
 from tqp.planner.parse import ParsedStatement
-from tqp.planner.syntax.clauses import CopyFrom, CopyOption, CopyTo, Part
+from tqp.planner.syntax.clauses import CopyFrom, CopyOption, CopyTo
+from tqp.planner.syntax.parts import Part
 from tqp.planner.syntax.words import NAME
 from tqp.queries import Rows
 from tqp.result import Result

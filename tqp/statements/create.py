@@ -12,7 +12,8 @@ from tqp.core.keywords import in_quotes, lower_ascii
 from tqp.data.sources.stored_tables import StoredTable, table_of_rows
 from tqp.planner.catalog_protocol import View
 from tqp.planner.parse import parse
-from tqp.planner.syntax.clauses import ColumnClause, CreateTable, CreateView, Drop, KeyClause, Name
+from tqp.planner.syntax.clauses import ColumnClause, CreateTable, CreateView, Drop, KeyClause
+from tqp.planner.syntax.parts import Name
 from tqp.result import Result
 from tqp.statements.constraints import check_key_type
 from tqp.statements.execution import Execution, counted, done, is_there, made

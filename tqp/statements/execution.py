@@ -16,7 +16,8 @@ from tqp.core.errors import BindError
 from tqp.data.column import Column, Table
 from tqp.planner.bind import Arrangement
 from tqp.planner.parse import Command, ParsedStatement, parse
-from tqp.planner.syntax.clauses import CreateMacro, CreateSequence, CreateTable, CreateType, CreateView, Part
+from tqp.planner.syntax.clauses import CreateMacro, CreateSequence, CreateTable, CreateType, CreateView
+from tqp.planner.syntax.parts import Part
 from tqp.queries import Rows
 from tqp.result import Result
 

@@ -9,7 +9,8 @@ from tqp.core.definitions import IndexDefinition, UniqueKey
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.keywords import lower_ascii, quoted
 from tqp.data.sources.stored_tables import StoredTable
-from tqp.planner.syntax.clauses import CreateIndex, Drop, Part
+from tqp.planner.syntax.clauses import CreateIndex, Drop
+from tqp.planner.syntax.parts import Part
 from tqp.planner.syntax.words import COLUMN_NAMES
 from tqp.result import Result
 from tqp.statements.constraints import check_key_type, check_unique

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tqp.planner.syntax import clauses
+from tqp.planner.syntax import change_clauses, clauses
 from tqp.result import Result
 from tqp.statements.alter import alter
 from tqp.statements.changes import delete, insert, update
@@ -33,10 +33,10 @@ EXECUTORS: Mapping[type[Any], Callable[[Execution], Result]] = {
     clauses.CreateIndex: create_index,
     clauses.Drop: drop,
     clauses.Alter: alter,
-    clauses.Insert: insert,
-    clauses.Update: update,
-    clauses.Delete: delete,
-    clauses.Merge: merge,
+    change_clauses.Insert: insert,
+    change_clauses.Update: update,
+    change_clauses.Delete: delete,
+    change_clauses.Merge: merge,
     clauses.CopyTo: copy_to,
     clauses.CopyFrom: copy_from,
     clauses.ExportDatabase: export_database,

@@ -14,17 +14,17 @@ from tqp.core.keywords import in_quotes
 from tqp.data.encoding.columns import encode_chunks
 from tqp.data.sources.stored_tables import ROW_ID, Rows, StoredTable
 from tqp.planner.parse import ParsedStatement
-from tqp.planner.syntax.clauses import (
+from tqp.planner.syntax.change_clauses import (
     DeleteRow,
     DoNothing,
     InsertRow,
     Match,
     Merge,
     MergeBranch,
-    Part,
     RaiseError,
     UpdateRow,
 )
+from tqp.planner.syntax.parts import Part
 from tqp.result import Result
 from tqp.statements.constraints import check_constraints
 from tqp.statements.execution import Execution, counted

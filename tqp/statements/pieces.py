@@ -10,7 +10,7 @@ from tqp.core.definitions import ColumnDefinition
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.keywords import in_quotes
 from tqp.data.sources.stored_tables import ROW_ID, Rows, StoredTable
-from tqp.planner.syntax.clauses import Name, Part
+from tqp.planner.syntax.parts import Name, Part
 from tqp.result import Result
 from tqp.statements.execution import Execution
 

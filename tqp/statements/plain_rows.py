@@ -10,7 +10,7 @@ from tqp.core.datatypes import COMPOSED, DataType, TypeKind
 from tqp.core.keywords import in_quotes, lower_ascii
 from tqp.data.sources.make_source import make_source
 from tqp.data.sources.stored_tables import StoredTable
-from tqp.planner.syntax.clauses import Part
+from tqp.planner.syntax.parts import Part
 from tqp.planner.syntax.tokens import Tokens
 from tqp.planner.syntax.words import NUMBER, TEXT
 from tqp.result import Result

@@ -5,7 +5,8 @@ from __future__ import annotations
 from tqp.compiled import Parameters
 from tqp.core.errors import BindError, nearest
 from tqp.core.keywords import lower_ascii
-from tqp.planner.syntax.clauses import Argument, Deallocate, Execute, Name, Prepare
+from tqp.planner.syntax.clauses import Argument, Deallocate, Execute, Prepare
+from tqp.planner.syntax.parts import Name
 from tqp.result import Result
 from tqp.statements.execution import Execution, done
 

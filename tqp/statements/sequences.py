@@ -12,7 +12,8 @@ from tqp.core.errors import BindError
 from tqp.core.keywords import lower_ascii
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.parse import parse
-from tqp.planner.syntax.clauses import CreateSequence, Name
+from tqp.planner.syntax.clauses import CreateSequence
+from tqp.planner.syntax.parts import Name
 from tqp.result import Result
 from tqp.statements.execution import Execution, is_there, made
 

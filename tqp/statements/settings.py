@@ -10,7 +10,8 @@ from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.keywords import KEYWORDS, lower_ascii
 from tqp.data.results.to_python import python_values, storage_values
 from tqp.planner.algebra.expressions import Literal
-from tqp.planner.syntax.clauses import Name, Part, Reset, Set
+from tqp.planner.syntax.clauses import Reset, Set
+from tqp.planner.syntax.parts import Name, Part
 from tqp.planner.syntax.words import NAME
 from tqp.result import Result
 from tqp.runtime.progress_bar import is_interactive

@@ -5,7 +5,8 @@ from __future__ import annotations
 from tqp.core.datatypes import DataType, enum
 from tqp.core.errors import BindError
 from tqp.core.keywords import in_quotes, lower_ascii
-from tqp.planner.syntax.clauses import CreateType, Part
+from tqp.planner.syntax.clauses import CreateType
+from tqp.planner.syntax.parts import Part
 from tqp.result import Result
 from tqp.statements.execution import Execution, is_there, made
 
