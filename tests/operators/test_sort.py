@@ -11,7 +11,7 @@ import torch
 
 from tests import reference
 from tqp.operators.numbers import wide
-from tqp.operators.sorting import sort
+from tqp.operators.sorting import sort, sort_bits
 from tqp.operators.sorting.sort import SortColumn, sort_rows
 from tqp.operators.strings.layout import from_list
 
@@ -25,11 +25,22 @@ POOLS: dict[str, list[Any]] = {
 }
 
 
-@pytest.fixture(params=["few rows", "many rows"], autouse=True)
+#: Up to how many rows all keys are compared at once, strings whole, and strings that tie whole.
+_LIMITS = {
+    "few rows": (1024, 2048, 4096),
+    "some rows": (0, 2048, 4096),
+    "few ties": (0, 0, 4096),
+    "many rows": (0, 0, 0),
+}
+
+
+@pytest.fixture(params=_LIMITS.values(), ids=_LIMITS, autouse=True)
 def as_many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few rows as they are sorted, and as if they were many."""
-    if request.param == "many rows":
-        monkeypatch.setattr(sort, "_FEW_ROWS", 0)
+    """Few rows as they are sorted, and as if they were more."""
+    few, whole, tied = request.param
+    monkeypatch.setattr(sort, "_FEW_ROWS", few)
+    monkeypatch.setattr(sort_bits, "_FEW_ROWS", whole)
+    monkeypatch.setattr(sort_bits, "_FEW_TIED_ROWS", tied)
 
 
 def column(kind: str, values: list[Any], descending: bool, nulls_first: bool) -> SortColumn:
