@@ -60,6 +60,8 @@ def count_by_group(
     """Number of (valid) rows of each group: int64 [num_groups]."""
     if validity is not None:
         return sum_by_group(validity, group_ids, num_groups, None, out)
+    if num_groups == 1 and out is None:
+        return torch.tensor([group_ids.shape[0]], device=group_ids.device)
     if num_groups <= group_ids.shape[0]:
         counts = torch.bincount(group_ids, minlength=num_groups)
         return counts if out is None else out.add_(counts)

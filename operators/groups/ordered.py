@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host
 from tqp.operators.groups.aggregates import count_by_group
+from tqp.operators.memory.arrays import Array
 from tqp.operators.rows.selection import row_indices, take, take_padded
 from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows, take_rows
+
+#: Values of a sample between two of which the one at a place is looked for; and how far from its own place these are, in
+#: standard deviations: one time in ten thousand it is not there.
+_SAMPLE, _SAFETY = 4096, 4
 
 
 class RowsInOrder(Protocol):
@@ -38,6 +46,24 @@ class OrderedGroups(NamedTuple):
         return rows.masked_fill_(empty, -1)
 
 
+class UnorderedGroup(NamedTuple):
+    """The valid rows of the only group, as arrays: the row at a place in the order of its values is found without a sort."""
+
+    values: Array  # [n] integers or floats, of which NaN is the greatest
+    validity: Array | None
+    counts: Tensor  # int64 [1]
+
+    def at(self, positions: Tensor) -> Tensor:
+        """A row at the position (int64 [1]); -1 if there is none."""
+        if not int(self.counts):
+            return torch.full((1,), -1)
+        valid = self.values if self.validity is None else self.values[self.validity]
+        value = value_at_place(valid, int(positions))
+        holds = np.isnan(self.values) if np.isnan(value) else self.values == value
+        row = int((holds if self.validity is None else holds & self.validity).argmax())
+        return torch.tensor([row])
+
+
 def order_groups(
     columns: Sequence[SortColumn], group_ids: Tensor, num_groups: int, validity: Tensor | None = None
 ) -> OrderedGroups:
@@ -53,8 +79,18 @@ def order_groups(
 
 def order_values(
     values: Tensor, group_ids: Tensor, num_groups: int, validity: Tensor | None = None
-) -> OrderedGroups:
+) -> RowsInOrder:
     """As `order_groups`, in the order of values: anything that `sort_rows` orders, or intervals [n, 3]."""
+    if (
+        num_groups == 1
+        and is_host(values)
+        and values.dim() == 1
+        and values.dtype is not torch.bool
+        and not values.requires_grad
+    ):
+        counted = None if validity is None else validity.numpy()
+        count = values.shape[0] if counted is None else int(np.count_nonzero(counted))
+        return UnorderedGroup(values.numpy(), counted, torch.tensor([count]))
     return order_groups(sort_columns(values), group_ids, num_groups, validity)
 
 
@@ -78,3 +114,28 @@ def extreme_rows(
     """
     ordered = order_groups(sort_columns(values, None, not greatest), group_ids, num_groups, validity)
     return ordered.at((ordered.counts - 1).clamp(min=0))
+
+
+def value_at_place(values: Array, place: int) -> Any:
+    """The value at a place, from 0, in the order of integers or floats [n], n > place: among those near one of a sample.
+
+    >>> int(value_at_place(np.array([5, 1, 4]), 1))
+    4
+    """
+    found = _between(values, place) if values.shape[0] > 4 * _SAMPLE else None
+    some, before = found or (values, 0)
+    return np.partition(some, place - before)[place - before]
+
+
+def _between(values: Array, place: int) -> tuple[Array, int] | None:
+    """The few values around a place, and how many are less than these; None where a sample does not tell."""
+    step = values.shape[0] // _SAMPLE
+    sample = np.sort(values[::step])
+    expected, margin = place // step, int(_SAFETY * math.sqrt(_SAMPLE) / 2)
+    low = sample[max(0, expected - margin)]
+    high = sample[min(sample.shape[0] - 1, expected + margin)]
+    some = values[(values >= low) & (values <= high)]
+    if 2 * some.shape[0] > values.shape[0]:
+        return None
+    before = int(np.count_nonzero(values < low))
+    return (some, before) if before <= place < before + some.shape[0] else None

@@ -16,13 +16,12 @@ from tqp.core.datatypes import DATE, TIMESTAMP
 from tqp.core.errors import ExecutionError
 from tqp.core.time_limits import MICROSECONDS_PER_DAY
 from tqp.core.zoned_times import universal_clock_of_stored
-from tqp.operators.groups.ordered import RowsInOrder, middle_rows, order_groups
+from tqp.operators.groups.ordered import RowsInOrder, middle_rows, order_values
 from tqp.operators.numbers import wide
 from tqp.operators.numbers.casts import resolve_cast, round_half_away
 from tqp.operators.numbers.float_pairs import multiply_add
 from tqp.operators.numbers.logic import any_true
 from tqp.operators.rows.selection import take, take_padded
-from tqp.operators.sorting.sort import SortColumn
 from tqp.operators.temporal.clocks import in_universal_time
 
 
@@ -255,9 +254,9 @@ def _deviation_by_group(
     values: Tensor, ids: Tensor, count: int, validity: Tensor | None, median: Callable[..., Tensor]
 ) -> Tensor:
     """The median of how far values are from the median of their group, [count]."""
-    middle = median(values, order_groups([SortColumn(values)], ids, count, validity))
-    away = (values - take(middle, ids)).abs()
-    return median(away, order_groups([SortColumn(away)], ids, count, validity))
+    middle = median(values, order_values(values, ids, count, validity))
+    away = (values - (middle if count == 1 else take(middle, ids))).abs_()
+    return median(away, order_values(away, ids, count, validity))
 
 
 def deviation_of_numbers(values: Tensor, ids: Tensor, count: int, validity: Tensor | None) -> Tensor:

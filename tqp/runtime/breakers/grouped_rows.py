@@ -23,7 +23,7 @@ from tqp.operators.groups import (
 )
 from tqp.operators.groups.frequencies import Frequencies
 from tqp.operators.groups.moments import Differences
-from tqp.operators.groups.ordered import OrderedGroups, extreme_rows, middle_rows, order_values
+from tqp.operators.groups.ordered import RowsInOrder, extreme_rows, middle_rows, order_values
 from tqp.operators.nested.elements import lists_of_groups
 from tqp.operators.nested.layout import take_padded_values
 from tqp.operators.nested.maps import histograms
@@ -151,10 +151,10 @@ class GroupedRows:
         assert isinstance(counted, Tensor)
         return counted
 
-    def _ordered(self, reduction: Reduction) -> OrderedGroups:
+    def _ordered(self, reduction: Reduction) -> RowsInOrder:
         """The rows that count in the order of their values, group by group."""
         at = self._place(reduction)
-        known: OrderedGroups | None = self._known.get(("ordered", at))
+        known: RowsInOrder | None = self._known.get(("ordered", at))
         if known is None:
             column = self.column(reduction.column)
             validity = self.validity(reduction)
