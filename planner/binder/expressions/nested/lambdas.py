@@ -34,7 +34,7 @@ from tqp.planner.binder.expressions.coercion import (
     of_type,
 )
 from tqp.planner.binder.expressions.forms.cases import make_case, null_with
-from tqp.planner.binder.expressions.forms.forms import Forms, Nodes
+from tqp.planner.binder.expressions.forms.forms import Forms, Nodes, call_of
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.constants import is_constant, no_constant
@@ -193,8 +193,11 @@ def bind_comprehension(binder: ExpressionBinder, node: exp.Comprehension, span: 
         names.append(node.args["position"].name)
     condition = node.args.get("condition")
     if condition is not None:
-        if len(names) > 1:
-            raise UnsupportedError("a list comprehension with a place and a condition is not supported", span)
+        if len(names) > 1:  # places are those of all elements
+            holds = call_of("coalesce", exp.cast(condition.copy(), "BOOLEAN"), exp.false())
+            parts = (exp.Case(ifs=[exp.If(this=holds, true=node.this.copy())]), holds)
+            made = tuple(_over("list_transform", binder, value, names, part, span) for part in parts)
+            return apply("list_where", made, span, "a list comprehension")
         value = _over("list_filter", binder, value, names, condition, span)
     return _over("list_transform", binder, value, names, node.this, span)
 
