@@ -113,14 +113,18 @@ def _entry(context: BindContext, scope: Scope, item: Item) -> _Entry:
         assert item.column is not None
         name = item.column.name
         return _Entry(item.name or name, (scope.value_of(item.column),), frozenset((lower_ascii(name),)))
-    if item.node.find(exp.Query) is not None:
-        raise BindError("UNPIVOT takes no subqueries", span_of(item.node))
-    columns = list(item.node.find_all(exp.Column))
+    written = item.node
+    if written.find(exp.Query) is not None:
+        raise BindError("UNPIVOT takes no subqueries", span_of(written))
+    if isinstance(written, exp.Literal) and written.is_string:  # the name of a column
+        written = exp.column(exp.to_identifier(written.name, quoted=True))
+        written.this.meta.update(item.node.meta)
+    columns = list(written.find_all(exp.Column))
     if len(columns) != 1:
         raise BindError(
-            f"UNPIVOT takes expressions of exactly one column, this has {len(columns)}", span_of(item.node)
+            f"UNPIVOT takes expressions of exactly one column, this has {len(columns)}", span_of(written)
         )
-    value = ExpressionBinder(context, scope, "UNPIVOT").bind(item.node)
+    value = ExpressionBinder(context, scope, "UNPIVOT").bind(written)
     name = scope.display_name(columns[0].name, None)
     label = item.alias if item.is_aliased and item.alias else name
     return _Entry(label, (value,), frozenset((lower_ascii(name),)))
