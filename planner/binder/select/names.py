@@ -45,6 +45,7 @@ _TYPE_NAMES = {
     **dict.fromkeys(("char", "character", "varchar"), "VARCHAR"),
     **dict.fromkeys(("decimal", "numeric", "dec"), "DECIMAL"),
     "boolean": "BOOLEAN",
+    "bit": "BIT",
     "time": "TIME",
     "interval": "INTERVAL",
 }

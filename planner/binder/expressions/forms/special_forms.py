@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BOOLEAN, DATE, DOUBLE, JSON, NULL, VARCHAR, TypeKind
+from tqp.core.datatypes import BIGINT, BOOLEAN, DATE, DOUBLE, JSON, NULL, VARCHAR, TypeKind
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.keywords import lower_ascii
 from tqp.core.units import PART_NAMES
@@ -42,7 +42,7 @@ from tqp.planner.binder.expressions.nested.maps import MAP_FORMS
 from tqp.planner.binder.expressions.nested.parts import NESTED_PART_FORMS
 from tqp.planner.binder.expressions.nested.structs import STRUCT_FORMS
 from tqp.planner.binder.expressions.nested.unions import UNION_FORMS
-from tqp.planner.binder.expressions.nested.values import NESTED_VALUE_FORMS, joined
+from tqp.planner.binder.expressions.nested.values import NESTED_VALUE_FORMS, joined, list_of_values
 from tqp.planner.binder.expressions.operators import apply, bind_operator, negation
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.constants import is_constant, no_constant
@@ -100,6 +100,13 @@ def _extreme(function: str, binder: ExpressionBinder, nodes: Nodes, span: Span |
     if common.kind is TypeKind.BIT and len(values) > 1:  # of which DuckDB compares the stored bytes
         raise UnsupportedError(f"{function}() of BIT is not supported; see CASE", span)
     cast = tuple(cast_to(value, common, span) for value in values)
+    if common.is_nested and len(cast) > 1:
+        order = (
+            Literal("DESC" if function == "greatest" else "ASC", VARCHAR),
+            Literal("NULLS LAST", VARCHAR),
+        )
+        in_order = apply("list_sort", (list_of_values(cast, span), *order), span, f"{function}()")
+        return apply("list_extract", (in_order, Literal(1, BIGINT)), span, f"{function}()")
     return cast[0] if len(cast) == 1 else folded(Call(function, cast, common, span))
 
 

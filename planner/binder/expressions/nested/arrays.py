@@ -96,6 +96,9 @@ def _cross_product(binder: ExpressionBinder, nodes: Nodes, span: Span | None) ->
     """array_cross_product(a, b)"""
     written = [binder.bind(node) for node in nodes]
     sides, common = unify(written, "array_cross_product()", span)
+    if common.kind is TypeKind.ARRAY and common.element.is_numeric and not common.element.is_float:
+        common = array(common.size, DOUBLE)
+        sides = tuple(cast_to(side, common, span) for side in sides)
     types = [common, *(side.data_type for side in written if side.data_type.kind is TypeKind.ARRAY)]
     for each in types:
         if each.kind is not TypeKind.ARRAY or each.size != 3 or not common.element.is_float:
