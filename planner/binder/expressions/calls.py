@@ -12,6 +12,7 @@ from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.expressions import Expression
 from tqp.planner.binder.expressions.aggregates.aggregate_arguments import written
 from tqp.planner.binder.expressions.aggregates.several_values import of_single_values
+from tqp.planner.binder.expressions.forms.json_forms import of_frames
 from tqp.planner.binder.expressions.forms.special_forms import SPECIAL_FORMS, bind_special_form
 from tqp.planner.binder.expressions.models import MODEL_CALLS, bind_registered
 from tqp.planner.binder.expressions.operators import apply
@@ -116,9 +117,9 @@ def bind_within_group(binder: ExpressionBinder, node: exp.WithinGroup) -> Expres
 
 def bind_window(binder: ExpressionBinder, node: exp.Window) -> Expression:
     """`function(...) OVER (...)`, by the collector of the block."""
-    of_single = of_single_values(node)
-    if of_single is not None:
-        return binder.bind_flexible(of_single)
+    for said in (of_single_values(node), of_frames(node)):
+        if said is not None:
+            return binder.bind_flexible(said)
     if binder.windows is None or not binder.windows.may_be_written:
         if binder.clause == "this ORDER BY":
             raise UnsupportedError(

@@ -165,7 +165,12 @@ def _json_contains(binder: ExpressionBinder, nodes: Nodes, span: Span | None) ->
 def _json_group_object(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """json_group_object(k, v): an object of a group, in whose text a key may stand several times."""
     key, value = nodes
-    if any(isinstance(each, exp.Distinct | exp.Order) for each in nodes):
+    return binder.bind(_object(_members(key, value, span)))
+
+
+def _members(key: exp.Expr, value: exp.Expr, span: Span | None) -> exp.Expr:
+    """The keys and values of a group, as the text of an object has them."""
+    if any(isinstance(each, exp.Distinct | exp.Order) for each in (key, value)):
         raise BindError("json_group_object() takes neither DISTINCT nor ORDER BY", span)
     refused = call_of("error", exp.Literal.string("json_group_object key cannot be NULL"))
     written = call_of("to_json", call_of("coalesce", exp.cast(key.copy(), "VARCHAR"), refused))
@@ -173,9 +178,31 @@ def _json_group_object(binder: ExpressionBinder, nodes: Nodes, span: Span | None
         "coalesce", exp.cast(call_of("to_json", value.copy()), "VARCHAR"), exp.Literal.string("null")
     )
     pair = _joined(exp.cast(written, "VARCHAR"), exp.Literal.string(":"), null)
-    pairs = call_of("string_agg", pair, exp.Literal.string(","))
-    text = binder.bind(_joined(exp.Literal.string("{"), pairs, exp.Literal.string("}")))
-    return cast_to(text, JSON, span)
+    return call_of("string_agg", pair, exp.Literal.string(","))
+
+
+def _object(pairs: exp.Expr) -> exp.Expr:
+    return exp.cast(_joined(exp.Literal.string("{"), pairs, exp.Literal.string("}")), "JSON")
+
+
+def of_frames(window: exp.Window) -> exp.Expr | None:
+    """json_group_array(x) or json_group_object(k, v) OVER a window, said by the aggregates of which they are made; None of any other call."""
+    made = window.copy()
+    call = made.this.this if isinstance(made.this, exp.Filter) else made.this
+    arguments = call.expressions if isinstance(call, exp.Anonymous) else []
+    name = lower_ascii(call.name)
+    if name == "json_group_array" and len(arguments) == 1:
+        if isinstance(arguments[0], exp.Order):  # which DuckDB does not follow
+            raise UnsupportedError(
+                "ORDER BY inside json_group_array() over a window is not supported", span_of(window)
+            )
+        call.replace(call_of("list", *arguments))
+        return call_of("to_json", made)
+    if name == "json_group_object" and len(arguments) == 2:
+        key, value = arguments
+        call.replace(_members(key, value, span_of(window)))
+        return _object(made)
+    return None
 
 
 def _joined(*texts: exp.Expr) -> exp.Expr:
