@@ -43,3 +43,6 @@ DROP TYPE brief;
 CREATE TYPE number AS INTEGER;
 SELECT 1::number, typeof([1]::NUMBER[]);
 DROP TYPE number;
+CREATE TYPE "my type" AS ENUM ('a');
+CREATE TYPE "year" AS ENUM ('a');
+SELECT 'a'::"my type", 'a'::year, 1::DOUBLE, 1::text, NULL::BIT, NULL::JSON, NULL::UNION(n INTEGER, "s t" VARCHAR), try(1);

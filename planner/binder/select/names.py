@@ -49,6 +49,8 @@ _TYPE_NAMES = {
     "time": "TIME",
     "interval": "INTERVAL",
 }
+#: Keywords that are shown without quotes where they name types.
+_PLAIN_KEYWORDS = ("double", "text")
 #: Parts of EXTRACT that are keywords, and how they are shown; others stay as written.
 _EXTRACT_KEYWORDS = {
     **{
@@ -234,7 +236,8 @@ class Names(NestedNames, QueryNames):
         known = "DOUBLE" if precision else _TYPE_NAMES.get(name)
         if known is None:
             plain = written.strip('"')
-            is_plain = quoted(name.strip('"')) == name.strip('"') != "json"
+            lowered = name.strip('"')
+            is_plain = lowered in _PLAIN_KEYWORDS or (quoted(lowered) == lowered and lowered != "json")
             return plain if is_plain else f'"{plain}"'
         return known + ", ".join(re.sub(r"\s", "", size).split(","))
 
