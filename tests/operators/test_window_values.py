@@ -7,7 +7,7 @@ import random
 import pytest
 import torch
 
-from tests.operators.test_windows import CASES, Case, draw_validity, find_rows, find_values, listed
+from tests.operators.window_cases import CASES, Case, draw_validity, find_rows, find_values, listed
 from tqp.operators.sorting.sort import SortColumn
 from tqp.operators.windows import frames
 from tqp.operators.windows.occurrences import Occurrences

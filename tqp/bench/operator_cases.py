@@ -220,7 +220,7 @@ def _windows() -> Iterator[Case]:
     for name, call in calls.items():
         text = f"SELECT count(w) AS n, sum(w)::BIGINT AS total FROM (SELECT {call} AS w FROM events)"
         yield Case(f"window: {name}", "events", text)
-    places = "ORDER BY amount, k2500000"
+    places = "ORDER BY amount, k2500000, weight"  # rows of two million have pairs of the same two
     running = f"PARTITION BY k1000 {places}"
     near = f"PARTITION BY k1000 {places} ROWS BETWEEN 10 PRECEDING AND 10 FOLLOWING"
     framed = {
