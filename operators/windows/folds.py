@@ -13,61 +13,81 @@ import torch
 from torch import Tensor
 
 from tqp.operators.memory.allocation import Map, one_by_one
+from tqp.operators.rows.selection import take
 from tqp.operators.windows.frames import Range, count_rows, longest
-from tqp.operators.windows.segment_tree import Combine, SegmentTree, States
+from tqp.operators.windows.partitions import Partitions
+from tqp.operators.windows.segment_tree import Combine, SegmentTree, States, running
 from tqp.operators.windows.values import ValidRows
 
 
 def sum_float_frames(
-    values: Tensor, validity: Tensor | None, ranges: Sequence[Range], share: Map = one_by_one
+    values: Tensor,
+    validity: Tensor | None,
+    rows: Partitions,
+    ranges: Sequence[Range],
+    share: Map = one_by_one,
 ) -> Tensor:
     """Sums of floats, float64 [n]."""
-    return _fold_floats(values, validity, ranges, torch.add, 0.0, share)
+    return _fold_floats(values, validity, rows, ranges, torch.add, 0.0, share)
 
 
 def product_frames(
-    values: Tensor, validity: Tensor | None, ranges: Sequence[Range], share: Map = one_by_one
+    values: Tensor,
+    validity: Tensor | None,
+    rows: Partitions,
+    ranges: Sequence[Range],
+    share: Map = one_by_one,
 ) -> Tensor:
     """Products of floats, float64 [n]."""
-    return _fold_floats(values, validity, ranges, torch.mul, 1.0, share)
+    return _fold_floats(values, validity, rows, ranges, torch.mul, 1.0, share)
 
 
 def _fold_floats(
     values: Tensor,
     validity: Tensor | None,
+    rows: Partitions,
     ranges: Sequence[Range],
     combine: Callable[[Tensor, Tensor], Tensor],
     neutral: float,
     share: Map,
 ) -> Tensor:
-    """A reduction of floats to one float64 [n]; `neutral` stands for rows that do not count, and for a frame without rows."""
-    floats = values.to(torch.float64)
-    if validity is not None:
-        floats = torch.where(validity, floats, neutral)
-    tree = SegmentTree((floats,), lambda a, b, *_: (combine(a[0], b[0]),), longest(ranges))
-    return tree.fold(ranges, (neutral,), share)[0]
+    """A reduction of floats to one float64 [n]; `neutral` is that of a frame without rows."""
+    counted = ValidRows(validity)
+    floats = counted.only(values).to(torch.float64)
+    merge: Combine = lambda a, b, *_: (combine(a[0], b[0]),)
+    return _folded((floats,), merge, counted, rows, ranges, neutral, share)[0][0]
 
 
 def moment_frames(
-    values: Tensor, validity: Tensor | None, ranges: Sequence[Range], power: int, share: Map = one_by_one
+    values: Tensor,
+    validity: Tensor | None,
+    rows: Partitions,
+    ranges: Sequence[Range],
+    power: int,
+    share: Map = one_by_one,
 ) -> States:
     """Sums of squares, of cubes, ... up to a power of 2 to 4, of the differences from the mean: each float64 [n]."""
     combine = {2: _to_second, 3: _to_third, 4: _to_fourth}[power]
     counted = ValidRows(validity)
     means = counted.only(values).to(torch.float64)
     leaves = (means, *(means - means,) * (power - 1))
-    (_, *found), counts = _folded(leaves, combine, [counted.among(part) for part in ranges], share)
+    (_, *found), counts = _folded(leaves, combine, counted, rows, ranges, 0.0, share)
     return (_of_several(found[0], counts), *found[1:])
 
 
 def pair_moment_frames(
-    ys: Tensor, xs: Tensor, validity: Tensor | None, ranges: Sequence[Range], share: Map = one_by_one
+    ys: Tensor,
+    xs: Tensor,
+    validity: Tensor | None,
+    rows: Partitions,
+    ranges: Sequence[Range],
+    share: Map = one_by_one,
 ) -> States:
     """Sums of squared differences of ys from their mean, of xs from theirs, and of the products of both: each float64 [n]."""
     counted = ValidRows(validity)
     ys, xs = (counted.only(values).to(torch.float64) for values in (ys, xs))
     leaves = (ys, xs, ys - ys, xs - xs, (ys - ys) * (xs - xs))
-    found, counts = _folded(leaves, _to_products, [counted.among(part) for part in ranges], share)
+    found, counts = _folded(leaves, _to_products, counted, rows, ranges, 0.0, share)
     syy, sxx, sxy = found[2:]
     return _of_several(syy, counts), _of_several(sxx, counts), sxy
 
@@ -77,10 +97,24 @@ def _of_several(squares: Tensor, counts: Tensor) -> Tensor:
     return torch.where(counts < 2, 0.0, squares)
 
 
-def _folded(leaves: States, combine: Combine, ranges: Sequence[Range], share: Map) -> tuple[States, Tensor]:
-    """The states of frames, each float64 [n], and how many rows these have, int64 [n]."""
-    tree = SegmentTree(leaves, combine, longest(ranges))
-    return tree.fold(ranges, (0.0,) * len(leaves), share), count_rows(ranges)
+def _folded(
+    leaves: States,
+    combine: Combine,
+    counted: ValidRows,
+    rows: Partitions,
+    ranges: Sequence[Range],
+    neutral: float,
+    share: Map,
+) -> tuple[States, Tensor]:
+    """The states of frames, each float64 [n], and how many rows that count these have, int64 [n]; `leaves`: of the rows that count."""
+    among = [counted.among(part) for part in ranges]
+    counts = count_rows(among)
+    if len(ranges) == 1 and ranges[0].begins is rows.begins and leaves[0].shape[0]:
+        up_to_rows = running(leaves, combine, counted.only(among[0].begins))
+        last = (among[0].ends - 1).clamp(min=0)
+        return tuple(torch.where(counts > 0, take(state, last), neutral) for state in up_to_rows), counts
+    tree = SegmentTree(leaves, combine, longest(among))
+    return tree.fold(among, (neutral,) * len(leaves), share), counts
 
 
 # ---- what merges two states: (mean, sum of squares, of cubes, of fourth powers), or pairs of means and of squares, and products ----
@@ -126,5 +160,5 @@ def _to_products(a: States, b: States, rows_of_a: Tensor | int, rows_of_b: Tenso
     )
 
 
-#: By kind of reduction: `kernel(values, validity, ranges, share)`.
+#: By kind of reduction: `kernel(values, validity, rows, ranges, share)`.
 FRAME_FOLDS: dict[str, Callable[..., Tensor]] = {"sum_float": sum_float_frames, "product": product_frames}

@@ -56,8 +56,7 @@ def moments_to(power: int, *arguments: Any) -> torch.Tensor:
     return folds.moment_frames(*arguments, power)[-1]
 
 
-KERNELS: dict[str, Callable[..., torch.Tensor]] = {
-    **reductions.FRAME_REDUCTIONS,
+FOLDS: dict[str, Callable[..., torch.Tensor]] = {
     **folds.FRAME_FOLDS,
     "second_moment": partial(moments_to, 2),
     "third_moment": partial(moments_to, 3),
@@ -78,9 +77,15 @@ def test_reductions(at: Case, share: float | None, kind: str) -> None:
         column = column.to(torch.float64) / 2
     validity = None if share is None else draw_validity(at.size, share)
     for find, exclusion in ((find_rows, "NO OTHERS"), (find_groups, "TIES"), (find_values, "CURRENT ROW")):
-        for start, end in ((-200, 0), (-2, 1), (1, 3)):
-            ranges = frames.excluding(at.rows, find(at, start, end), exclusion)
-            found = KERNELS[kind](column, validity, ranges)
+        for start, end in ((None, 0), (None, -2), (-200, 0), (-2, 1), (1, 3)):
+            whole = find(at, -200 if start is None else start, end)
+            if start is None:
+                whole = frames.frame(at.rows.begins, whole.ends)
+            ranges = frames.excluding(at.rows, whole, exclusion)
+            if kind in FOLDS:
+                found = FOLDS[kind](column, validity, at.rows, ranges)
+            else:
+                found = reductions.FRAME_REDUCTIONS[kind](column, validity, ranges)
             for row in range(at.size):
                 rows = [each for each in listed(ranges, row) if validity is None or validity[each]]
                 if rows:
@@ -92,7 +97,7 @@ def test_sums_of_floats_keep_infinity_and_nan_in_their_frames() -> None:
     at = CASES[1]
     column = torch.ones(at.size, dtype=torch.float64)
     column[10], column[50], column[51] = math.nan, math.inf, 1e300
-    found = folds.sum_float_frames(column, None, [find_rows(at, -1, 1)]).tolist()
+    found = folds.sum_float_frames(column, None, at.rows, [find_rows(at, -1, 1)]).tolist()
     assert math.isnan(found[10]) and math.isnan(found[11]) and found[12] == 3.0
     assert found[49] == math.inf and found[52] == 1e300 and found[53] == 3.0
 
@@ -105,7 +110,11 @@ def test_moments_of_pairs(at: Case, share: float | None) -> None:
     validity = None if share is None else draw_validity(at.size, share)
     ranges = frames.excluding(at.rows, find_rows(at, -9, 4), "TIES")
     found = folds.pair_moment_frames(
-        torch.tensor(ys, dtype=torch.float64), torch.tensor(xs, dtype=torch.float64), validity, ranges
+        torch.tensor(ys, dtype=torch.float64),
+        torch.tensor(xs, dtype=torch.float64),
+        validity,
+        at.rows,
+        ranges,
     )
     for row in range(at.size):
         rows = [each for each in listed(ranges, row) if validity is None or validity[each]]
@@ -123,15 +132,15 @@ def test_moments_lose_no_digits_far_from_zero() -> None:
     generator = random.Random(1)
     numbers = [row**3 * 1e5 + generator.random() for row in range(at.size)]
     column = torch.tensor(numbers, dtype=torch.float64)
-    for find, start, end in ((find_rows, -200, 0), (find_rows, -1, 1), (find_rows, 2, 50)):
-        ranges = [find(at, start, end)]
-        found = folds.moment_frames(column, None, ranges, 4)
+    running = frames.frame(at.rows.begins, find_rows(at, 0, 0).ends)
+    for ranges in ([running], [find_rows(at, -200, 0)], [find_rows(at, -1, 1)], [find_rows(at, 2, 50)]):
+        found = folds.moment_frames(column, None, at.rows, ranges, 4)
         for row in range(at.size):
             rows = [numbers[each] for each in listed(ranges, row)]
             if len(rows) > 2:
                 assert found[0][row].item() == pytest.approx(moment(rows), rel=1e-13)
                 assert found[2][row].item() == pytest.approx(moment(rows, 4), rel=1e-13)
-    equal = folds.moment_frames(torch.full_like(column, 0.1), None, [find_rows(at, -7, 0)], 4)
+    equal = folds.moment_frames(torch.full_like(column, 0.1), None, at.rows, [find_rows(at, -7, 0)], 4)
     assert not any(sums.any() for sums in equal)
 
 
@@ -139,12 +148,12 @@ def test_moments_keep_infinity_and_nan_in_their_frames() -> None:
     at = CASES[1]
     column = torch.arange(at.size, dtype=torch.float64)
     column[10], column[50], column[52] = math.nan, math.inf, 1e60
-    for sums in folds.moment_frames(column, None, [find_rows(at, -1, 1)], 4):
+    for sums in folds.moment_frames(column, None, at.rows, [find_rows(at, -1, 1)], 4):
         assert [row for row, each in enumerate(sums.tolist()) if math.isnan(each)] == [9, 10, 11, 49, 50, 51]
-    squares, *_ = folds.moment_frames(column, None, [find_rows(at, 0, 0)], 4)
+    squares, *_ = folds.moment_frames(column, None, at.rows, [find_rows(at, 0, 0)], 4)
     assert not squares[torch.arange(at.size) != 10].any()
     of_ys, of_xs, products = folds.pair_moment_frames(
-        column, torch.ones_like(column), None, [find_rows(at, 0, 1)]
+        column, torch.ones_like(column), None, at.rows, [find_rows(at, 0, 1)]
     )
     assert of_ys[10].isnan() and products[10].isnan() and of_xs[10] == 0
 

@@ -54,7 +54,7 @@ class FramedRows:
             return kernel(column, validity, self.ranges)
         fold = FRAME_FOLDS.get(reduction.kind)
         if fold is not None:
-            return fold(column, validity, self.ranges, self.rows.share)
+            return fold(column, validity, self.rows.partitions, self.ranges, self.rows.share)
         if reduction.kind == "co_moment" or reduction.kind in _POWERS:
             return self._moment(reduction, validity)
         which = _EXTREMES.get(reduction.kind)
@@ -125,12 +125,13 @@ class FramedRows:
         if (self.spec, reduction) not in known:
             column, share = reduction.column, self.rows.share
             values = self.rows.column(column)[0]
+            frames = validity, self.rows.partitions, self.ranges
             if reduction.others:
                 (other,) = reduction.others
-                found = pair_moment_frames(values, self.rows.column(other)[0], validity, self.ranges, share)
+                found = pair_moment_frames(values, self.rows.column(other)[0], *frames, share)
                 names = [("second_moment", column), ("second_moment", other)]
             else:
-                found = moment_frames(values, validity, self.ranges, _POWERS[reduction.kind], share)
+                found = moment_frames(values, *frames, _POWERS[reduction.kind], share)
                 names = [(kind, column) for kind in _POWERS]
             for (kind, place), sums in zip(names, found, strict=False):
                 known[self.spec, replace(reduction, kind=kind, column=place, others=())] = sums
