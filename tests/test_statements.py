@@ -115,6 +115,26 @@ def test_summarize() -> None:
         assert (row["approx_unique"], row["q25"], row["q50"], row["q75"]) == (7, "1", "3", "5")
 
 
+def test_what_there_is_of_databases_and_extensions() -> None:
+    with tqp.connect() as con:
+        assert con.sql("PRAGMA database_list").fetchall() == [(0, "memory", None)]
+        assert con.sql("PRAGMA database_list").columns == ("seq", "name", "file")
+        assert con.sql("PRAGMA version").fetchall() == con.sql("FROM pragma_version()").fetchall()
+        # DuckDB downloads these.
+        con.sql("INSTALL json; INSTALL 'icu' FROM core; FORCE INSTALL parquet")
+        for statement in ("INSTALL httpfs", "LOAD 'httpfs'", "FORCE INSTALL httpfs FROM 'a place'"):
+            with pytest.raises(
+                tqp.UnsupportedError, match='extension "httpfs" is not supported; built in is'
+            ):
+                con.sql(statement)
+        with pytest.raises(tqp.BindError, match='no database or schema "nope"; tables are in "main"'):
+            con.sql("USE nope")
+        con.sql("PRAGMA enable_progress_bar")
+        assert con.sql("SELECT current_setting('enable_progress_bar')").fetchall() == [(True,)]
+        con.sql("PRAGMA disable_progress_bar")
+        assert con.sql("SELECT current_setting('enable_progress_bar')").fetchall() == [(False,)]
+
+
 def test_errors_point_at_the_statement() -> None:
     with tqp.connect() as con:
         con.sql("CREATE TABLE orders(a INT)")
@@ -139,6 +159,7 @@ def test_errors_point_at_the_statement() -> None:
         "CREATE OR REPLACE INDEX i ON t(a)",
         "CREATE INDEX i ON t(a) WHERE a > 1",
         "CREATE SCHEMA s",
+        "INSTALL json VERSION 'v1'",
         "VACUUM FULL",
         "ANALYZE VERBOSE t",
         "PREPARE p AS CALL range(2)",

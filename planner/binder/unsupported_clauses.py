@@ -74,7 +74,7 @@ def check_understood(node: exp.Expr) -> None:
 
 def check_schema(schema: exp.Expr) -> None:
     """Raise BindError for a name before that of a table which is none of the schema's."""
-    if lower_ascii(schema.name) not in ("main", "memory", "tqp"):
+    if lower_ascii(schema.name) not in ("main", "memory", "temp", "tqp"):
         raise BindError(
             f'there is no schema "{schema.name}": tables are named without one, and their columns have no fields',
             head_span(schema),

@@ -119,17 +119,32 @@ class CreateIndex:
     if_not_exists: bool
 
 
-ObjectKind = OneOf["table", "view", "macro", "type", "sequence", "index"]
+ObjectKind = OneOf["table", "view", "macro", "type", "sequence", "index", "schema"]
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """DROP TABLE, VIEW, MACRO, TYPE, SEQUENCE or INDEX."""
+    """DROP TABLE, VIEW, MACRO, TYPE, SEQUENCE, INDEX or SCHEMA."""
 
     kind: ObjectKind
     name: Name
     if_exists: bool
     cascades: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSchema:
+    """CREATE SCHEMA, which names one that there is."""
+
+    name: Name
+    if_not_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LoadExtension:
+    """LOAD or INSTALL."""
+
+    name: Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,6 +363,8 @@ Clauses = (
     | CreateType
     | CreateSequence
     | CreateIndex
+    | CreateSchema
+    | LoadExtension
     | Drop
     | Insert
     | Update

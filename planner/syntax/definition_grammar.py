@@ -17,6 +17,7 @@ from tqp.planner.syntax.clauses import (
     ColumnClause,
     CreateIndex,
     CreateMacro,
+    CreateSchema,
     CreateSequence,
     CreateTable,
     CreateType,
@@ -39,6 +40,8 @@ Item = TypeVar("Item")
 
 #: Schemas that there are; others would have to be made first.
 _SCHEMAS = frozenset(("main", "memory", "temp"))
+#: Schemas of the catalog, which no statement makes or drops.
+BUILT_IN_SCHEMAS = frozenset(("main", "information_schema", "pg_catalog"))
 _CONSTRAINTS = frozenset("CONSTRAINT PRIMARY UNIQUE CHECK FOREIGN".split())
 
 
@@ -105,7 +108,9 @@ class DefinitionGrammar(QueryGrammar):
 
     # CREATE
 
-    def create(self) -> CreateTable | CreateView | CreateMacro | CreateType | CreateSequence | CreateIndex:
+    def create(
+        self,
+    ) -> CreateTable | CreateView | CreateMacro | CreateType | CreateSequence | CreateIndex | CreateSchema:
         """CREATE, behind which stands what is made."""
         self.expect("CREATE")
         or_replace = self.skip("OR", "REPLACE")
@@ -122,7 +127,20 @@ class DefinitionGrammar(QueryGrammar):
             return self._create_index(or_replace)
         if self.skip("SEQUENCE"):
             return self._create_sequence(temporary, or_replace)
+        if self.skip("SCHEMA"):
+            return self._create_schema(or_replace)
         self.lacks(f"CREATE {self.tokens.source(self.index).upper()}".strip())
+
+    def _create_schema(self, or_replace: bool) -> CreateSchema:
+        if_not_exists = self._if_not_exists(or_replace)
+        index = self.index
+        name = self.qualified_name("the name of a schema")
+        if lower_ascii(name.text) not in BUILT_IN_SCHEMAS:
+            self.go_back(index)
+            self.lacks(f'a schema of your own ("{name.text}")')
+        if or_replace:
+            self.lacks("OR REPLACE of a schema")
+        return CreateSchema(name, if_not_exists)
 
     def _create_type(self, or_replace: bool) -> CreateType:
         if_not_exists = self._if_not_exists(or_replace)
@@ -352,7 +370,7 @@ class DefinitionGrammar(QueryGrammar):
             self.skip("TABLE")
             kind: ObjectKind = "macro"
         else:
-            kind = self._object_kind("DROP", ("table", "view", "type", "sequence", "index"))
+            kind = self._object_kind("DROP", ("table", "view", "type", "sequence", "index", "schema"))
         if_exists = self.if_exists()
         name = self.qualified_name(f"the name of a {kind}")
         if self.kind == ",":

@@ -12,6 +12,7 @@ from tqp.planner.syntax.clauses import (
     Clauses,
     Deallocate,
     Execute,
+    LoadExtension,
     Pragma,
     Prepare,
     Reset,
@@ -129,10 +130,39 @@ class StatementGrammar(ChangeGrammar):
 
     # CHECKPOINT, VACUUM, ANALYZE, CALL
 
+    def _force(self) -> Checkpoint | LoadExtension:
+        self.expect("FORCE")
+        return self._extension() if self.kind == "INSTALL" else self._checkpoint()
+
     def _checkpoint(self) -> Checkpoint:
-        self.skip("FORCE")
         self.expect("CHECKPOINT")
         return Checkpoint(None if self.kind in (";", END) else self.name("the name of a database"))
+
+    # LOAD, INSTALL, USE
+
+    def _extension(self) -> LoadExtension:
+        word = self.kind
+        self.advance()
+        name = self._text_or_name("the name of an extension")
+        if word == "INSTALL" and self.skip("FROM"):
+            self._text_or_name("the name of a repository")
+        if word == "INSTALL" and self.word_is("VERSION"):
+            self.lacks("VERSION of INSTALL")
+        return LoadExtension(name)
+
+    def _text_or_name(self, what: str) -> Name:
+        return self._text_as_name() if self.kind == TEXT else self.name(what)
+
+    def _use(self) -> Set:
+        """What SET schema does."""
+        self.expect("USE")
+        value = self.part(self._schema)
+        return Set(self.name_at(value.start)._replace(text="schema"), value)
+
+    def _schema(self) -> None:
+        self.name("the name of a schema")
+        if self.skip("."):
+            self.name("the name of a schema")
 
     def _vacuum(self) -> Vacuum:
         self.advance()
@@ -182,7 +212,10 @@ _READERS: dict[str, Callable[[StatementGrammar], Clauses]] = {
     "PREPARE": StatementGrammar._prepare,
     "EXECUTE": StatementGrammar._execute,
     "DEALLOCATE": StatementGrammar._deallocate,
-    **dict.fromkeys(("CHECKPOINT", "FORCE"), StatementGrammar._checkpoint),
+    "FORCE": StatementGrammar._force,
+    "CHECKPOINT": StatementGrammar._checkpoint,
+    **dict.fromkeys(("LOAD", "INSTALL"), StatementGrammar._extension),
+    "USE": StatementGrammar._use,
     **dict.fromkeys(("VACUUM", "ANALYZE", "ANALYSE"), StatementGrammar._vacuum),
     "CALL": StatementGrammar._call,
     **dict.fromkeys(("BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT"), StatementGrammar._transaction),

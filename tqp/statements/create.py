@@ -13,6 +13,7 @@ from tqp.data.sources.stored_tables import StoredTable, table_of_rows
 from tqp.planner.catalog_protocol import View
 from tqp.planner.parse import parse
 from tqp.planner.syntax.clauses import ColumnClause, CreateTable, CreateView, Drop, KeyClause
+from tqp.planner.syntax.definition_grammar import BUILT_IN_SCHEMAS
 from tqp.planner.syntax.parts import Name
 from tqp.result import Result
 from tqp.statements.constraints import check_key_type
@@ -152,6 +153,8 @@ def drop(execution: Execution) -> Result:
             if lower_ascii(name.text) in state.types or clauses.if_exists:
                 return state.without_type(name.text)
             raise BindError(f'there is no type "{name.text}"{nearest(name.text, state.types)}', name.span)
+        if clauses.kind == "schema":
+            return _without_schema(state, clauses)
         if clauses.kind == "index":
             return without_index(state, clauses)
         if clauses.kind == "sequence":
@@ -169,6 +172,16 @@ def drop(execution: Execution) -> Result:
 
     execution.session.catalog.change(next_state)
     return done()
+
+
+def _without_schema(state: CatalogState, clauses: Drop) -> CatalogState:
+    """The state as it is: there are no schemas but those that nobody drops."""
+    name = clauses.name
+    if lower_ascii(name.text) in BUILT_IN_SCHEMAS:
+        raise BindError(f'the schema "{name.text}" cannot be dropped', name.span)
+    if not clauses.if_exists:
+        raise BindError(f'there is no schema "{name.text}"', name.span)
+    return state
 
 
 def _without_sequence(execution: Execution, state: CatalogState, clauses: Drop) -> CatalogState:

@@ -19,6 +19,7 @@ from tqp.statements.maintenance import call, checkpoint, vacuum
 from tqp.statements.merge import merge
 from tqp.statements.pragmas import pragma
 from tqp.statements.prepared import deallocate, execute_prepared, prepare
+from tqp.statements.schemas import create_schema, load_extension
 from tqp.statements.sequences import create_sequence
 from tqp.statements.settings import reset_setting, set_setting
 from tqp.statements.transactions import transaction
@@ -32,6 +33,8 @@ EXECUTORS: Mapping[type[Any], Callable[[Execution], Result]] = {
     clauses.CreateSequence: create_sequence,
     clauses.CreateIndex: create_index,
     clauses.Drop: drop,
+    clauses.CreateSchema: create_schema,
+    clauses.LoadExtension: load_extension,
     clauses.Alter: alter,
     change_clauses.Insert: insert,
     change_clauses.Update: update,

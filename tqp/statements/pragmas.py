@@ -10,13 +10,22 @@ from tqp.planner.parse import parse
 from tqp.planner.syntax.clauses import Pragma
 from tqp.result import Result
 from tqp.statements.execution import Execution, done
-from tqp.statements.settings import assign
+from tqp.statements.settings import assign, value_of
 
 #: What answers those without arguments.
 _QUERIES: Mapping[str, str] = {
     "show_tables": "SHOW TABLES",
     "show_tables_expanded": "SHOW ALL TABLES",
     "show_databases": "SHOW DATABASES",
+    "version": "FROM pragma_version()",
+    "database_list": """
+        SELECT row_number() OVER () - 1 AS seq, database_name AS name, path AS file
+        FROM duckdb_databases() WHERE NOT internal
+    """,
+}
+#: Settings that are switched, by the pragmas without arguments that switch them.
+_SWITCHES: Mapping[str, tuple[str, bool]] = {
+    f"{word}_progress_bar": ("enable_progress_bar", word == "enable") for word in ("enable", "disable")
 }
 
 
@@ -34,7 +43,13 @@ def pragma(execution: Execution) -> Result:
         if count:
             raise BindError(f"PRAGMA {name} takes no arguments", clauses.name.span)
         return execution.rows(parse(_QUERIES[name]), execution.state)
+    if name in _SWITCHES:
+        if count:
+            raise BindError(f"PRAGMA {name} takes no arguments", clauses.name.span)
+        setting, value = _SWITCHES[name]
+        assign(execution, clauses.name._replace(text=setting), value)
+        return done()
     if clauses.is_setting:
-        assign(execution, clauses.name, clauses.arguments[0])
+        assign(execution, clauses.name, value_of(execution, clauses.arguments[0]))
         return done()
     raise UnsupportedError(f"PRAGMA {name} is not supported", clauses.name.span)

@@ -26,13 +26,13 @@ def set_setting(execution: Execution) -> Result:
         value = _variable(execution, clauses.value)
         execution.session.catalog.change(lambda state: state.with_variable(clauses.name.text, value))
         return done()
-    assign(execution, clauses.name, clauses.value)
+    assign(execution, clauses.name, value_of(execution, clauses.value))
     return done()
 
 
-def assign(execution: Execution, name: Name, value: Part) -> None:
-    """Gives a setting the value of a constant expression, or of a word such as ON."""
-    _setting(name.text, name.span)(execution, _value(execution, value))
+def assign(execution: Execution, name: Name, value: Any) -> None:
+    """Gives a setting a value; None stands for the one that it had at first."""
+    _setting(name.text, name.span)(execution, value)
 
 
 def reset_setting(execution: Execution) -> Result:
@@ -62,13 +62,15 @@ def _variable(execution: Execution, part: Part) -> Literal:
     return Literal(tuple(value) if isinstance(value, list) else value, data_type)
 
 
-def _value(execution: Execution, part: Part) -> Any:
-    """What stands behind `=`: a constant expression, or a word such as ON. DEFAULT is None."""
+def value_of(execution: Execution, part: Part) -> Any:
+    """What stands behind `=`: a constant expression, a word such as ON, or names with dots between. DEFAULT is None."""
     tokens = execution.command.tokens
-    is_word = part.stop == part.start + 1 and tokens.kinds[part.start] in KEYWORDS | {NAME}
-    if is_word:
-        word = lower_ascii(tokens.source(part.start))
+    kinds = tokens.kinds[part.start : part.stop]
+    if len(kinds) == 1 and kinds[0] in KEYWORDS | {NAME}:
+        word = lower_ascii(tokens.name(part.start))
         return {"default": None, **TRUTH_WORDS}.get(word, word)
+    if set(kinds[1::2]) == {"."}:
+        return ".".join(tokens.name(index) for index in range(part.start, part.stop, 2))
     return execution.value_of(part)
 
 
@@ -86,10 +88,17 @@ def _threads(execution: Execution, value: Any) -> None:
 
 
 def _progress_bar(execution: Execution, value: Any) -> None:
+    if isinstance(value, str):
+        value = TRUTH_WORDS.get(lower_ascii(value), value)
     if value not in (None, True, False):
         raise BindError(f"enable_progress_bar is true or false, not {value!r}")
     memory = execution.session.queries.executor.memory
     memory.shows_progress = is_interactive() if value is None else value
+
+
+def _schema(execution: Execution, value: Any) -> None:
+    if value is not None and lower_ascii(str(value)) not in ("main", "memory", "memory.main"):
+        raise BindError(f'there is no database or schema "{value}"; tables are in "main" of "memory"')
 
 
 def _fixed(*allowed: Any) -> Callable[[Execution, Any], None]:
@@ -109,8 +118,7 @@ _SETTINGS: Mapping[str, Callable[[Execution, Any], None]] = {
     "memory_limit": _memory_limit,
     "max_memory": _memory_limit,
     "timezone": _fixed("utc", "etc/utc", "gmt"),
-    "schema": _fixed("main"),
-    "search_path": _fixed("main"),
+    **dict.fromkeys(("schema", "search_path"), _schema),
     "preserve_insertion_order": _fixed(True),
     "default_order": _fixed("asc", "ascending"),
     "default_null_order": _fixed("nulls_last", "nulls last"),
