@@ -1,6 +1,7 @@
 """What users pass to connect, register and sql: every argument of the wrong kind is a clear error; so is a closed connection."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import torch
 
 import tqp
-from tqp import BindError
+from tqp import BindError, UnsupportedError
 from tqp.core.arguments import parse_size
 
 TABLE = {"x": [1, 2]}
@@ -68,6 +69,15 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
     "tables of a list": (lambda _: tqp.sql("SELECT 1", [1]), "tables is a list"),
     "models of a list": (lambda _: tqp.sql("SELECT 1", {}, models=[1]), "models is a list"),
     "keywords of a list": (lambda _: tqp.sql("SELECT 1", {}, models={"m": (1, [2])}), "a dict of keywords"),
+    "database of a number": (lambda _: tqp.connect(database=3), "the name is text, not a int"),
+    "config of a list": (lambda _: tqp.connect(config=[1]), "config is a list; give a dict"),
+    "config by number": (lambda _: tqp.connect(config={1: 2}), "the name of a setting is text"),
+    "setting of a list": (lambda _: tqp.connect(config={"threads": [1]}), r'config\["threads"\]=\[1\]'),
+    "unknown setting": (lambda _: tqp.connect(config={"nope": 1}), 'no setting "nope"'),
+    "setting of text": (lambda _: tqp.connect(config={"threads": "many"}), "threads='many': give an integer"),
+    "rows shown of text": (lambda c: c.sql("SELECT 1").show("x"), "max_rows='x': give an integer"),
+    "no rows shown": (lambda c: c.sql("SELECT 1").show(max_rows=0), "at least one row is shown"),
+    "width of text": (lambda c: c.sql("SELECT 1").show(max_width="x"), "max_width='x': give an integer"),
     "decimals": (lambda c: c.sql("SELECT 1.5").to_torch(decimals=3), 'choose "float" or "scaled"'),
 }
 
@@ -82,6 +92,23 @@ def connection() -> Any:
 def test_wrong_arguments_are_named(connection: Any, call: Callable[[Any], object], message: str) -> None:
     with pytest.raises(BindError, match=message):
         call(connection)
+
+
+def test_names_of_duckdb_for_databases_and_settings() -> None:
+    asked = "SELECT current_setting('threads'), current_setting('memory_limit'), current_setting('enable_progress_bar')"
+    for config in (
+        {"threads": "3", "MAX_MEMORY": "1GiB", "enable_progress_bar": True},
+        {"worker_threads": 3, "memory_limit": 2**30, "enable_progress_bar": "on"},
+    ):
+        with tqp.connect(database=":memory:", config=config, memory_limit="2GB") as connection:
+            assert connection.sql(asked).fetchall() == [(3, "1.0 GiB", True)]
+    with tqp.connect("") as connection:
+        assert connection.device.type == "cpu"
+    for name in ("sales.db", "./sales", "a/b.duckdb", Path("sales.db")):
+        with pytest.raises(UnsupportedError, match="databases in files are not supported"):
+            tqp.connect(database=name)
+    with pytest.raises(UnsupportedError, match="databases in files are not supported"):
+        tqp.connect("sales.duckdb")
 
 
 def test_sizes() -> None:

@@ -38,6 +38,11 @@ def test_dbapi() -> None:
     connection.commit()
     cursor.executemany("INSERT INTO t VALUES (?, ?)", [(1, "x"), (2, None)])
     assert cursor.rowcount == 2
+    for sets in (None, 3, "x", [3]):
+        with pytest.raises(dbapi.ProgrammingError, match="params is a"):
+            cursor.executemany("INSERT INTO t VALUES (?, ?)", sets)  # type: ignore[arg-type]
+    cursor.executemany("INSERT INTO t VALUES (?, ?)", [])
+    assert cursor.rowcount == 0
     connection.rollback()
     assert cursor.execute("SELECT * FROM t").fetchall() == [] and cursor.rowcount == 0
     cursor.execute("INSERT INTO t VALUES (1, 'x'), (2, 'y'), (3, NULL)")

@@ -231,6 +231,67 @@ def test_the_module_has_the_methods_of_its_connection(tmp_path: Path) -> None:
         assert con.device.type == "cpu"
 
 
+def test_columns_are_attributes() -> None:
+    with tqp.connect() as con:
+        rows = con.sql('SELECT i AS a, i * 2 AS "count", i AS _b FROM range(3) r(i)')
+        assert rows.a.fetchall() == rows.filter("true").A.fetchall() == [(0,), (1,), (2,)]
+        assert rows.a.max("a").fetchall() == [(2,)]
+        assert rows.count().fetchall() == [(3,)]  # what there is of that name comes first
+        for name in ("nope", "_b", "__dataframe__"):
+            assert not hasattr(rows, name)
+        with pytest.raises(AttributeError, match="its rows no column, 'nope'"):
+            rows.filter("a > 1").nope  # noqa: B018
+
+
+def test_texts_may_end_in_comments() -> None:
+    with tqp.connect() as con:
+        rows = con.sql("SELECT i AS a FROM range(3) r(i)")
+        assert rows.filter("a > 1 -- note").fetchall() == [(2,)]
+        assert rows.project("a -- note", "a + 1 AS b -- note").limit(1).fetchall() == [(0, 1)]
+        assert rows.aggregate("a % 2 AS g, sum(a) -- note", "g -- note").order("g -- note").fetchall() == [
+            (0, 2),
+            (1, 1),
+        ]
+        assert rows.sort("a % 2 -- note", "a").fetchall() == [(0,), (2,), (1,)]
+        assert rows.max("a -- note").fetchall() == [(2,)]
+        assert rows.count("a -- note").fetchall() == [(3,)]
+        assert rows.value_counts("a -- note").count().fetchall() == [(3,)]
+        other = rows.set_alias("other")
+        assert rows.join(other, "relation.a < other.a -- note").count().fetchall() == [(3,)]
+
+
+def test_rows_that_are_left() -> None:
+    with tqp.connect() as con:
+        relation = con.sql("FROM range(4)").filter("true")
+        assert relation.fetchone() == (0,)
+        assert relation.fetchmany(2) == [(1,), (2,)]
+        assert relation.fetchall() == [(3,)]
+
+
+def test_lazy_frames_out() -> None:
+    with tqp.connect() as con:
+        for rows in (
+            con.sql("SELECT 1 AS a"),
+            con.sql("SELECT 1 AS a").filter("true"),
+            con.execute("SELECT 1 AS a"),
+        ):
+            assert rows.pl(lazy=True).collect().equals(rows.pl())
+
+
+def test_shown_rows_and_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    with tqp.connect() as con:
+        con.sql("SELECT i, i AS other, i AS another FROM range(9) r(i)").filter("true").show(
+            max_rows=3, max_width=30
+        )
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines[:-1])) <= 30
+    assert [line.split("│")[1].strip() for line in lines[4:-2]] == ["0", "1", "·", "·", "·", "8"]
+    with tqp.connect() as con:
+        con.sql("FROM range(2)").show(max_rows=1)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("│")[1].strip() for line in lines[4:-2]] == ["0", "·", "·", "·"]
+
+
 def test_errors_show_the_relation() -> None:
     with tqp.connect() as con:
         con.sql(SETUP)

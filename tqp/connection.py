@@ -17,16 +17,20 @@ from tqp.catalog.variables import Variables
 from tqp.compiled import Parameters
 from tqp.compiler import Compiler
 from tqp.core.arguments import (
+    IN_MEMORY,
     MAX_THREADS,
     check_choice,
+    check_config,
     check_count,
+    check_database,
     check_name,
     check_parameter_sets,
     check_rules,
     parse_size,
+    setting_text,
 )
 from tqp.core.errors import BindError, nearest
-from tqp.core.keywords import lower_ascii
+from tqp.core.keywords import in_quotes, lower_ascii
 from tqp.core.process.deep_recursion import call_deep
 from tqp.data.backend import choose_backend, parse_device
 from tqp.data.sources.base import Source
@@ -59,6 +63,8 @@ _PRECISIONS = ("float32", "bf16")
 class Connection(WaysIn, WaysOut):
     """Tables and models, and the means to query them; `tqp.connect` makes one. Safe to use from several threads.
 
+    `database`: ":memory:", DuckDB's name for one that ends with its connection, as all do here; also as the first argument.
+    `config`: settings by the names that SET has for them, and "threads" and "memory_limit".
     `device`: "cpu" (the default), "cuda", "cuda:1", ...; `threads`: worker threads on the CPU, by default all
     processors; `memory_limit`: bytes, or a size such as "4GiB", by which the process may grow while queries run
     (columns that they encode count, too), by default four fifths of the memory of the machine or of its control group;
@@ -83,7 +89,13 @@ class Connection(WaysIn, WaysOut):
         fuse: str = "off",
         ml_precision: str = "float32",
         backend: str = "auto",
+        database: str = IN_MEMORY,
+        config: Mapping[str, object] | None = None,
     ) -> None:
+        check_database(database)
+        settings = check_config(config)
+        threads = settings.pop("threads", threads)
+        memory_limit = settings.pop("memory_limit", memory_limit)
         self._device = parse_device(device)
         self._backend = choose_backend(backend, self._device)
         check_count("threads", threads, "at least one thread is needed", MAX_THREADS)
@@ -101,6 +113,12 @@ class Connection(WaysIn, WaysOut):
         self._session = Session(
             self._catalog, self._queries, self._device, threads, self._executor.memory.limit
         )
+        try:
+            for name, value in settings.items():
+                self._session.run(f"SET {in_quotes(name)} = {setting_text(value)}", None, None)
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def device(self) -> torch.device:

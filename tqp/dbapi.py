@@ -19,6 +19,7 @@ from typing import Any, Self
 from tqp.compiled import Parameters
 from tqp.connection import Connection as Engine
 from tqp.core import errors
+from tqp.core.arguments import parameter_sets
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.result import Result
 from tqp.statements.execution import Effect
@@ -243,7 +244,9 @@ class Cursor(WaysOut):
     def executemany(self, operation: str, seq_of_parameters: Sequence[Parameters]) -> Self:
         """Run a statement for each set of parameters."""
         total = 0
-        for parameters in seq_of_parameters:
+        with _errors_of_here():
+            sets = parameter_sets(seq_of_parameters)
+        for parameters in sets:
             self.execute(operation, parameters)
             total += max(self._count, 0)
         self._count = total

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tqp.core.arguments import check_choice, check_integer, check_is_text, check_name, check_query
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError
-from tqp.core.keywords import in_quotes, lower_ascii
+from tqp.core.keywords import closed, in_quotes, listed, lower_ascii
 from tqp.data.results.display import MAX_ROWS
 from tqp.data.sources.base import Source
 from tqp.data.sources.stored_tables import StoredTable, table_of_rows
@@ -85,11 +85,11 @@ class Relational(Summaries["Relation"]):
         >>> tqp.sql("SELECT i FROM range(5) r(i)").filter("i > 2").order("i DESC").fetchall()
         [(4,), (3,)]
         """
-        return self._made(f"SELECT * {self._from} WHERE ({condition})")
+        return self._made(f"SELECT * {self._from} WHERE ({closed(condition)})")
 
     def project(self, *columns: str) -> Relation:
         """These expressions of each row."""
-        return self._made(f"SELECT {', '.join(map(str, columns))} {self._from}")
+        return self._made(f"SELECT {listed(columns)} {self._from}")
 
     def _of_all_rows(self, expressions: str) -> Relation:
         return self.project(expressions)
@@ -104,16 +104,23 @@ class Relational(Summaries["Relation"]):
             raise BindError(f"a relation has columns by their names, or lists of them, not by {columns!r}")
         return self.project(*map(in_quotes, names))
 
+    def __getattr__(self, name: str) -> Relation:
+        """`r.a`, where there is nothing else of that name: the column "a"."""
+        # Names with an underscore in front are what Python and other libraries ask for.
+        if not name.startswith("_") and lower_ascii(name) in map(lower_ascii, self.columns):
+            return self[name]
+        raise AttributeError(f"a {type(self).__name__} has no attribute, and its rows no column, {name!r}")
+
     def _typed(self) -> Iterable[tuple[str, DataType]]:
         return zip(self.columns, self.types, strict=True)
 
     def aggregate(self, expressions: str, groups: str = "") -> Relation:
         """Aggregates by `groups`, by default by all expressions that hold none."""
-        return self._made(f"SELECT {expressions} {self._from} GROUP BY {groups or 'ALL'}")
+        return self._made(f"SELECT {closed(expressions)} {self._from} GROUP BY {groups or 'ALL'}")
 
     def count(self, column: str = "*") -> Relation:
         """How many rows there are, or values of a column."""
-        return self._made(f"SELECT count({column}) {self._from}")
+        return self._made(f"SELECT count({closed(column)}) {self._from}")
 
     def order(self, keys: str) -> Relation:
         """In this order, such as "a DESC, b"."""
@@ -121,7 +128,7 @@ class Relational(Summaries["Relation"]):
 
     def sort(self, *keys: str) -> Relation:
         """In the order of these keys."""
-        return self.order(", ".join(map(str, keys)))
+        return self.order(listed(keys))
 
     def limit(self, count: int, offset: int = 0) -> Relation:
         """The first rows, behind `offset` others."""
@@ -177,7 +184,13 @@ class Relational(Summaries["Relation"]):
         word = "FULL" if how == "outer" else how.upper()
         names = [name.strip() for name in condition.split(",")]
         shared = all(name.isidentifier() for name in names)
-        on = "" if word == "CROSS" else f"USING ({', '.join(names)})" if shared else f"ON ({condition})"
+        on = (
+            ""
+            if word == "CROSS"
+            else f"USING ({', '.join(names)})"
+            if shared
+            else f"ON ({closed(condition)})"
+        )
         text = f"SELECT * FROM {in_quotes(self.alias)} {word} JOIN {in_quotes(other.alias)} {on}"
         return self._made(text, {self.alias: self, other.alias: other}, "joined")
 
@@ -286,8 +299,8 @@ class Relation(Relational, WaysOut):
         return self._session.explain_view(self._view, analyze)
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """See `Result.fetchall`."""
-        return self.execute().fetchall()
+        """All rows; behind `fetchone` or `fetchmany` those that are left."""
+        return (self._open or self.execute()).fetchall()
 
     def fetchone(self) -> tuple[Any, ...] | None:
         """The next row; the first call runs the query."""
@@ -322,9 +335,9 @@ class Relation(Relational, WaysOut):
         """See `Result.write_json`."""
         self.execute().write_json(path, array=array)
 
-    def show(self, max_rows: int = MAX_ROWS) -> None:
-        """Print the first and last rows."""
-        self.execute().show(max_rows)
+    def show(self, max_rows: int = MAX_ROWS, max_width: int | None = None) -> None:
+        """See `Result.show`."""
+        self.execute().show(max_rows, max_width)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.execute().__arrow_c_stream__(requested_schema)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 import pyarrow as pa
@@ -217,9 +217,15 @@ class Result:
         """`to_pandas`."""
         return self.to_pandas()
 
-    def pl(self) -> polars.DataFrame:
-        """`to_polars`."""
-        return self.to_polars()
+    @overload
+    def pl(self, *, lazy: Literal[False] = False) -> polars.DataFrame: ...
+
+    @overload
+    def pl(self, *, lazy: Literal[True]) -> polars.LazyFrame: ...
+
+    def pl(self, *, lazy: bool = False) -> polars.DataFrame | polars.LazyFrame:
+        """`to_polars`; with `lazy` as a lazy frame over it."""
+        return self.to_polars().lazy() if lazy else self.to_polars()
 
     def arrow(self) -> pa.Table:
         """`to_arrow`."""
@@ -249,9 +255,12 @@ class Result:
         """`to_torch`."""
         return self.to_torch()
 
-    def show(self, max_rows: int = MAX_ROWS) -> None:
-        """Print the first and last rows, `max_rows` at most."""
-        print(text_table(self._table, max_rows=max_rows))
+    def show(self, max_rows: int = MAX_ROWS, max_width: int | None = None) -> None:
+        """Print the first and last rows, `max_rows` at most, and as many columns as fit into `max_width` characters, by default
+        those of the terminal."""
+        check_count("max_rows", max_rows, "at least one row is shown")
+        check_count("max_width", max_width, "at least one character is wanted")
+        print(text_table(self._table, max_width, max_rows))
 
     # files
 

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from tqp.core.arguments import check_is_text
 from tqp.core.datatypes import DataType
-from tqp.core.keywords import in_quotes, quoted_text
+from tqp.core.keywords import closed, in_quotes, quoted_text
 
 Made = TypeVar("Made")
 
@@ -41,19 +41,19 @@ class Summaries(ABC, Generic[Made]):
 
     def sum(self, expression: str, groups: str = "") -> Made:
         """The sum of an expression, such as the name of a column."""
-        return self.aggregate(f"sum({expression})", groups)
+        return self.aggregate(f"sum({closed(expression)})", groups)
 
     def min(self, expression: str, groups: str = "") -> Made:
         """The least value."""
-        return self.aggregate(f"min({expression})", groups)
+        return self.aggregate(f"min({closed(expression)})", groups)
 
     def max(self, expression: str, groups: str = "") -> Made:
         """The greatest value."""
-        return self.aggregate(f"max({expression})", groups)
+        return self.aggregate(f"max({closed(expression)})", groups)
 
     def avg(self, expression: str, groups: str = "") -> Made:
         """The mean."""
-        return self.aggregate(f"avg({expression})", groups)
+        return self.aggregate(f"avg({closed(expression)})", groups)
 
     def mean(self, expression: str, groups: str = "") -> Made:
         """`avg`."""
@@ -61,19 +61,19 @@ class Summaries(ABC, Generic[Made]):
 
     def median(self, expression: str, groups: str = "") -> Made:
         """The median."""
-        return self.aggregate(f"median({expression})", groups)
+        return self.aggregate(f"median({closed(expression)})", groups)
 
     def mode(self, expression: str, groups: str = "") -> Made:
         """The value that is there most often."""
-        return self.aggregate(f"mode({expression})", groups)
+        return self.aggregate(f"mode({closed(expression)})", groups)
 
     def quantile(self, expression: str, q: float = 0.5, groups: str = "") -> Made:
         """The value below which that share of the values lies: one of them."""
-        return self.aggregate(f"quantile_disc({expression}, {q})", groups)
+        return self.aggregate(f"quantile_disc({closed(expression)}, {q})", groups)
 
     def stddev(self, expression: str, groups: str = "") -> Made:
         """The standard deviation of the sample."""
-        return self.aggregate(f"stddev_samp({expression})", groups)
+        return self.aggregate(f"stddev_samp({closed(expression)})", groups)
 
     def std(self, expression: str, groups: str = "") -> Made:
         """`stddev`."""
@@ -81,7 +81,7 @@ class Summaries(ABC, Generic[Made]):
 
     def var(self, expression: str, groups: str = "") -> Made:
         """The variance of the sample."""
-        return self.aggregate(f"var_samp({expression})", groups)
+        return self.aggregate(f"var_samp({closed(expression)})", groups)
 
     def variance(self, expression: str, groups: str = "") -> Made:
         """`var`."""
@@ -89,28 +89,28 @@ class Summaries(ABC, Generic[Made]):
 
     def product(self, expression: str, groups: str = "") -> Made:
         """The product."""
-        return self.aggregate(f"product({expression})", groups)
+        return self.aggregate(f"product({closed(expression)})", groups)
 
     def first(self, expression: str, groups: str = "") -> Made:
         """The value of the first row."""
-        return self.aggregate(f"first({expression})", groups)
+        return self.aggregate(f"first({closed(expression)})", groups)
 
     def last(self, expression: str, groups: str = "") -> Made:
         """The value of the last row."""
-        return self.aggregate(f"last({expression})", groups)
+        return self.aggregate(f"last({closed(expression)})", groups)
 
     def any_value(self, expression: str, groups: str = "") -> Made:
         """The first value that is not NULL."""
-        return self.aggregate(f"any_value({expression})", groups)
+        return self.aggregate(f"any_value({closed(expression)})", groups)
 
     def string_agg(self, expression: str, sep: str = ",", groups: str = "") -> Made:
         """The texts, one after the other."""
         check_is_text("the separator", sep)
-        return self.aggregate(f"string_agg({expression}, {quoted_text(sep)})", groups)
+        return self.aggregate(f"string_agg({closed(expression)}, {quoted_text(sep)})", groups)
 
     def value_counts(self, expression: str) -> Made:
         """Each value, and in how many rows it is."""
-        return self.aggregate(f"{expression}, count({expression})", expression)
+        return self.aggregate(f"{closed(expression)}, count({closed(expression)})", expression)
 
     def unique(self, expression: str) -> Made:
         """Each value once."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -67,9 +67,16 @@ class WaysOut(ABC):
         """See `Result.to_pandas`."""
         return self._result().to_pandas()
 
-    def pl(self) -> polars.DataFrame:
-        """See `Result.to_polars`."""
-        return self._result().to_polars()
+    @overload
+    def pl(self, *, lazy: Literal[False] = False) -> polars.DataFrame: ...
+
+    @overload
+    def pl(self, *, lazy: Literal[True]) -> polars.LazyFrame: ...
+
+    def pl(self, *, lazy: bool = False) -> polars.DataFrame | polars.LazyFrame:
+        """See `Result.pl`."""
+        result = self._result()
+        return result.pl(lazy=True) if lazy else result.pl()
 
     def to_polars(self) -> polars.DataFrame:
         """See `Result.to_polars`."""

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 import string
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tqp.core.errors import BindError, nearest
-from tqp.core.keywords import lower_ascii
+from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.core.keywords import lower_ascii, quoted_text
 
 #: More threads than any computer runs at once are a mistake, and would not all start.
 MAX_THREADS = 4_096
+
+#: DuckDB's name for a database that ends with its connection.
+IN_MEMORY = ":memory:"
+#: Other names of what a connection is made with.
+_SETTINGS = {"worker_threads": "threads", "max_memory": "memory_limit"}
 
 _UNITS = {
     "b": 1,
@@ -63,6 +69,47 @@ def check_rules(rules: object, known: Sequence[str]) -> frozenset[str]:
     return frozenset(names)
 
 
+def check_database(database: object) -> None:
+    """Raises BindError unless `database` is one in memory, by one of DuckDB's names for that: UnsupportedError for a file."""
+    if database is not None and not isinstance(database, (str, os.PathLike)):
+        raise BindError(f"database={database!r}: the name is text, not a {type(database).__name__}")
+    if database not in (None, "", IN_MEMORY):
+        raise UnsupportedError(
+            f"database={str(database)!r}: databases in files are not supported; leave it out, and tables are kept in memory. "
+            "EXPORT DATABASE and IMPORT DATABASE write and read files"
+        )
+
+
+def check_config(config: object) -> dict[str, Any]:
+    """The settings by their names in lower case, the two that a connection is made with as numbers, or text of one.
+
+    Raises BindError unless `config` is None or a mapping from names to settings that SQL can say.
+    """
+    if config is None:
+        return {}
+    if not isinstance(config, Mapping):
+        raise BindError(f"config is a {type(config).__name__}; give a dict of settings by their names")
+    settings: dict[str, Any] = {}
+    for name, value in config.items():
+        check_name("a setting", name)
+        if not isinstance(value, (str, int, float)):
+            raise BindError(f'config["{name}"]={value!r}: a setting is text, a number, or True or False')
+        settings[_SETTINGS.get(lower_ascii(name), lower_ascii(name))] = value
+    threads = settings.get("threads")
+    if isinstance(threads, str) and threads.strip().isdecimal():
+        settings["threads"] = int(threads)
+    return settings
+
+
+def setting_text(value: str | float) -> str:
+    """A setting's value as SQL.
+
+    >>> setting_text(True), setting_text("1GB"), setting_text(3)
+    ('True', "'1GB'", '3')
+    """
+    return quoted_text(value) if isinstance(value, str) else str(value)
+
+
 def check_name(what: str, name: object) -> None:
     """Raises BindError unless `name`, of a table or the like, is text that SQL can say."""
     if not isinstance(name, str):
@@ -106,13 +153,19 @@ def check_parameters(params: object) -> None:
 
 def check_parameter_sets(sets: object) -> list[Any]:
     """The sets as a list. Raises BindError unless there is one, and each is what `check_parameters` takes."""
+    found = parameter_sets(sets)
+    if not found:
+        raise BindError("params is empty; give a list or a dict of values for each run")
+    return found
+
+
+def parameter_sets(sets: object) -> list[Any]:
+    """The sets as a list, which may be empty. Raises BindError unless each is what `check_parameters` takes."""
     if isinstance(sets, (str, bytes, Mapping)) or not isinstance(sets, Iterable):
         raise BindError(
             f"params is a {type(sets).__name__}; give a list with a list or a dict of values for each run"
         )
     found = list(sets)
-    if not found:
-        raise BindError("params is empty; give a list or a dict of values for each run")
     for values in found:
         check_parameters(values)
     return found

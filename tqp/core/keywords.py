@@ -124,3 +124,18 @@ def quoted_text(text: str) -> str:
 
 _LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def closed(text: object) -> str:
+    """A part of a text that others follow: a comment at its end does not take them in.
+
+    >>> closed("a > 1"), closed("a > 1 -- as before")
+    ('a > 1', 'a > 1 -- as before\\n')
+    """
+    part = str(text)
+    return f"{part}\n" if "--" in part else part
+
+
+def listed(texts: Iterable[object]) -> str:
+    """Parts of a text with commas between."""
+    return ", ".join(map(closed, texts))

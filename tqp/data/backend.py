@@ -15,7 +15,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from tqp.core.arguments import check_choice
+from tqp.core.arguments import IN_MEMORY, check_choice, check_database
 from tqp.core.backends import BACKEND_CHOICES, Backend
 from tqp.core.errors import BindError
 
@@ -26,10 +26,13 @@ _LACKING = {"mps": "Metal has no 64-bit floats, and a DOUBLE is one; use the CPU
 def parse_device(device: str | torch.device | None) -> torch.device:
     """The torch device of a name such as "cpu", "cuda" or "cuda:1"; None is the CPU. Raises BindError if unusable.
 
-    So is ":memory:", which other engines call a database that ends with its connection, as all do here.
+    So is ":memory:", which other engines call a database that ends with its connection, as all do here. What looks like a file
+    is an UnsupportedError that says so.
     """
+    if isinstance(device, str) and (device == "" or "/" in device or device.endswith((".db", ".duckdb"))):
+        check_database(device)
     try:
-        parsed = torch.device("cpu" if device in (None, ":memory:") else device)
+        parsed = torch.device("cpu" if device in (None, "", IN_MEMORY) else device)
         if parsed.type in _LACKING:
             raise BindError(f"device {device!r} cannot be used: {_LACKING[parsed.type]}")
         return torch.empty(0, device=parsed).device  # with the number of the one that is meant

@@ -111,10 +111,10 @@ def text_table(table: Table, width: int | None = None, max_rows: int = MAX_ROWS)
         *(line([headers[index][row] for index in shown], centred=True) for row in (0, 1)),
         rule("├┼┤"),
     ]
-    for row in range(len(cells[0])):
-        if row == cut:
-            lines += [line([_GAP for _ in shown])] * 3
-        lines.append(line([cells[index][row] for index in shown]))
+    rows = [line([cells[index][row] for index in shown]) for row in range(len(cells[0]))]
+    if cut >= 0:
+        rows[cut:cut] = [line([_GAP for _ in shown])] * 3
+    lines += rows
     lines.append(rule("└┴┘"))
     return "\n".join([*lines, _footer(table, len(cells[0]), left + right)])
 
@@ -151,13 +151,14 @@ def _shown_cells(
     num_rows = table.num_rows
     if num_rows <= max_rows:
         return [list(map(_one_line, cell_texts(column))) for column in columns], -1
-    half = max(max_rows // 2, 1)
-    slices = ((0, half), (num_rows - half, num_rows))
+    last = max_rows // 2
+    first = max_rows - last
+    slices = ((0, first), (num_rows - last, num_rows))
     cells = [
         [_one_line(text) for start, stop in slices for text in cell_texts(column.cut(start, stop))]
         for column in columns
     ]
-    return cells, half
+    return cells, first
 
 
 def _fitting_columns(widths: Sequence[int], width: int) -> tuple[int, int]:
