@@ -6,6 +6,8 @@ import gc
 import threading
 import time
 import weakref
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -253,6 +255,69 @@ def test_threads_see_whole_versions_and_lose_nothing() -> None:
         assert not errors
         found = con.sql("SELECT writer, count(*) FROM t GROUP BY writer ORDER BY writer").fetchall()
         assert found == [(number, 2 * count) for number, count in enumerate(written) if count]
+
+
+@pytest.mark.parametrize("seconds", [3.0, pytest.param(60.0, marks=pytest.mark.slow)])
+def test_eight_threads_see_whole_versions(seconds: float) -> None:
+    """Statements of every kind keep each table's sum at zero, and so does what a transaction of one of them takes back."""
+    errors, done = list[str](), Counter[str]()
+    begin = "CREATE TABLE t(writer INT, v BIGINT)"
+    copies = [f"CREATE TABLE copy_{number} AS SELECT * FROM t" for number in range(2)]
+    with tqp.connect(threads=2) as con:
+        con.sql("; ".join([begin, *copies]))
+        end = time.monotonic() + seconds
+
+        def runs(work: Callable[[int], object]) -> Callable[[], None]:
+            def run() -> None:
+                step = 0
+                while time.monotonic() < end and not errors:
+                    try:
+                        work(step)
+                    except Exception as error:  # noqa: BLE001  (told by the test)
+                        errors.append(repr(error))
+                    step += 1
+                    done[work.__name__] += 1
+
+            return run
+
+        def insert(step: int) -> None:
+            con.sql(f"INSERT INTO t VALUES (0, {step}), (1, {-step})")
+
+        def update(step: int) -> None:
+            con.sql(
+                "UPDATE t SET v = -v"
+                if step % 2
+                else "UPDATE t SET writer = 1 - writer WHERE v % 3 = 0 AND writer < 2"
+            )
+
+        def delete(step: int) -> None:
+            if con.sql("SELECT count(*) FROM t").fetchall() > [(20_000,)]:
+                con.sql(f"DELETE FROM t WHERE abs(v) % 4 = {step % 4}")
+
+        def create(step: int) -> None:
+            con.sql(f"CREATE OR REPLACE TABLE copy_{step % 2} AS SELECT * FROM t")
+
+        def transact(step: int) -> None:
+            con.sql(f"BEGIN; INSERT INTO t VALUES (2, {step}); INSERT INTO t VALUES (2, {-step})")
+            con.sql("ROLLBACK" if step % 3 else "COMMIT")
+
+        def read(step: int) -> None:
+            table = ("t", "copy_0", "copy_1")[step % 3]
+            # The transaction's own two rows come one after the other, and others see its changes.
+            query = f"SELECT coalesce(sum(v), 0), count(*) FROM {table} WHERE writer <> 2"
+            total, rows = con.sql(query).fetchall()[0]
+            if total != 0 or rows % 2:
+                errors.append(f"{total} in {rows} rows of {table}")
+
+        works = [insert, update, delete, create, transact, read, read, read]
+        threads = [threading.Thread(target=runs(work)) for work in works]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not errors and len(done) == len(set(works)) and min(done.values()) > 2, done
+        for name in ("t", "copy_0", "copy_1"):
+            assert con.sql(f"SELECT coalesce(sum(v), 0) FROM {name} WHERE writer <> 2").fetchall() == [(0,)]
 
 
 def test_threads_draw_each_number_once() -> None:
