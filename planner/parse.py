@@ -194,20 +194,21 @@ def check_parameters(
 
 def span_of(node: object) -> Span | None:
     """The characters that a node covers: from the first to the last position known in it. Remembered in the node."""
-    if not isinstance(node, exp.Expr):
-        return None
+    return _covered(node) if isinstance(node, exp.Expr) else None
+
+
+def _covered(node: exp.Expr) -> Span | None:
     meta = node.meta
     if _COVERED in meta:
         known: Span | None = meta[_COVERED]
         return known
-    start, stop = (meta["start"], meta["end"] + 1) if "start" in meta else (None, 0)
+    spans = [(meta["start"], meta["end"] + 1)] if "start" in meta else []
     for value in node.args.values():
         for part in value if type(value) is list else (value,):
-            inner = span_of(part) if isinstance(part, exp.Expr) else None
+            inner = _covered(part) if isinstance(part, exp.Expr) else None
             if inner is not None:
-                start = inner[0] if start is None else min(start, inner[0])
-                stop = max(stop, inner[1])
-    covered = meta[_COVERED] = None if start is None else (start, stop)
+                spans.append(inner)
+    covered = meta[_COVERED] = (min(spans)[0], max([stop for _, stop in spans])) if spans else None
     return covered
 
 

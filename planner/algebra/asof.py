@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tqp.core.schema import Schema
+from tqp.planner.algebra.derived import derived
 from tqp.planner.algebra.expression_text import Names
 from tqp.planner.algebra.expressions import Expression
 from tqp.planner.algebra.field_facts import with_facts
 from tqp.planner.algebra.join import as_nullable
 from tqp.planner.algebra.known_fields import Fields
 from tqp.planner.algebra.logical_node import Bounds, Ids, LogicalPlan
-from tqp.planner.algebra.node import derived
 from tqp.planner.algebra.unique_sets import UniqueSets
 
 

@@ -77,12 +77,12 @@ def key_domain(sides: Collection[KeyValues]) -> float:
     The larger number of stored values, as far as the ranges of all sides overlap. So 60 of the days of two centuries are
     found by few rows of a table with one day a week of five years.
     """
-    known = max(side.distinct for side in sides)
+    known = max([side.distinct for side in sides])
     ranges = [side.range for side in sides if side.range is not None]
     if len(ranges) < len(sides):
         return known
-    overlap = 1 + min(high for _, high in ranges) - max(low for low, _ in ranges)
-    return max(known, min(float(overlap), max(side.stored for side in sides)))
+    overlap = 1 + min([high for _, high in ranges]) - max([low for low, _ in ranges])
+    return max(known, min(float(overlap), max([side.stored for side in sides])))
 
 
 class Estimator:
@@ -118,7 +118,7 @@ class Estimator:
     def distinct(self, plan: LogicalPlan, expressions: Collection[Expression]) -> float:
         """Estimated number of distinct combinations of the expressions in the plan's output; at least 1."""
         rows = max(1.0, self.rows(plan))
-        return min(prod(self._distinct(plan, expression) for expression in expressions), rows)
+        return min(prod([self._distinct(plan, expression) for expression in expressions]), rows)
 
     def key_values(self, plan: LogicalPlan, key: Expression) -> KeyValues:
         """What is expected of the values that a key of a join takes in the plan's output."""
@@ -224,8 +224,10 @@ class Estimator:
         if not keys.left:
             return 1.0
         single = max(
-            key_domain((self.key_values(plan.left, left), self.key_values(plan.right, right)))
-            for left, right in zip(keys.left, keys.right, strict=True)
+            [
+                key_domain((self.key_values(plan.left, left), self.key_values(plan.right, right)))
+                for left, right in zip(keys.left, keys.right, strict=True)
+            ]
         )
         if len(keys.left) == 1:
             return single

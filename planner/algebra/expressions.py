@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard
 
 from tqp.core.datatypes import BOOLEAN, DataType
 from tqp.core.models import FunctionSignature, ModelOutput, ModelSignature
+from tqp.planner.algebra.derived import derived_once
 
 if TYPE_CHECKING:
     from tqp.core.schema import Field
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
 Value = bool | int | float | str | bytes | tuple[int, int, int] | tuple[float, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Expression:
     """Base. `data_type` is a field or property of every expression."""
+
+    __slots__ = ("__dict__",)  # which holds what is derived of the expression
 
     def with_inputs(self, inputs: tuple[Expression, ...]) -> Expression:
         return self
@@ -408,7 +411,7 @@ def walk(expression: Expression) -> list[Expression]:
     while left:
         node = left.pop()
         found.append(node)
-        left.extend(node.inputs[::-1])
+        left += node.inputs[::-1]
     return found
 
 
@@ -417,6 +420,7 @@ def has_side_effects(parts: Iterable[Expression]) -> bool:
     return any(isinstance(part, PythonCall) and part.function.has_side_effects for part in parts)
 
 
+@derived_once
 def column_ids(expression: Expression) -> frozenset[int]:
     """Ids of the columns an expression reads; does not enter the plans of subqueries."""
     found, left = set(), [expression]
@@ -425,7 +429,7 @@ def column_ids(expression: Expression) -> frozenset[int]:
         if isinstance(node, ColumnRef):
             found.add(node.id)
         else:
-            left.extend(node.inputs)
+            left += node.inputs
     return frozenset(found)
 
 
@@ -469,12 +473,14 @@ def transform(expression: Expression, function: Callable[[Expression], Expressio
 
 def conjuncts(condition: Expression) -> tuple[Expression, ...]:
     """Split at top-level ANDs; TRUE splits into nothing."""
+    if not (isinstance(condition, Call) and condition.function == "and"):
+        return () if is_true(condition) else (condition,)
     parts: list[Expression] = []
     left: list[Expression] = [condition]
     while left:
         part = left.pop()
         if isinstance(part, Call) and part.function == "and":
-            left.extend(reversed(part.arguments))
+            left += part.arguments[::-1]
         elif not is_true(part):
             parts.append(part)
     return tuple(parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tqp.core.schema import Field, Schema
+from tqp.planner.algebra.derived import derived
 from tqp.planner.algebra.expression_text import Names
 from tqp.planner.algebra.expressions import TRUE, Call, Expression, column_ids, conjuncts
 from tqp.planner.algebra.field_facts import join_fields, weakened
@@ -12,7 +13,6 @@ from tqp.planner.algebra.join_keys import LEFT_ONLY, TWO_SIDED, JoinKeys, JoinTy
 from tqp.planner.algebra.known_fields import Fields
 from tqp.planner.algebra.logical_node import Bounds, Ids, LogicalPlan
 from tqp.planner.algebra.may_raise import raising_in, shielded
-from tqp.planner.algebra.node import derived
 from tqp.planner.algebra.node_text import conjunction_text
 from tqp.planner.algebra.unique_sets import UniqueSets, few
 from tqp.planner.functions.conditions import EQUALITIES

@@ -51,7 +51,7 @@ class KnownFields(dict[int, Field], Answers):
 
     def put(self, fields: Iterable[Field]) -> None:
         """Add these, in place of those of the same ids."""
-        super().update((field.id, field) for field in fields)
+        super().update([(field.id, field) for field in fields])
         self.forget()
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from tqp.core.schema import Field, Schema, TableSource
+from tqp.planner.algebra.derived import derived
 from tqp.planner.algebra.expression_text import Names
 from tqp.planner.algebra.expressions import Expression
 from tqp.planner.algebra.field_facts import values_field, with_facts
 from tqp.planner.algebra.known_fields import Fields
 from tqp.planner.algebra.logical_node import Bounds, Ids, LogicalPlan
-from tqp.planner.algebra.node import derived
 from tqp.planner.algebra.node_text import fields_text
 from tqp.planner.algebra.unique_sets import ONE_ROW, UniqueSets, unique_columns
 

@@ -6,11 +6,12 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from tqp.core.schema import Field, Schema
+from tqp.planner.algebra.derived import derived
 from tqp.planner.algebra.expression_text import Names
 from tqp.planner.algebra.expressions import ColumnRef, Expression, Predict, Scoring
 from tqp.planner.algebra.join_keys import key_column
 from tqp.planner.algebra.known_fields import Fields
-from tqp.planner.algebra.node import Node, derived, derived_of_own
+from tqp.planner.algebra.node import Node, derived_of_own
 from tqp.planner.algebra.unique_sets import UniqueSets
 
 Ids = AbstractSet[int]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tqp.core.schema import Field, Schema
 from tqp.planner.algebra.asof import AsofJoin
+from tqp.planner.algebra.derived import derived
 from tqp.planner.algebra.expression_text import Names, sort_keys_text
 from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression, SortKey, conjuncts
 from tqp.planner.algebra.field_facts import (
@@ -27,7 +28,6 @@ from tqp.planner.algebra.join_keys import JoinType
 from tqp.planner.algebra.known_fields import Fields
 from tqp.planner.algebra.leaves import Scan, Series, Values, WorkingRows
 from tqp.planner.algebra.logical_node import Bounds, Ids, LogicalPlan
-from tqp.planner.algebra.node import derived
 from tqp.planner.algebra.node_text import (
     conjunction_text,
     fields_text,

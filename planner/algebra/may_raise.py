@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from tqp.core.datatypes import VARCHAR, DataType, TypeKind
 from tqp.core.models import ModelInput, ModelSignature
+from tqp.planner.algebra.derived import derived_once
 from tqp.planner.algebra.element_expressions import ElementRef, OverElements, ReduceElements
 from tqp.planner.algebra.expressions import (
     AggregateCall,
@@ -46,21 +47,30 @@ def may_raise(expression: Expression, fields: FieldsById) -> bool:
 
     With no fields: for no row at all, whatever its columns hold.
     """
+    if _is_harmless_throughout(expression):
+        return False
     if isinstance(fields, KnownFields):
         return fields.derived(_part_may_raise, expression)
-    suspects = [node for node in _computed(expression) if not _is_harmless(node)]
+    suspects = _suspects(expression)
     known = fields if len(suspects) < 2 else KnownFields(fields)
     return any(_node_may_raise(node, known) for node in suspects)
 
 
-def _computed(expression: Expression) -> list[Expression]:
-    """As `walk`, without what stands inside of TRY()."""
+@derived_once
+def _is_harmless_throughout(expression: Expression) -> bool:
+    """Raises nothing whatever its columns hold, as most do."""
+    return not _suspects(expression)
+
+
+def _suspects(expression: Expression) -> list[Expression]:
+    """The parts that may raise for some values of their inputs, but for those inside of TRY()."""
     found, left = [], [expression]
     while left:
         node = left.pop()
         if not isinstance(node, Try):
-            found.append(node)
-            left.extend(node.inputs)
+            if not _is_harmless(node):
+                found.append(node)
+            left += node.inputs
     return found
 
 

@@ -6,42 +6,18 @@ needed to walk, rewrite, renumber or compare plans, so none of that code knows t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from itertools import chain
 from operator import is_
-from typing import Any, ClassVar, Generic, Self, TypeVar, overload
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from tqp.core.schema import Field
+from tqp.planner.algebra.derived import Answer, derived
 from tqp.planner.algebra.expressions import Expression, collect_values, map_values, walk
 from tqp.planner.algebra.subquery_expressions import Subquery
 
 Plan = TypeVar("Plan", bound="Node[Any]")
-Answer = TypeVar("Answer")
 Kind = TypeVar("Kind", bound="Node[Any]")
-
-
-class derived(Generic[Answer]):
-    """A property of an immutable object, computed when it is first asked for and then kept with the object.
-
-    Without a lock, unlike `functools.cached_property`: two threads may both compute it, and get the same answer.
-    """
-
-    def __init__(self, function: Callable[[Any], Answer]) -> None:
-        self.function = function
-        self.__doc__ = function.__doc__
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    @overload
-    def __get__(self, instance: None, owner: type) -> Self: ...
-    @overload
-    def __get__(self, instance: object, owner: type) -> Answer: ...
-    def __get__(self, instance: object, owner: type) -> Answer | Self:
-        if instance is None:
-            return self
-        answer = instance.__dict__[self.name] = self.function(instance)
-        return answer
 
 
 class derived_of_own(derived[Answer]):
@@ -83,6 +59,16 @@ class Node(Generic[Plan]):
     def kinds(self) -> frozenset[type]:
         """The classes of the node and of everything below it, without the plans of subqueries."""
         return frozenset((type(self),)).union(*[child.kinds for child in self.inputs])
+
+    @derived
+    def below(self) -> tuple[Plan, ...]:
+        """Every node below, as `walk_plan` has them."""
+        return _nodes_below(self, into_subqueries=False)
+
+    @derived
+    def below_and_inside(self) -> tuple[Plan, ...]:
+        """Those of the plans of subqueries, too."""
+        return _nodes_below(self, into_subqueries=True)
 
     @derived_of_own
     def expressions(self) -> tuple[Expression, ...]:
@@ -156,22 +142,25 @@ def grow(node: Node[Any], **values: object) -> None:
     node.__dict__.update(values)
 
 
-def walk_plan(plan: Plan, into_subqueries: bool = False) -> Iterator[Plan]:
+def walk_plan(plan: Plan, into_subqueries: bool = False) -> tuple[Plan, ...]:
     """The plan and everything below it, parents first; what stands in several places once.
 
     `into_subqueries`: the plans of subqueries in the expressions of logical nodes too.
     """
-    seen: set[int] = set()
-    stack = [plan]
+    return plan, *(plan.below_and_inside if into_subqueries else plan.below)
+
+
+def _nodes_below(plan: Node[Any], into_subqueries: bool) -> tuple[Any, ...]:
+    found: dict[int, Node[Any]] = {}
+    stack: list[Node[Any]] = [plan]
     while stack:
         node = stack.pop()
-        if id(node) in seen:
-            continue
-        seen.add(id(node))
-        yield node
-        stack.extend(reversed(node.inputs))
-        if into_subqueries:
-            stack.extend(node.subqueries)
+        if id(node) not in found:
+            found[id(node)] = node
+            stack += node.inputs[::-1]
+            if into_subqueries:
+                stack += node.subqueries
+    return tuple(found.values())[1:]
 
 
 def transform_plan(plan: Plan, function: Callable[[Plan], Plan]) -> Plan:

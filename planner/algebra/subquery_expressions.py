@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import BOOLEAN, DataType
+from tqp.planner.algebra.derived import derived_once
 from tqp.planner.algebra.expressions import ColumnRef, Expression, walk
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class QuantifiedComparison(Expression):
 Subquery = ScalarSubquery | Exists | QuantifiedComparison
 
 
+@derived_once
 def read_ids(expression: Expression) -> frozenset[int]:
     """Ids of the columns an expression reads, those that its subqueries read from outside included."""
     found: set[int] = set()
@@ -68,10 +70,11 @@ def read_ids(expression: Expression) -> frozenset[int]:
             continue
         if isinstance(node, Subquery):
             found |= node.plan.free_ids
-        left.extend(node.inputs)
+        left += node.inputs
     return frozenset(found)
 
 
+@derived_once
 def has_subquery(expression: Expression) -> bool:
     """Does a subquery stand anywhere in the expression?"""
     return any(isinstance(node, Subquery) for node in walk(expression))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tqp.core.schema import NO_FACTS, Schema
+from tqp.planner.algebra.derived import derived
 from tqp.planner.algebra.expression_text import Names
 from tqp.planner.algebra.expressions import Expression
 from tqp.planner.algebra.field_facts import weakened
 from tqp.planner.algebra.known_fields import Fields
 from tqp.planner.algebra.leaves import MOST_ROWS
 from tqp.planner.algebra.logical_node import Bounds, Ids, LogicalPlan
-from tqp.planner.algebra.node import derived
 from tqp.planner.algebra.node_text import list_text
 from tqp.planner.algebra.unique_sets import UniqueSets
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tqp.core.schema import Schema
+from tqp.planner.algebra.derived import derived
 from tqp.planner.algebra.expression_text import Names
 from tqp.planner.algebra.expressions import ColumnRef, Expression, SortKey
 from tqp.planner.algebra.field_facts import window_fields
 from tqp.planner.algebra.known_fields import Fields
 from tqp.planner.algebra.logical_node import Bounds, Ids, LogicalPlan
-from tqp.planner.algebra.node import derived
 from tqp.planner.algebra.node_text import window_text
 from tqp.planner.algebra.unique_sets import UniqueSets
 from tqp.planner.algebra.window_calls import WindowCall

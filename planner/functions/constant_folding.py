@@ -32,7 +32,7 @@ def fold(expression: Expression) -> Expression:
     """
     if not isinstance(expression, Cast | Call):
         return expression
-    if any(isinstance(operand, Varying) for operand in expression.inputs):
+    if Varying in map(type, expression.inputs):
         return _fold_varying(expression)
     return _fold_cast(expression) if isinstance(expression, Cast) else _fold_call(expression)
 

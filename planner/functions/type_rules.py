@@ -101,6 +101,12 @@ _TARGET_COST: dict[TypeKind, int] = {
     TypeKind.VARCHAR: 149,
     TypeKind.LIST: 160,
 }
+#: Types of which nothing but their kind decides what they may become.
+_PLAIN = frozenset(
+    {TypeKind.BOOLEAN, TypeKind.DECIMAL, TypeKind.FLOAT, TypeKind.DOUBLE, TypeKind.DATE, TypeKind.TIME}
+    | {TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_S, TypeKind.TIMESTAMP_MS, TypeKind.TIMESTAMP_NS}
+    | {TypeKind.TIMESTAMP_TZ, TypeKind.INTERVAL, *_SIGNED, *_UNSIGNED}
+)
 #: Anything but text may become JSON, where nothing else will do.
 TARGET_COST_OF_JSON = 200
 _DEFAULT_TARGET_COST = 110
@@ -118,6 +124,12 @@ def implicit_cast_cost(argument: Expression, target: DataType) -> int | None:
             return 1
         if target.is_numeric and _fits(argument, target):
             return _TARGET_COST.get(target.kind, _DEFAULT_TARGET_COST) - 90
+    if source.kind in _PLAIN and target.kind in _PLAIN:  # as most are
+        if source.kind is target.kind:
+            return 0
+        if target.kind in _IMPLICIT.get(source.kind, ()):
+            return _TARGET_COST.get(target.kind, _DEFAULT_TARGET_COST)
+        return None
     if source.kind is target.kind and (source == target or target in (ANY_DECIMAL, ANY_ARRAY, ANY_LIST)):
         return 0
     if target.is_json and not bends(argument) and source != VARCHAR:

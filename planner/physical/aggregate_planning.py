@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from tqp.core.backends import Backend
 from tqp.core.datatypes import BIGINT
+from tqp.planner.algebra.derived import derived
 from tqp.planner.algebra.expressions import ColumnRef, Expression
 from tqp.planner.algebra.field_facts import key_codes
 from tqp.planner.algebra.known_fields import FieldsById
-from tqp.planner.algebra.node import derived
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.ranges import within
 from tqp.planner.physical.algorithm_choice import Choice, PhysicalOptions

@@ -13,6 +13,7 @@ from math import prod
 
 from tqp.core.datatypes import BOOLEAN
 from tqp.core.schema import Field, Schema, TableSource
+from tqp.planner.algebra.derived import derived
 from tqp.planner.algebra.expression_text import Names, format_expression, sort_keys_text
 from tqp.planner.algebra.expressions import (
     AggregateCall,
@@ -24,7 +25,7 @@ from tqp.planner.algebra.expressions import (
 )
 from tqp.planner.algebra.join_keys import JoinType
 from tqp.planner.algebra.known_fields import Fields
-from tqp.planner.algebra.node import Node, derived
+from tqp.planner.algebra.node import Node
 from tqp.planner.algebra.node_text import (
     conjunction_text,
     count_text,

@@ -70,9 +70,10 @@ class _Choice:
 
 def _split(plan: Aggregate, context: OptimizerContext) -> LogicalPlan:
     choices = {call: found for call in plan.aggregates if (found := _choice(call)) is not None}
-    below, fields = plan.input, plan.input.field_facts
+    below = plan.input
     if len(choices) < _FEWEST_CHOICES or context.estimator.rows(below) < _FEWEST_ROWS:
         return plan
+    fields = below.field_facts
     asked = [condition for choice in choices.values() for condition, _ in choice.branches]
     read = frozenset().union(*map(column_ids, asked))
     passed = {field.id for field in plan.key_fields}

@@ -23,8 +23,7 @@ class NewIds:
     def avoid(self, nodes: Iterable[LogicalPlan]) -> None:
         """Hand out none that one of the nodes has."""
         for node in nodes:
-            for field in node.created_fields:
-                self.next_id = max(self.next_id, field.id + 1)
+            self.next_id = max([self.next_id, *[field.id + 1 for field in node.created_fields]])
             if isinstance(node, Shared):
                 self.next_shared = max(self.next_shared, node.identifier + 1)
 

@@ -33,13 +33,16 @@ def group_in_two_steps(plan: LogicalPlan, context: OptimizerContext) -> LogicalP
 
 
 def _split(plan: Aggregate, context: OptimizerContext) -> LogicalPlan:
+    columns = {key.id for key in plan.keys if isinstance(key, ColumnRef)}
+    if not columns:
+        return plan
     below = plan.input
     while isinstance(below, Project) and below.passed_ids == below.output_ids:
         below = below.input
-    rows, fields = context.estimator.rows(below), below.field_facts
-    if rows * len(plan.keys) < _FEWEST_SAVED:
+    rows = context.estimator.rows(below)
+    if rows * len(columns) < _FEWEST_SAVED:
         return plan
-    columns = {key.id for key in plan.keys if isinstance(key, ColumnRef)}
+    fields = below.field_facts
     wide = {
         id for id in columns if fields[id].data_type.is_string and fields[id].facts.dictionary_size is None
     }

@@ -47,7 +47,8 @@ _QUANTIFIERS: dict[TokenType, Any] = {
 }
 _COLLATE = {TokenType.COLLATE}
 #: Operands of one token, as most are.
-_OPERANDS = frozenset({TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING})
+_CONSTANTS = frozenset({TokenType.NUMBER, TokenType.STRING})
+_OPERANDS = _CONSTANTS | {TokenType.VAR, TokenType.IDENTIFIER}
 #: Behind an operand, what continues it on none of these levels.
 _ENDS = frozenset(
     {TokenType.COMMA, TokenType.R_PAREN, TokenType.EQ, TokenType.NEQ, TokenType.LTE, TokenType.GTE}
@@ -58,6 +59,8 @@ _ENDS = frozenset(
 _ENDS_FACTOR = (
     _ENDS | {TokenType.STAR, TokenType.SLASH, TokenType.PLUS, TokenType.DASH} | {TokenType.LT, TokenType.GT}
 )
+#: What ends a part of a comparison without IN, LIKE and the like.
+_ENDS_RANGE = _ENDS_FACTOR - {TokenType.BETWEEN, TokenType.LIKE, TokenType.IN}
 
 
 class OperatorParser(DuckDBParser):
@@ -117,9 +120,21 @@ class OperatorParser(DuckDBParser):
             else:
                 return this
 
+    def _parse_range(self, this: exp.Expr | None = None, parse_is: bool = False) -> exp.Expr | None:
+        this = this or self._parse_bitwise()
+        return this if self._curr.token_type in _ENDS_RANGE else super()._parse_range(this, parse_is)
+
+    def _parse_operand(self) -> exp.Expr | None:
+        """One of `_OPERANDS` that none of these levels continues."""
+        token = self._curr
+        if token.token_type not in _CONSTANTS:
+            return self._parse_column() or self._parse_unary()
+        self._advance()
+        return self.PRIMARY_PARSERS[token.token_type](self, token)  # type: ignore[no-any-return, no-untyped-call]
+
     def _parse_bits(self) -> exp.Expr | None:
         if self._next.token_type in _ENDS and self._curr.token_type in _OPERANDS:
-            return self._parse_unary()
+            return self._parse_operand()
         this = self._parse_complement()
         while True:
             kind = self._curr.token_type
@@ -174,7 +189,7 @@ class OperatorParser(DuckDBParser):
 
     def _parse_exponent(self) -> exp.Expr | None:
         if self._next.token_type in _ENDS_FACTOR and self._curr.token_type in _OPERANDS:
-            return self._parse_unary()
+            return self._parse_operand()
         this = self._parse_collation()
         while self._match_set(self.EXPONENT):
             operator = self.EXPONENT[self._prev.token_type]

@@ -115,7 +115,8 @@ def sqlglot_tokens(tokens: Tokens, start: int, stop: int) -> list[Token]:
             types = _MARKS.get(source)
             if types is None:
                 raise UnsupportedError(f"the operator {source} is not supported", (first, last + 1))
-            made.extend(_token(token_type, source, first, last) for token_type in types)
+            for token_type in types:
+                made.append(_token(token_type, source, first, last))
     return made
 
 

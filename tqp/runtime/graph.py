@@ -178,9 +178,10 @@ def nodes_in(items: Any) -> list[Node]:
     """The nodes in nested tuples and lists."""
     found: list[Node] = []
     for item in items:
-        if isinstance(item, Node):
+        kind = type(item)
+        if kind is Node:
             found.append(item)
-        elif isinstance(item, (tuple, list)):
+        elif kind is tuple or kind is list or isinstance(item, tuple):
             found += nodes_in(item)
     return found
 

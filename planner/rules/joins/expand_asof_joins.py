@@ -35,7 +35,7 @@ _BEFORE = WindowFrame(
 
 def expand_asof_joins(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
     """Joins by the numbers of rows, where a window over the rows of both sides finds each left row the right one."""
-    if not any(isinstance(node, AsofJoin) for node in walk_plan(plan, into_subqueries=True)):
+    if AsofJoin not in map(type, walk_plan(plan, into_subqueries=True)):
         return plan
 
     def visit(node: LogicalPlan) -> LogicalPlan:

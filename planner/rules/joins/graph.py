@@ -6,7 +6,7 @@ Sets of relations are bit masks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, prod
 
@@ -209,7 +209,7 @@ class JoinGraph:
             for _, values in members
         ]
         fewest = known[0] if len(known) == 1 else min(known, key=lambda values: values.distinct)
-        return fewest if fewest.distinct <= tree.rows else replace(fewest, distinct=tree.rows)
+        return fewest if fewest.distinct <= tree.rows else KeyValues(tree.rows, fewest.stored, fewest.range)
 
     def plan(self, tree: JoinTree) -> LogicalPlan:
         """The joins of a tree, each with the conditions that become testable there."""
