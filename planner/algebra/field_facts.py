@@ -110,9 +110,10 @@ def field_distinct(field: Field) -> float | None:
         count = float(facts.dictionary_size)
     if field.data_type.kind is TypeKind.BOOLEAN:
         return 2.0
-    if facts.range is None:
+    known = facts.range
+    if known is None:
         return count
-    span = float(facts.range[1] - facts.range[0] + 1)
+    span = float(known[1] - known[0] + 1)
     return span if count is None else min(count, span)
 
 
@@ -134,7 +135,8 @@ def filter_fields(fields: Fields, parts: Iterable[Expression]) -> Fields:
 def _reject_null(fields: Fields, ids: Iterable[int]) -> None:
     """Note that these columns are not NULL."""
     for id in ids:
-        fields[id] = replace(fields[id], nullable=False)
+        field = fields[id]
+        fields[id] = field.known(False, field.facts, field.estimates)
 
 
 def _narrow_to_values(fields: Fields, column: ColumnRef, constants: Sequence[Constant]) -> None:
@@ -146,7 +148,7 @@ def _narrow_to_values(fields: Fields, column: ColumnRef, constants: Sequence[Con
     elif field is not None:
         distinct = field_distinct(field)
         count = float(len(constants)) if distinct is None else min(distinct, float(len(constants)))
-        fields[column.id] = replace(field, estimates=ColumnEstimates(count))
+        fields[column.id] = field.known(field.nullable, field.facts, ColumnEstimates(count))
 
 
 def _narrow_by_comparison(fields: Fields, function: str, column: Expression, other: Expression) -> None:
@@ -184,21 +186,21 @@ def _narrow(
     field = fields.get(column.id)
     if field is None:
         return
-    old = field.facts
-    bounds = field.facts.range or field.data_type.bounds
+    old, known = field.facts, field.facts.range
+    bounds = known or field.data_type.bounds
     low = bounds[0] if low is None else max(low, bounds[0])
     high = bounds[1] if high is None else min(high, bounds[1])
     if low > high:  # no row is left, so any range is true of them
         low = high = bounds[0]
-    if (low, high) == field.facts.range and count is None:
+    if (low, high) == known and count is None:
         return
     distinct = field.estimates.distinct_count
-    if distinct is not None and old.range is not None:
-        distinct *= (high - low + 1) / (old.range[1] - old.range[0] + 1)
+    if distinct is not None and known is not None:
+        distinct *= (high - low + 1) / (known[1] - known[0] + 1)
     distinct = max(1.0, distinct) if distinct is not None else None
     distinct = distinct if count is None else min(count, count if distinct is None else distinct)
-    facts = replace(old, minimum=low, maximum=high)
-    fields[column.id] = replace(field, facts=facts, estimates=ColumnEstimates(distinct))
+    facts = old.between(low, high, old.is_sorted)
+    fields[column.id] = field.known(field.nullable, facts, ColumnEstimates(distinct))
 
 
 def join_fields(
@@ -253,8 +255,8 @@ def _equate(result: Fields, left: Fields, right: Fields, keys: JoinKeys, keeps_l
             is_sorted = old.is_sorted or (in_order and not field.nullable)
             if known is not None and known != old.range or is_sorted != old.is_sorted:
                 low, high = known or (old.minimum, old.maximum)
-                facts = replace(old, minimum=low, maximum=high, is_sorted=is_sorted)
-                result[field.id] = replace(field, facts=facts)
+                facts = old.between(low, high, is_sorted)
+                result[field.id] = field.known(field.nullable, facts, field.estimates)
 
 
 def _intersection(first: Range | None, second: Range | None) -> Range | None:
@@ -277,7 +279,7 @@ def aggregate_fields(
     for field, key in zip(key_fields, keys, strict=True):
         source = project_field(field, key, fields)
         facts = replace(source.facts, is_unique=len(keys) == 1, is_sorted=False)
-        result.append(replace(source, facts=facts))
+        result.append(source.known(source.nullable, facts, source.estimates))
     for field, call in zip(aggregate_fields, aggregates, strict=True):
         result.append(_aggregate_field(field, call, fields, bool(keys), max_rows))
     return result

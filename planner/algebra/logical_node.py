@@ -84,6 +84,8 @@ class LogicalPlan(Node["LogicalPlan"]):
     def scorings(self) -> dict[Scoring, list[Predict]]:
         """The different calls of models in the node's own expressions, by what they score, in order."""
         found: dict[Scoring, list[Predict]] = {}
+        if Predict not in self.kinds_of_parts:
+            return found
         for call in dict.fromkeys([part for part in self.parts if isinstance(part, Predict)]):
             found.setdefault(call.scoring, []).append(call)
         return found

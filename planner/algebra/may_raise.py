@@ -47,7 +47,7 @@ def may_raise(expression: Expression, fields: FieldsById) -> bool:
 
     With no fields: for no row at all, whatever its columns hold.
     """
-    if _is_harmless_throughout(expression):
+    if never_raises(expression):
         return False
     if isinstance(fields, KnownFields):
         return fields.derived(_part_may_raise, expression)
@@ -57,13 +57,15 @@ def may_raise(expression: Expression, fields: FieldsById) -> bool:
 
 
 @derived_once
-def _is_harmless_throughout(expression: Expression) -> bool:
-    """Raises nothing whatever its columns hold, as most do."""
-    return not _suspects(expression)
+def never_raises(expression: Expression) -> bool:
+    """Whether each part raises for no values of its inputs, as is so of most expressions."""
+    if isinstance(expression, Try):
+        return True
+    return _is_harmless(expression) and all(map(never_raises, expression.inputs))
 
 
 def _suspects(expression: Expression) -> list[Expression]:
-    """The parts that may raise for some values of their inputs, but for those inside of TRY()."""
+    """The parts that raise for some values of their inputs, but for those inside of TRY()."""
     found, left = [], [expression]
     while left:
         node = left.pop()

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from tqp.core.schema import Field
 from tqp.planner.algebra.derived import Answer, derived
 from tqp.planner.algebra.expressions import Expression, collect_values, map_values, walk
-from tqp.planner.algebra.subquery_expressions import Subquery
+from tqp.planner.algebra.subquery_expressions import SUBQUERIES, Subquery
 
 Plan = TypeVar("Plan", bound="Node[Any]")
 Kind = TypeVar("Kind", bound="Node[Any]")
@@ -84,8 +84,15 @@ class Node(Generic[Plan]):
         return [*chain.from_iterable(map(walk, self.expressions))]
 
     @derived_of_own
+    def kinds_of_parts(self) -> frozenset[type]:
+        """The classes of the expressions in `parts`."""
+        return frozenset(map(type, self.parts))
+
+    @derived_of_own
     def subqueries(self) -> tuple[Plan, ...]:
         """The plans of the subqueries in the node's expressions, not those inside them."""
+        if self.kinds_of_parts.isdisjoint(SUBQUERIES):
+            return ()
         return tuple([part.plan for part in self.parts if isinstance(part, Subquery)])  # type: ignore[misc]
 
     @derived_of_own

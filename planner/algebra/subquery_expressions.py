@@ -56,6 +56,7 @@ class QuantifiedComparison(Expression):
 
 
 Subquery = ScalarSubquery | Exists | QuantifiedComparison
+SUBQUERIES = frozenset((ScalarSubquery, Exists, QuantifiedComparison))
 
 
 @derived_once

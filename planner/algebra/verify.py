@@ -28,7 +28,7 @@ from tqp.planner.algebra.logical_plan import (
     Window,
     WorkingRows,
 )
-from tqp.planner.algebra.subquery_expressions import QuantifiedComparison, Subquery
+from tqp.planner.algebra.subquery_expressions import Exists, QuantifiedComparison, ScalarSubquery
 from tqp.planner.algebra.window_calls import WindowCall
 from tqp.planner.functions.registry import SCALARS
 
@@ -139,11 +139,11 @@ class PlanVerifier:
             case AggregateCall():
                 is_result = isinstance(plan, Aggregate) and any(part is call for call in plan.aggregates)
                 _require(is_result, "an aggregate call outside an Aggregate")
-        if isinstance(part, Subquery):
-            _require(self.allow_subqueries, "a subquery is left")
-            self._check(part.plan, available)
-            if isinstance(part, QuantifiedComparison):
-                _same_types(part.plan.schema, part.operands, "the operands of a subquery")
+            case ScalarSubquery() | Exists() | QuantifiedComparison():
+                _require(self.allow_subqueries, "a subquery is left")
+                self._check(part.plan, available)
+                if isinstance(part, QuantifiedComparison):
+                    _same_types(part.plan.schema, part.operands, "the operands of a subquery")
 
 
 class _IllFormedError(Exception):

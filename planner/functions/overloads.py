@@ -86,8 +86,9 @@ def choose(overloads: Sequence[Overload], arguments: Sequence[Expression]) -> Ov
     """The overload whose casts cost least. Raises NoOverloadError."""
     best: list[Overload] = []
     best_cost: int | None = None
+    count = len(arguments)
     for overload in overloads:
-        if len(overload.parameters) != len(arguments):
+        if len(overload.parameters) != count:
             continue
         cost = 0
         for argument, parameter in zip(arguments, overload.parameters):

@@ -35,8 +35,13 @@ def operand(known: Range | None, data_type: DataType) -> Range | None:
     """The range of values that passed their overflow check; the type's bounds where unknown, None if not integer-like."""
     if not data_type.is_integer_like:
         return None
+    bounds = data_type.bounds
+    if known is None:
+        return bounds
+    if bounds[0] <= known[0] and known[1] <= bounds[1]:
+        return known
     # A value that always overflows has nothing that fits; any range is sound for it.
-    return (known and clamped(known, data_type)) or data_type.bounds
+    return clamped(known, data_type) or bounds
 
 
 def operands_of(call: Call, ranges: Ranges) -> tuple[Range, Range] | None:

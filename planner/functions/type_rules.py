@@ -48,7 +48,8 @@ def settle(expression: Expression) -> Expression:
 
 def bends(expression: Expression) -> TypeGuard[SourceLiteral | Varying]:
     """Is its type not settled yet?"""
-    return isinstance(expression, SourceLiteral) or (isinstance(expression, Varying) and expression.bends)
+    kind = type(expression)
+    return kind is SourceLiteral or (kind is Varying and expression.bends)  # type: ignore[attr-defined]
 
 
 #: Parameter type "any DECIMAL": the argument keeps its own precision and scale.

@@ -35,7 +35,8 @@ _UNKNOWN_FUNCTION = 200.0
 
 def cost(expression: Expression, fields: FieldsById) -> float:
     """Estimated nanoseconds to evaluate the expression for one row."""
-    return own_cost(expression, fields) + sum(cost(part, fields) for part in expression.inputs)
+    own, inputs = own_cost(expression, fields), expression.inputs
+    return own + sum([cost(part, fields) for part in inputs]) if inputs else own
 
 
 def own_cost(expression: Expression, fields: FieldsById) -> float:
@@ -62,7 +63,7 @@ def _call_cost(call: Call, fields: FieldsById) -> float:
     operand = next((part for part in call.arguments if not isinstance(part, Literal | Parameter)), call)
     match work:
         case Work.COMPARISON:
-            one = _COMPARISON[max(_bytes(part, fields) for part in call.arguments)]
+            one = _COMPARISON[max([_bytes(part, fields) for part in call.arguments])]
             return _on_strings(operand, fields, one, _STRING_PREDICATE)
         case Work.MASKS:
             return MASK_COST * max(1, len(call.arguments) - 1)

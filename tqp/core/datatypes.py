@@ -272,11 +272,11 @@ class DataType:
     @property
     def bounds(self) -> tuple[int, int]:
         """Smallest and largest storage value of an integer-like type."""
+        if self.kind is TypeKind.DECIMAL:
+            return _DECIMAL_BOUNDS[self.precision]
         known = _INTEGER_BOUNDS.get(self.kind)
         if known is not None:
             return known
-        if self.is_decimal:
-            return _DECIMAL_BOUNDS[self.precision]
         if self.kind in (TypeKind.UUID, TypeKind.UHUGEINT):
             return _INTEGER_BOUNDS[TypeKind.HUGEINT]
         if self.kind is TypeKind.TIME_TZ:

@@ -34,6 +34,18 @@ class ColumnFacts:
         """(`minimum`, `maximum`), if they are known."""
         return None if self.minimum is None or self.maximum is None else (self.minimum, self.maximum)
 
+    def between(self, minimum: int | None, maximum: int | None, is_sorted: bool) -> ColumnFacts:
+        """With another range and order."""
+        return ColumnFacts(
+            minimum,
+            maximum,
+            self.is_unique,
+            is_sorted,
+            self.dictionary_size,
+            self.is_null,
+            self.is_checked,
+        )
+
     def weakened(self, is_unique: bool, is_sorted: bool) -> ColumnFacts:
         """With uniqueness and order kept only if allowed."""
         return ColumnFacts(
@@ -72,6 +84,10 @@ class Field:
     nullable: bool = True
     facts: ColumnFacts = NO_FACTS
     estimates: ColumnEstimates = NO_ESTIMATES
+
+    def known(self, nullable: bool, facts: ColumnFacts, estimates: ColumnEstimates) -> Field:
+        """The field with what is known of its values."""
+        return Field(self.id, self.name, self.data_type, nullable, facts, estimates)
 
 
 Schema = tuple[Field, ...]

@@ -105,25 +105,21 @@ class Graph:
     """
 
     def __init__(self, inputs: Sequence[Node], outputs: tuple[Any, ...]) -> None:
-        called = set(inputs)
-        order: list[Node] = []
-        waiting: list[Node | None] = [*reversed(nodes_in(outputs))]
-        needed = {*waiting}
-        begun: list[Node] = []  # whose arguments are being called; behind these stands None
+        given = set(inputs)
+        order: dict[Node, None] = {}
+        waiting = nodes_in(outputs)[::-1]
+        begun: set[Node] = set()  # whose arguments are called before they are met again
         while waiting:
-            node = waiting.pop()
-            if node is None:
-                node = begun.pop()
-                called.add(node)
-                order.append(node)
-            elif node not in called:
-                begun.append(node)
-                waiting.append(None)
-                used = node.uses()
-                needed.update(used)
+            node = waiting[-1]
+            if node in begun or node in given or not (used := node.uses()):
+                order[node] = None
+                del waiting[-1]
+            else:
+                begun.add(node)
                 waiting += used[::-1]
-        self.inputs = [node for node in inputs if node in needed]
-        self.nodes, self.outputs = order, outputs
+        self.inputs = [node for node in inputs if node in order]
+        self.nodes = [node for node in order if node not in given]
+        self.outputs = outputs
         self._named = False
 
     def _name(self) -> None:

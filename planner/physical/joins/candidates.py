@@ -57,6 +57,12 @@ class JoinCandidate:
         keys = self.keys.swapped()
         return JoinCandidate(self.build, self.probe, keys, self.build_is_unique, self.probe_is_unique)
 
+    def at(self, cost: float, index: IndexedTable | None = None) -> JoinCandidate:
+        """With its cost, by an index or without."""
+        return JoinCandidate(
+            self.probe, self.build, self.keys, self.probe_is_unique, self.build_is_unique, cost, index
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class JoinCandidates:
@@ -89,15 +95,15 @@ class JoinCandidates:
         if not keys.left:
             sides = probe.field_facts, build.field_facts
             bounds = split_bounds(keys, kind, *sides)[0] if self.options.is_on("range_join") else ()
-            return replace(candidate, cost=bounds_cost(bounds, rows, build_rows) if bounds else inf)
+            return candidate.at(bounds_cost(bounds, rows, build_rows) if bounds else inf)
         cost = side_cost(rows, build_rows, candidate.build_is_unique, self._span(keys, probe, build))
         if self.options.is_on("runtime_filters"):
             cost -= saved_work(kind, keys, probe, build, self.estimator)
         if self.options.is_on("index_join") and self.options.backend is Backend.HOST:
             index = index_for(kind, keys, probe.field_facts, build)
             if index is not None and index.cost(rows) < cost:
-                return replace(candidate, cost=index.cost(rows), index=index)
-        return replace(candidate, cost=cost, index=None)
+                return candidate.at(index.cost(rows), index)
+        return candidate.at(cost)
 
     def bounds(
         self, kind: JoinType, keys: JoinKeys, probe: FieldsById, build: FieldsById, build_rows: int

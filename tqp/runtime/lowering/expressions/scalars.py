@@ -250,8 +250,11 @@ class ExpressionLowering(ValueForms):
             validity = None
             if values and is_failing_constant(argument) and SCALARS[call.function].is_null_for_null:
                 validity = self.combine_validity(*values)
-            with self.only_where(None if validity is None else partial(tuple, [validity])):
+            if validity is None:
                 values.append(self.lower(argument))
+            else:
+                with self.only_where(partial(tuple, [validity])):
+                    values.append(self.lower(argument))
         return values
 
     def _lower_cast(self, cast: Cast) -> Value:
