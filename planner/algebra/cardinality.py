@@ -7,10 +7,10 @@ occurs in the larger one. Estimates only steer cost; correctness never depends o
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from math import prod
 
 from tqp.core.datatypes import TypeKind
+from tqp.core.frozen import dataclass
 from tqp.planner.algebra.expressions import (
     Call,
     ColumnRef,

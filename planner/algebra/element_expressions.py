@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from tqp.core.datatypes import DataType
+from tqp.core.frozen import dataclass
 from tqp.planner.algebra.expressions import Expression, Literal
 
 

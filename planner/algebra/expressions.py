@@ -8,11 +8,12 @@ apart. Aggregate calls stand only inside an Aggregate node.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from operator import is_
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard
 
 from tqp.core.datatypes import BOOLEAN, DataType
+from tqp.core.frozen import dataclass
 from tqp.core.models import FunctionSignature, ModelOutput, ModelSignature
 from tqp.planner.algebra.derived import derived_once
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from enum import Enum
 
+from tqp.core.frozen import dataclass
 from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression, column_ids
 from tqp.planner.functions.conditions import ORDERINGS, UPPER
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Self
 
+from tqp.core.frozen import dataclass
 from tqp.core.schema import Field, Schema, TableSource
 from tqp.planner.algebra.derived import derived
 from tqp.planner.algebra.expression_text import Names

@@ -7,8 +7,8 @@ identify a row. Column ids are unique over the whole query, so a plan may be mov
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from tqp.core.frozen import dataclass
 from tqp.core.schema import Field, Schema
 from tqp.planner.algebra.asof import AsofJoin
 from tqp.planner.algebra.derived import derived

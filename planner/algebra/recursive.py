@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from tqp.core.frozen import dataclass
 from tqp.core.schema import Schema
 from tqp.planner.algebra.derived import derived
 from tqp.planner.algebra.expression_text import Names

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import BOOLEAN, DataType
+from tqp.core.frozen import dataclass
 from tqp.planner.algebra.derived import derived_once
 from tqp.planner.algebra.expressions import ColumnRef, Expression, walk
 

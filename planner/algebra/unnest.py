@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tqp.core.frozen import dataclass
 from tqp.core.schema import NO_FACTS, Schema
 from tqp.planner.algebra.derived import derived
 from tqp.planner.algebra.expression_text import Names

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tqp.core.frozen import dataclass
 from tqp.core.schema import Schema
 from tqp.planner.algebra.derived import derived
 from tqp.planner.algebra.expression_text import Names

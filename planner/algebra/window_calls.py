@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from tqp.core.datatypes import DataType
+from tqp.core.frozen import dataclass
 from tqp.planner.algebra.expressions import AggregateCall, Expression, HasExpressions, SortKey
 
 

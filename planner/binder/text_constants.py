@@ -6,12 +6,13 @@ They are numbers and texts of the SQL, and values given for its parameters.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlglot import exp
 
 from tqp.core.datatypes import VARCHAR
 from tqp.core.errors import BindError
+from tqp.core.frozen import dataclass
 from tqp.planner.algebra.expressions import Expression, Literal, TextConstant, Varying
 from tqp.planner.binder.expressions.literals import bind_number, literal_of
 from tqp.planner.functions.type_rules import SourceLiteral, settle

@@ -8,7 +8,7 @@ overload a call means is decided by the cost of the casts it needs, as in DuckDB
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from tqp.core.datatypes import (
@@ -29,6 +29,7 @@ from tqp.core.datatypes import (
     map_of,
 )
 from tqp.core.errors import UnsupportedError
+from tqp.core.frozen import dataclass
 from tqp.core.json.paths import parse_path
 from tqp.planner.algebra.expressions import Expression, Literal, is_null_literal
 from tqp.planner.functions.decimal_types import (

@@ -7,7 +7,7 @@ a DATE is a DATE); it is a `SourceLiteral` until something decides.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeGuard
 
 from tqp.core.datatypes import (
@@ -26,6 +26,7 @@ from tqp.core.datatypes import (
     decimal,
     struct,
 )
+from tqp.core.frozen import dataclass
 from tqp.core.keywords import lower_ascii
 from tqp.core.unsigned_128 import unsigned_of_stored
 from tqp.planner.algebra.expressions import Expression, Literal, Varying

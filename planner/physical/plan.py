@@ -7,11 +7,11 @@ upper bound. Children that are streamed stay in the parent's pipeline; children 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from math import prod
 
 from tqp.core.datatypes import BOOLEAN
+from tqp.core.frozen import dataclass
 from tqp.core.schema import Field, Schema, TableSource
 from tqp.planner.algebra.derived import derived
 from tqp.planner.algebra.expression_text import Names, format_expression, sort_keys_text

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
 from tqp.core import zoned_times
+from tqp.core.frozen import dataclass
 from tqp.core.keywords import lower_ascii, quoted, quoted_text
 from tqp.core.unsigned_128 import LAST_UNSIGNED
 

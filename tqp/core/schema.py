@@ -7,10 +7,10 @@ nothing overflows, and pick join algorithms). `ColumnEstimates` may only steer c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from tqp.core.datatypes import DataType
+from tqp.core.frozen import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ ALL compare the value with each element, NULLs included, as they do with the row
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -27,6 +26,7 @@ from tqp.core.datatypes import (
     TypeKind,
 )
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.frozen import dataclass
 from tqp.core.unsigned_128 import LAST_UNSIGNED, stored_unsigned
 from tqp.planner.algebra.expressions import FALSE, Call, Expression, InList, Literal, Varying
 from tqp.planner.algebra.logical_plan import Values

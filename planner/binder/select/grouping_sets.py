@@ -7,13 +7,13 @@ constant of each set. A predicate on GROUPING() goes into each branch and drops 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, combinations, product
 
 from sqlglot import exp
 
 from tqp.core.datatypes import INTEGER
 from tqp.core.errors import UnsupportedError
+from tqp.core.frozen import dataclass
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import (
     AggregateCall,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 
 from tqp.core.backends import Backend
 from tqp.core.datatypes import BIGINT, BOOLEAN, DataType
+from tqp.core.frozen import dataclass
 from tqp.planner.algebra.cardinality import Estimator
 from tqp.planner.algebra.expressions import Call, ColumnRef, all_column_ids, column_ids, conjunction
 from tqp.planner.algebra.field_facts import expression_distinct

@@ -6,9 +6,10 @@ What the table is filtered by comes after the join: the conditions see the rows 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
+from tqp.core.frozen import dataclass
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import ColumnRef, Expression, all_column_ids, conjuncts
 from tqp.planner.algebra.field_facts import filter_fields, join_fields

@@ -6,11 +6,11 @@ Sets of relations are bit masks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, prod
 
 from tqp.core.datatypes import BOOLEAN
+from tqp.core.frozen import dataclass
 from tqp.planner.algebra.cardinality import Estimator, KeyValues, key_domain
 from tqp.planner.algebra.expressions import Call, Expression, conjunction
 from tqp.planner.algebra.join_keys import is_two_sided

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tqp.core.frozen import dataclass
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, conjunction, conjuncts
 from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan
 from tqp.planner.algebra.may_raise import may_raise, raising_in

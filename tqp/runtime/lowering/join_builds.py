@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from tqp.core.datatypes import BIGINT, BOOLEAN
+from tqp.core.frozen import dataclass
 from tqp.core.schema import Field
 from tqp.operators.joins.hash_join import build_hash
 from tqp.operators.joins.perfect_hash_join import build_dense, build_membership, build_perfect_hash

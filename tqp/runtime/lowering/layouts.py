@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 
 import torch
 
 from tqp.core.datatypes import BIGINT, DataType, TypeKind
+from tqp.core.frozen import dataclass
 from tqp.data.nested import element_dtype
 from tqp.operators.memory.arrays import narrowest
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tqp.core.frozen import dataclass
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.stream import Space, StoredColumn, Value
 

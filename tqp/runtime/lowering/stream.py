@@ -22,12 +22,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Container
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import NamedTuple
 
 import torch
 
+from tqp.core.frozen import dataclass
 from tqp.data import nested
 from tqp.operators.nested import layout as nested_layout
 from tqp.operators.rows import batches

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tqp.core.errors import UnsupportedError
+from tqp.core.frozen import dataclass
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import TRUE, AggregateCall
 from tqp.planner.algebra.window_calls import BoundKind, FrameBound, WindowCall

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE, TIME, TIME_TZ
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.frozen import dataclass
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import (
     AggregateCall,

@@ -15,10 +15,11 @@ again.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import VARCHAR, TypeKind
+from tqp.core.frozen import dataclass
 from tqp.core.schema import ColumnFacts, Field
 from tqp.operators import scalar_kernels
 from tqp.operators.kernel import Kernel, NullRule

@@ -10,12 +10,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
 from tqp.core.datatypes import VARCHAR, DataType, TypeKind
+from tqp.core.frozen import dataclass
 from tqp.data.nested import count_of
 from tqp.operators.nested import elements as element_kernels
 from tqp.operators.nested import maps as map_kernels

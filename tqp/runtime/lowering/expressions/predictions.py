@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from tqp.core.datatypes import DOUBLE, TypeKind
 from tqp.core.errors import BindError
+from tqp.core.frozen import dataclass
 from tqp.operators.rows import keys as key_kernels
 from tqp.operators.rows.domain_tables import look_up
 from tqp.operators.rows.selection import select_most, take, take_optional
