@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tqp.core.schema import ColumnFacts, Field, TableSource, ValueCondition
+from tqp.core.schema import ColumnFacts, Field, Schema, TableSource, ValueCondition
 from tqp.planner.algebra.expressions import (
     Call,
     Cast,
@@ -22,7 +22,7 @@ from tqp.planner.algebra.expressions import (
 )
 from tqp.planner.algebra.join_keys import JoinType
 from tqp.planner.algebra.known_fields import KnownFields
-from tqp.planner.algebra.logical_plan import Filter, Join, LogicalPlan, Scan, Sort
+from tqp.planner.algebra.logical_plan import Aggregate, Filter, Join, LogicalPlan, Project, Scan, Sort
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.node import transform_plan, walk_plan
 from tqp.planner.algebra.outcomes import TRUE, outcomes
@@ -38,6 +38,9 @@ _QUICK = (ColumnRef, Literal, Call, Cast, InList)
 _QUICK_CALLS = COMPARISONS | TEXT_PREDICATES | {"and", "or", "not"}
 #: Joins whose left rows pass unchanged, or not at all: a condition on them above holds below.
 _PASSES_LEFT = frozenset(JoinType) - {JoinType.FULL}
+#: Joins of which only those rows of a side count that satisfy the condition with a row of the other side.
+_RESTRICTS_BOTH = frozenset({JoinType.INNER, JoinType.SEMI})
+_RESTRICTS_RIGHT = _RESTRICTS_BOTH | {JoinType.LEFT, JoinType.SINGLE, JoinType.ANTI}
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,29 +135,31 @@ def scan_conditions(plan: LogicalPlan) -> dict[TableSource, TableConditions]:
     for node in nodes:
         match node:
             case Filter():
-                found = list(_scans(node.input, readers))
-            case Join(join_type=JoinType.INNER):
-                found = [scan for side in node.inputs for scan in _scans(side, readers)]
+                restricted, others = [*_scans(node.input, readers)], []
+            case Join() if node.join_type in _RESTRICTS_RIGHT:
+                restricted, others = [*_scans(node.right, readers)], [*_scans(node.left, readers)]
+                if node.join_type in _RESTRICTS_BOTH:
+                    restricted, others = restricted + others, []
             case _:
                 continue
         pieces = [part for part in _pieces(node.condition) if not has_subquery(part)]
-        for scan in found:
-            ids = {field.id for field in scan.fields}
+        for scan, ids in restricted:
             for part in pieces:
                 if not ids.isdisjoint(column_ids(part)):
                     parts[id(scan)] += (part, *implied_by_branches(part, ids))
         columns = {
             field.id: (scan.table, name)
-            for scan in found
+            for scan, ids in (*restricted, *others)
             if len(by_table[scan.table]) == 1
             for field, name in zip(scan.fields, scan.columns, strict=True)
+            if field.id in ids
         }
-        for left, right in filter(None, map(column_equality, pieces)):
-            mine, theirs = columns.get(left.id), columns.get(right.id)
-            if mine and theirs and mine[0] is not theirs[0]:
-                (table, name), (other, other_name) = mine, theirs
-                partners[table].append(Partner(name, other, other_name))
-                partners[other].append(Partner(other_name, table, name))
+        wanted = frozenset().union(*(ids for _, ids in restricted))
+        for pair in filter(None, map(column_equality, pieces)):
+            for one, other in (pair, pair[::-1]):
+                mine, theirs = columns.get(one.id), columns.get(other.id)
+                if one.id in wanted and mine and theirs and mine[0] is not theirs[0]:
+                    partners[mine[0]].append(Partner(mine[1], *theirs))
     return {
         table: TableConditions(
             tuple((scan, tuple(parts[id(scan)])) for scan in found), tuple(partners[table])
@@ -197,15 +202,22 @@ def over_tables(
     return transform_plan(plan, over)
 
 
-def _scans(plan: LogicalPlan, readers: Mapping[int, int]) -> Iterator[Scan]:
-    """The scans whose rows come out unchanged, and nowhere else."""
+def _scans(plan: LogicalPlan, readers: Mapping[int, int]) -> Iterator[tuple[Scan, frozenset[int]]]:
+    """The scans whose rows come out, and nowhere else, each with those of its columns that do.
+
+    A condition on these above a group-by holds below, as it drops whole groups.
+    """
     if readers[id(plan)] != 1:
         return
     match plan:
         case Scan():
-            yield plan
+            yield plan, plan.output_ids
         case Filter() | Sort():
             yield from _scans(plan.input, readers)
+        case Project():
+            yield from _passed(plan, plan.fields, plan.outputs, readers)
+        case Aggregate():
+            yield from _passed(plan, plan.key_fields, plan.keys, readers)
         case Join(join_type=JoinType.INNER):
             yield from _scans(plan.left, readers)
             yield from _scans(plan.right, readers)
@@ -236,6 +248,19 @@ def _value_condition(condition: Expression, names: Mapping[int, str]) -> ValueCo
         case _:
             return None
     return ValueCondition(names[id], function, (value,)) if id in names else None
+
+
+def _passed(
+    plan: Project | Aggregate, fields: Schema, values: Sequence[Expression], readers: Mapping[int, int]
+) -> Iterator[tuple[Scan, frozenset[int]]]:
+    """As `_scans`, of a node some fields of which are columns of its input."""
+    passed = {
+        field.id
+        for field, value in zip(fields, values, strict=True)
+        if isinstance(value, ColumnRef) and value.id == field.id
+    }
+    for scan, ids in _scans(plan.input, readers) if passed else ():
+        yield scan, ids & passed
 
 
 def _may_be_wanted(scan: Scan, parts: tuple[Expression, ...], facts: Mapping[str, ColumnFacts]) -> bool:

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 import torch
 
 from tqp.core.backends import Backend
 from tqp.core.datatypes import VARCHAR
+from tqp.core.errors import UnsupportedError
+from tqp.core.schema import TableSource
 from tqp.data.backend import computing_with
 from tqp.data.column import Column, Table
 from tqp.operators.strings import layout as string_layout
 from tqp.planner.algebra.explain import explain_logical, explain_physical
-from tqp.planner.algebra.logical_node import LogicalPlan
+from tqp.planner.algebra.logical_plan import LogicalPlan, Scan
+from tqp.planner.algebra.node import walk_plan
 from tqp.planner.bind import BoundStatement
 from tqp.planner.describe import Description
 from tqp.planner.optimizer import optimize, without_subqueries
@@ -21,7 +25,9 @@ from tqp.planner.physical.algorithm_choice import PhysicalOptions
 from tqp.planner.physical.plan import PhysicalPlan
 from tqp.planner.physical.planner import plan_physical
 from tqp.planner.rules.context import OptimizerContext
+from tqp.planner.scan_conditions import TableConditions, over_tables, scan_conditions
 from tqp.planner.shapes import Shape, explain_shape, shape_of
+from tqp.planner.unread_table import UnreadTable
 from tqp.result import Result
 from tqp.runtime.differentiable import SPECIAL_ALGORITHMS, DifferentiableProgram
 from tqp.runtime.executor import Executor
@@ -48,6 +54,23 @@ class Compiler:
     def without_subqueries(self, plan: LogicalPlan) -> LogicalPlan:
         """A bound plan as joins only."""
         return without_subqueries(plan, OptimizerContext(disabled_rules=self.disabled_rules))
+
+    def scan_conditions(self, plan: LogicalPlan) -> dict[TableSource, TableConditions]:
+        """What a bound plan asks of the rows of its tables, where these can be restricted; no column is read for it.
+
+        Subqueries are joins for it, so that it shows which of their rows count.
+        """
+        nodes = walk_plan(plan, into_subqueries=True)
+        scans = [node for node in nodes if isinstance(node, Scan)]
+        if not any(scan.table.can_be_restricted(scan.columns) for scan in scans):
+            return {}
+        if any(node.subqueries for node in nodes):
+            unread = {table: UnreadTable(table) for table in {scan.table for scan in scans}}
+            tables: dict[TableSource, TableSource] = {each: table for table, each in unread.items()}
+            with suppress(UnsupportedError):  # said where the plan is optimized
+                joins = self.without_subqueries(over_tables(plan, unread, ()))
+                plan = over_tables(joins, tables, ())
+        return scan_conditions(plan)
 
     def optimized(self, plan: LogicalPlan) -> tuple[LogicalPlan, float]:
         """A bound plan optimized, and how many rows it is expected to put out."""

@@ -291,7 +291,7 @@ class Queries:
         statement = bind(query, snapshot, params)
         if statement.explain is not None:
             return statement
-        conditions = scan_conditions(statement.plan)
+        conditions = self.compiler.scan_conditions(statement.plan)
         wanted = WantedRows.of(conditions)
         pieces = in_pieces(self.compiler, wanted.in_place(statement))
         if pieces is not None:

@@ -69,7 +69,10 @@ class WantedRows:
         return any(isinstance(table, ChosenRows) for table in self.tables.values())
 
     def choose(self, compiler: Compiler, conditions: Mapping[TableSource, TableConditions]) -> None:
-        """Leave out what is not wanted of tables that are not encoded: by conditions, and then by what is wanted of others."""
+        """Leave out what is not wanted of tables that are not encoded: by conditions, or by what is wanted of others.
+
+        Small tables come first, as what is wanted of them may tell of larger ones, whose conditions read more.
+        """
         if "choose_rows" in compiler.disabled_rules:
             return
         left = {
@@ -77,30 +80,30 @@ class WantedRows:
             for original, table in self.tables.items()
             if isinstance(table, Source) and table.can_choose_rows(conditions[original].read)
         }
+        tell_of_larger = {
+            partner.table
+            for original in left
+            for partner in conditions[original].partners
+            if original.num_rows > partner.table.num_rows
+        }
         chosen: dict[TableSource, Source] = {}
-        for original, table in left.items():
-            found = _by_conditions(compiler, table, conditions[original])
+        for original in sorted(left, key=lambda table: table.num_rows):
+            if original in chosen:
+                continue
+            helps = original in tell_of_larger
+            found = _by_conditions(compiler, left[original], conditions[original], helps)
             if found is not None:
                 rows, holds = found
-                chosen[original] = ChosenRows(table, rows)
+                chosen[original] = ChosenRows(left[original], rows)
                 self.satisfied += holds.of_all_rows
-        more = chosen
-        while more:
-            more = {
-                original: part
-                for original, table in left.items()
-                if original not in chosen
-                for part in _by_partners(table, conditions[original], chosen)
-            }
-            chosen |= more
+                _add_partners(chosen, left, conditions)
         self.tables |= chosen
 
 
 def _by_conditions(
-    compiler: Compiler, table: Source, conditions: TableConditions
+    compiler: Compiler, table: Source, conditions: TableConditions, helps_others: bool
 ) -> tuple[AnyArray, TableConditions] | None:
     """The rows that satisfy some conditions, ascending, and these; None where they are many, or there is no use of them."""
-    helps_others = any(partner.table.num_rows > table.num_rows for partner in conditions.partners)
     for quick in _quickest_first(table, conditions, helps_others):
         if not helps_others and all(
             name in quick.columns or table.is_encoded(name) for name in conditions.read
@@ -140,6 +143,23 @@ def _satisfy(compiler: Compiler, plan: Filter) -> BoolArray:
     told = Project(plan.input, (field,), (plan.condition,))
     [column] = compiler.program(BoundStatement(told, ("wanted",)))().columns
     return _valid(column)
+
+
+def _add_partners(
+    chosen: dict[TableSource, Source],
+    tables: Mapping[TableSource, Source],
+    conditions: Mapping[TableSource, TableConditions],
+) -> None:
+    """Choose of further tables, and of those that are joined with these, the rows with a partner, where they are few."""
+    more = dict(chosen)
+    while more:
+        more = {
+            original: part
+            for original, table in tables.items()
+            if original not in chosen
+            for part in _by_partners(table, conditions[original], chosen)
+        }
+        chosen |= more
 
 
 def _by_partners(

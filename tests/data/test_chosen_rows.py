@@ -181,11 +181,29 @@ PARTNERS = [
     "SELECT a.row, b.row FROM t a, u b WHERE a.row = b.row AND a.i > 1000",
     "SELECT a.row FROM t a, u b WHERE a.row = b.row AND a.i > 70 AND b.i > (SELECT min(i) FROM v WHERE v.row = a.row)",
 ]
+SUBQUERIES = [
+    "SELECT row, s FROM u WHERE row IN (SELECT row FROM t WHERE i > 74)",
+    "SELECT row FROM t WHERE i > 70 AND row IN (SELECT row FROM u WHERE s LIKE '%5')",
+    "SELECT row FROM t WHERE i > 70 AND NOT EXISTS (SELECT 1 FROM u WHERE u.row = t.row AND u.s LIKE '%5')",
+    "SELECT row FROM t WHERE i > 70 AND m NOT IN (SELECT m FROM u WHERE u.i = t.i)",
+    "SELECT row FROM t WHERE i > 70 AND EXISTS (SELECT 1 FROM u, v WHERE u.row = t.row AND v.i = u.i)",
+    "SELECT row FROM t WHERE i > 70 AND 2 * row > (SELECT sum(row) FROM u WHERE u.i = t.i)",
+    "SELECT row, (SELECT count(*) FROM u WHERE u.row = t.row AND u.i > 75) FROM t WHERE i > 70",
+    "SELECT row, (SELECT s FROM u WHERE u.row = t.row) FROM t WHERE i > 70",
+    "SELECT row FROM t WHERE i > 70 AND row <= ALL (SELECT row FROM u WHERE u.i = t.i)",
+    "SELECT a.row, n FROM t a JOIN (SELECT row, count(*) AS n FROM u GROUP BY row) b ON a.row = b.row WHERE a.i > 70",
+    "SELECT a.row, n FROM t a LEFT JOIN (SELECT i, count(*) AS n FROM u GROUP BY i) b ON a.row = b.i WHERE a.i > 70",
+    "SELECT * FROM (SELECT i, count(*) AS n FROM t GROUP BY i) WHERE i > 70",
+    "SELECT * FROM (SELECT i, count(*) AS n, max(row) AS row FROM t GROUP BY i) WHERE i > 70 OR row < 9",
+    "SELECT * FROM (SELECT max(i) AS i, count(*) AS n FROM t) WHERE i > 70",
+    "SELECT * FROM (SELECT i, row + 1 AS row FROM t) WHERE i > 70 AND row > 90",
+    "SELECT * FROM (SELECT i, row FROM t ORDER BY row LIMIT 5) WHERE i > 3",
+]
 
 
 @pytest.mark.parametrize("share", [1.0, 0.3])
 @pytest.mark.parametrize("kind", ["chunks", "parquet"])
-@pytest.mark.parametrize("query", [*OUTER, *PARTNERS])
+@pytest.mark.parametrize("query", [*OUTER, *PARTNERS, *SUBQUERIES])
 def test_tables_that_are_joined(
     query: str, kind: str, share: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,14 +222,25 @@ def test_tables_that_are_joined(
     assert asked(backend="torch") == expected
 
 
-def test_rows_with_a_partner_among_few_are_few(monkeypatch: pytest.MonkeyPatch, chosen: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        ("SELECT sum(x), count(y) FROM t, many WHERE row = k AND s = '045'", (4950, 10)),
+        ("SELECT row FROM t WHERE s = '045' AND row IN (SELECT k FROM many WHERE x = y)", (45,)),
+        ("SELECT row FROM t WHERE s = '045' AND EXISTS (SELECT 1 FROM many WHERE k = row AND x = y)", (45,)),
+        ("SELECT (SELECT sum(x) FROM many WHERE k = row) FROM t WHERE s = '045'", (4950,)),
+        ("SELECT row FROM t WHERE s = '045' AND 200 * i > (SELECT sum(x) FROM many WHERE k = row)", (45,)),
+    ],
+)
+def test_rows_with_a_partner_among_few_are_few(
+    query: str, answer: tuple[int, ...], monkeypatch: pytest.MonkeyPatch, chosen: list[int]
+) -> None:
     monkeypatch.setattr(wanted_rows, "_LARGEST_SHARE", 0.1)
     many = pa.table({"k": [row % 100 for row in range(1000)], "x": range(1000), "y": range(1000)})
     with tqp.connect(threads=1) as connection:
         connection.register("t", ascending_table())
         connection.register("many", many)
-        query = "SELECT sum(x), count(y) FROM t, many WHERE row = k AND s = '045'"
-        assert connection.sql(query).fetchall() == [(sum(range(45, 1000, 100)), 10)]
+        assert connection.sql(query).fetchall() == [answer]
     assert chosen == [1, 10]
 
 
