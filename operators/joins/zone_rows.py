@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tqp.data.encoding.zones import Zones
+from tqp.operators.joins.hash_join import HashBuild
 from tqp.operators.joins.offset_array_join import OffsetArrayBuild
 from tqp.operators.joins.perfect_hash_join import MembershipBuild, PerfectHashBuild
 from tqp.operators.memory.arrays import Array
@@ -15,25 +16,39 @@ from tqp.operators.rows.selection import true_positions
 _MOST_KEYS = 1 << 20
 
 
-def zones_in_build(zones: Zones, minimum: int, build: object) -> npt.NDArray[np.bool_] | None:
-    """bool [z]: may the zone have a key of the build side, whose key 0 stands for `minimum`? None: any may."""
-    present = _present(build)
-    if present is None or zones.least.shape[0] == 0:
+def zones_in_build(zones: Zones, minimum: int, size: int, build: object) -> npt.NDArray[np.bool_] | None:
+    """bool [z]: may the zone have a key of the build side? None: any may.
+
+    Keys 0 to `size` - 1 of the build side stand for `minimum`, the next ones for `minimum` + 1, ...: `size` is more than one
+    where other columns are packed behind this one.
+    """
+    keys = _keys(build)
+    if keys is None or zones.least.shape[0] == 0:
         return None
-    keys = true_positions(present)
+    keys = keys // size if size > 1 else keys
     filled = zones.least <= zones.greatest
     if keys.shape[0] == 0:
         return np.zeros(filled.shape[0], np.bool_)
     least, greatest = (each.astype(np.int64) - minimum for each in (zones.least, zones.greatest))
-    if keys.shape[0] > filled.shape[0]:  # hardly a zone lies between two of them
+    if keys.shape[0] > filled.shape[0] or isinstance(
+        build, HashBuild
+    ):  # hardly a zone lies between two of them
         found = (greatest >= keys[0]) & (least <= keys[-1])
     else:
         found = keys.searchsorted(least) < keys.searchsorted(greatest, "right")
     return np.asarray(found & filled)
 
 
+def _keys(build: object) -> Array | None:
+    """The keys of the build side, int64 in order; of a hash join the least and the greatest. None where that takes long to tell."""
+    if isinstance(build, HashBuild):
+        return None if build.key_range is None else np.array(build.key_range, np.int64)
+    present = _present(build)
+    return None if present is None else true_positions(present)
+
+
 def _present(build: object) -> npt.NDArray[np.bool_] | None:
-    """bool [size]: which keys has the build side? None where that takes long to tell."""
+    """bool [size]: which keys has the build side?"""
     match build:
         case MembershipBuild(table=table) | OffsetArrayBuild(present=table) if table is not None:
             return table.numpy() if table.shape[0] <= _MOST_KEYS else None

@@ -13,6 +13,7 @@ import tqp
 from tests.oracle import assert_same_rows
 from tqp.data.encoding import zones as zone_maps
 from tqp.data.encoding.zones import Zones, zones_of_column
+from tqp.operators.joins.hash_join import build_hash
 from tqp.operators.joins.offset_array_join import build_offset_array
 from tqp.operators.joins.perfect_hash_join import build_membership, build_perfect_hash
 from tqp.operators.joins.zone_rows import spans_of_zones, zones_in_build
@@ -49,6 +50,8 @@ _QUERIES = [
     "SELECT count(*), sum(item) FROM sales WHERE day NOT IN (SELECT day FROM events WHERE day IS NOT NULL)",
     "SELECT kind, sum(v) FROM sales s JOIN items i ON s.item = i.item JOIN days d ON s.day = d.day"
     + " JOIN days t ON s.shipped = t.day WHERE d.month = 5 AND t.month = 5 AND kind < 3 GROUP BY kind",
+    "SELECT s.v, e FROM sales s JOIN events e ON s.day = e.day AND s.item = e.e",
+    "SELECT s.v, d.month FROM sales s JOIN days d ON s.shipped = d.day AND s.item = d.month + 9 WHERE month IN (1, 2)",
     "SELECT s.day, d.month FROM sales s LEFT JOIN (FROM days WHERE month = 4) d ON s.day = d.day",
     "SELECT s.day, d.month FROM sales s RIGHT JOIN (FROM days WHERE month = 4) d ON s.day = d.day",
     "SELECT s.day, d.month FROM sales s FULL JOIN (FROM days WHERE month = 4) d ON s.day = d.day",
@@ -159,12 +162,26 @@ def test_zones_that_may_have_a_key(keys: list[int]) -> None:
     builds = [build_membership(built, size), build_perfect_hash(built, size)]
     builds += [build_offset_array(built, size), build_offset_array(torch.cat([built, built]), size)]
     for build in builds:
-        found = zones_in_build(zones, minimum, build)
+        found = zones_in_build(zones, minimum, 1, build)
         assert found is not None
         if len(keys) <= len(found):
             assert found.tolist() == expected
         else:
             assert (found | ~np.array(expected)).all()
+
+
+@pytest.mark.parametrize("keys", [[7], [5, 900], [300, 301, 302]])
+def test_zones_by_the_first_of_several_columns(keys: list[int]) -> None:
+    values: list[int | None] = [row // 3 - 10 for row in range(3000)]
+    zones = _zones(values)
+    packed = torch.tensor([key * 20 + key % 20 for key in keys])
+    dense = zones_in_build(zones, -10, 20, build_membership(packed, 1010 * 20))
+    hashed = zones_in_build(zones, -10, 20, build_hash(packed))
+    assert dense is not None and hashed is not None
+    for number, first in enumerate(range(0, 3000, 64)):
+        held = [value + 10 for value in values[first : first + 64] if value is not None]
+        assert dense[number] == any(key in keys for key in held)
+        assert hashed[number] == (held[-1] >= keys[0] and held[0] <= keys[-1])
 
 
 def test_spans_cover_the_wanted_zones_and_gaps_that_are_not_worth_it() -> None:

@@ -12,10 +12,12 @@ _SMALLEST_GAP = 262_144
 
 
 class ZoneFilter(NamedTuple):
-    """Rows go whose key the build side lacks. The slots of the key's zones and of the build, whose key 0 stands for `minimum`."""
+    """Rows go whose key the build side lacks. The slots of the zones of its first column and of the build; keys 0 to `size` - 1
+    have the value `minimum` in that column, the next ones the next value."""
 
     zones: str
     minimum: int
+    size: int
     build: str
 
 
@@ -26,7 +28,7 @@ def spans_to_read(
     wanted = None
     for each in filters if num_rows else ():
         zones = state[each.zones]
-        found = zones_in_build(zones, each.minimum, state[each.build])
+        found = zones_in_build(zones, each.minimum, each.size, state[each.build])
         if found is not None:
             wanted = found if wanted is None else wanted & found
     if wanted is not None:

@@ -31,14 +31,16 @@ def skip_zones(
     keys: Sequence[Expression],
     join: JoinSlot,
 ) -> None:
-    """Have the stream's pipeline read only zones that may have a key of the build side; `below` gives the rows that are asked.
+    """Have the stream's pipeline read only zones that may have a key of the build side, by its first column.
+
+    `below` gives the rows that are asked.
 
     For a join or filter that drops the others. Nothing on the way from the table may raise for a row, or see other rows.
     """
     packing, program = join.packing, plan.program
-    if not program.on_host or packing is None or len(keys) != 1 or join.null_equal != (False,):
+    if not program.on_host or packing is None or any(join.null_equal):
         return
-    (key,), (part,) = keys, packing.parts
+    key, part = keys[0], packing.parts[0]
     stored = stream.root_source(key.id) if isinstance(key, ColumnRef) else None
     if stored is None or stored.slot not in program.tables or stored.implicit or part.dictionary is not None:
         return
@@ -51,7 +53,7 @@ def skip_zones(
     if _only_drops(below):
         zones = program.zones_of(stored)
         if zones is not None:
-            stream.zone_filters.append(ZoneFilter(zones, part.minimum, join.build))
+            stream.zone_filters.append(ZoneFilter(zones, part.minimum, packing.size // part.span, join.build))
 
 
 def _only_drops(plan: physical.PhysicalPlan) -> bool:
