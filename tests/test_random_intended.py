@@ -92,6 +92,14 @@ from tests.test_random_queries import TABLE
             "SELECT [union_value(k := TIMETZ '07:30:00+15:59:59')] >= [union_value(k := TIMETZ '07:00:01')] FROM t0",
             "intended",
         ),
+        (
+            "SELECT union_value(k := '010'::BIT) BETWEEN union_value(k := '01'::BIT) AND union_value(k := '0100'::BIT) FROM t0",
+            "intended",
+        ),
+        (
+            "SELECT union_value(k := union_value(l := TIMETZ '08:00:00-01')) > union_value(k := union_value(l := TIMETZ '09:00:00+00')) FROM t0",
+            "intended",
+        ),
         ("SELECT 7::UHUGEINT - ~(k::UHUGEINT) FROM t0", "intended"),
         ("SELECT 300::UHUGEINT + ~(k::UHUGEINT) FROM t0", "both refuse"),
         ("SELECT k, c0, k AS z FROM t0 GROUP BY 1, ROLLUP (z, 2)", "equal"),

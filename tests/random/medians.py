@@ -17,7 +17,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import TIMESTAMP, DataType, TypeKind
 from tqp.operators.groups import quantiles
-from tqp.operators.groups.ordered import OrderedGroups, middle_rows
+from tqp.operators.groups.ordered import RowsInOrder, middle_rows
 from tqp.operators.numbers import wide
 from tqp.operators.numbers.casts import resolve_cast
 from tqp.operators.rows.selection import take_padded
@@ -52,7 +52,7 @@ def medians_through_doubles() -> Iterator[Medians]:
         "median_interval": _median_of_intervals,
     }
 
-    def of_integers(values: Tensor, ordered: OrderedGroups, halves: str) -> Tensor:
+    def of_integers(values: Tensor, ordered: RowsInOrder, halves: str) -> Tensor:
         between = {"to_zero": _between_decimals, "down": _between_wide_decimals, "away": between_instants}
         return _median(between[halves], values, ordered)
 
@@ -64,7 +64,7 @@ def medians_through_doubles() -> Iterator[Medians]:
 
 
 def _median(
-    between: Callable[[Tensor, Tensor], Tensor], values: Tensor, ordered: OrderedGroups, of_days: bool = False
+    between: Callable[[Tensor, Tensor], Tensor], values: Tensor, ordered: RowsInOrder, of_days: bool = False
 ) -> Tensor:
     """The middle value of each group as it stands, or what is between the two; halves are rounded by `between`."""
     rows = middle_rows(ordered)
@@ -72,14 +72,19 @@ def _median(
     if of_days:
         days_to_instants = resolve_cast(DataType(TypeKind.DATE), TIMESTAMP, False).function
         lower, upper = days_to_instants(lower), days_to_instants(upper)
-    is_one = (rows[0] == rows[1]).reshape(-1, *[1] * (lower.dim() - 1))
+    is_one = _have_one(ordered).reshape(-1, *[1] * (lower.dim() - 1))
     return torch.where(is_one, lower, between(lower, upper))
 
 
-def _median_of_floats(values: Tensor, ordered: OrderedGroups) -> Tensor:
+def _median_of_floats(values: Tensor, ordered: RowsInOrder) -> Tensor:
     rows = middle_rows(ordered)
     lower, upper = (take_padded(values, each).to(torch.float64) for each in rows)
-    return torch.where(rows[0] == rows[1], lower, lower + (upper - lower) * 0.5)
+    return torch.where(_have_one(ordered), lower, lower + (upper - lower) * 0.5)
+
+
+def _have_one(ordered: RowsInOrder) -> Tensor:
+    """bool [num_groups]: the groups with one middle value, not two, equal or not."""
+    return (ordered.counts & 1) == 1
 
 
 def _between_decimals(lower: Tensor, upper: Tensor) -> Tensor:
