@@ -10,39 +10,78 @@ from torch import Tensor
 from tqp.operators.memory.allocation import Map, one_by_one
 from tqp.operators.rows.selection import row_indices, take, take_padded
 from tqp.operators.sorting.sort import SortColumn, sort_rows, take_rows
-from tqp.operators.windows.frames import Range, count_rows
+from tqp.operators.windows.frames import Range, count_rows, longest
 from tqp.operators.windows.partitions import Partitions
 from tqp.operators.windows.values import ValidRows
 from tqp.operators.windows.wavelet_matrix import WaveletMatrix
 
 
-class OrderedPartitions:
-    """The rows that count (bool [n] or None: all) of each partition in the order of some columns, and the place of each row in it."""
+def half_of_pieces(ranges: Sequence[Range], partitions: Partitions) -> int | None:
+    """What `OrderedPieces` are best for frames: None for partitions."""
+    half = max(0, longest([Range(ranges[0].begins, ranges[-1].ends)]) - 1).bit_length()
+    # rows stand in two pieces: the steps for their bits are two as well
+    return half if 2 * (half + 2) <= partitions.partitions.longest.bit_length() else None
+
+
+class OrderedPieces:
+    """The rows that count (bool [n] or None: all) of each piece of the rows in the order of some columns, and the place of each in it.
+
+    `half`: None where the pieces are the partitions; else, for frames of at most 2^half rows, they have twice as many, and begin at every
+    multiple of 2^half. A row is then part of two, and each frame part of one: a step for each bit of a piece is less than for each
+    of a long partition.
+    """
 
     def __init__(
-        self, columns: Sequence[SortColumn], validity: Tensor | None, partitions: Partitions
+        self,
+        columns: Sequence[SortColumn],
+        validity: Tensor | None,
+        partitions: Partitions,
+        half: int | None = None,
     ) -> None:
-        self.counted = ValidRows(validity)
-        if validity is not None:
-            columns = [take_rows(column, self.counted.rows) for column in columns]
-        numbers = self.counted.only(partitions.partitions.numbers)
-        order = sort_rows([SortColumn(numbers), *columns])
+        self.counted, self._half = ValidRows(validity), half
         #: int64 [n]: how many rows that count come before the partition of each row.
-        self.before = self.counted.before(partitions.begins)
-        begins = self.counted.only(self.before)
+        self._before = self.counted.before(partitions.begins)
+        if half is None:
+            rows = None if validity is None else self.counted.rows
+            numbers, begins = (
+                self.counted.only(partitions.partitions.numbers),
+                self.counted.only(self._before),
+            )
+            bits = max(0, partitions.partitions.longest - 1).bit_length()
+        else:
+            num_rows = partitions.num_rows if validity is None else self.counted.rows.shape[0]
+            self._last = max(
+                0, (num_rows - 1 >> half) - 1
+            )  # the last piece, which has all rows from its first on
+            places = torch.arange(num_rows + (self._last << half), device=partitions.device)
+            numbers = (places >> half + 1).clamp(max=self._last)
+            begins, bits = numbers << half + 1, half + 1
+            rows = places - (numbers << half)
+            rows = rows if validity is None else take(self.counted.rows, rows)
+        if rows is not None:
+            columns = [take_rows(column, rows) for column in columns]
+        order = sort_rows([SortColumn(numbers), *columns])
         places = torch.empty_like(order)
-        # rows and their order are those of the same partition at each place
+        # rows and their order are those of the same piece at each place
         places.index_copy_(0, order, torch.arange(order.shape[0], device=order.device) - begins)
-        self.rows = order if validity is None else take(self.counted.rows, order)
-        self.places = WaveletMatrix(places, max(0, partitions.partitions.longest - 1).bit_length())
+        self.rows = order if rows is None else take(rows, order)
+        self.places = WaveletMatrix(places, bits)
+
+    def with_frames(self, ranges: Sequence[Range]) -> tuple[list[Range], Tensor]:
+        """Frames as ranges of the rows of pieces, and where the piece of each begins (int64 [n])."""
+        among = [self.counted.among(part) for part in ranges]
+        if self._half is None:
+            return among, self._before
+        before = (among[0].begins >> self._half).clamp(max=self._last) << self._half
+        return [Range(part.begins + before, part.ends + before) for part in among], before * 2
 
 
 class OrderedFrames:
     """As `OrderedGroups`, with the frame of each row as a group."""
 
-    def __init__(self, ordered: OrderedPartitions, ranges: Sequence[Range], share: Map = one_by_one) -> None:
+    def __init__(self, ordered: OrderedPieces, ranges: Sequence[Range], share: Map = one_by_one) -> None:
         self._ordered, self._share = ordered, share
-        self._ranges = [ordered.counted.among(part) for part in ranges]
+        self._ranges, self._before = ordered.with_frames(ranges)
         self.counts = count_rows(self._ranges)  # int64 [n]
         self._last: tuple[Tensor, Tensor] | None = None
 
@@ -58,7 +97,7 @@ class OrderedFrames:
 
     def _rows_at(self, ranges: Sequence[Range], positions: Tensor, frames: Tensor | None = None) -> Tensor:
         """The rows at positions of some of the frames; None: of all."""
-        before = self._ordered.before if frames is None else take(self._ordered.before, frames)
+        before = self._before if frames is None else take(self._before, frames)
         places = before + self._ordered.places.nth(ranges, positions, self._share)
         empty = count_rows(ranges) == 0
         return take_padded(self._ordered.rows, places.masked_fill_(empty, -1)).masked_fill_(empty, -1)

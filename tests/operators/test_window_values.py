@@ -7,11 +7,11 @@ import random
 import pytest
 import torch
 
-from tests.operators.window_cases import CASES, Case, draw_validity, find_rows, find_values, listed
+from tests.operators.window_cases import CASES, Case, case, draw_validity, find_rows, find_values, listed
 from tqp.operators.sorting.sort import SortColumn
 from tqp.operators.windows import frames
 from tqp.operators.windows.occurrences import Occurrences
-from tqp.operators.windows.ordered import OrderedFrames, OrderedPartitions
+from tqp.operators.windows.ordered import OrderedFrames, OrderedPieces, half_of_pieces
 
 
 @pytest.mark.parametrize("share", [None, 0.0, 0.6])
@@ -50,11 +50,11 @@ def test_rows_of_frames_in_order(
     generator = random.Random(at.size)
     numbers = [generator.randrange(-9, 9) / 2 for _ in range(at.size)]
     validity = None if share is None else draw_validity(at.size, share)
-    ordered = OrderedPartitions([SortColumn(torch.tensor(numbers, dtype=torch.float64))], validity, at.rows)
-    for ranges in (
-        [frames.frame(at.rows.begins, find_rows(at, 0, 0).ends)],
-        frames.excluding(at.rows, find_rows(at, -5, 3), "TIES"),
-    ):
+    columns = [SortColumn(torch.tensor(numbers, dtype=torch.float64))]
+    running = [frames.frame(at.rows.begins, find_rows(at, 0, 0).ends)]
+    near = frames.excluding(at.rows, find_rows(at, -5, 2), "TIES")
+    for half, ranges in ((None, running), (None, near), (3, near), (5, near)):
+        ordered = OrderedPieces(columns, validity, at.rows, half)
         expected = [
             sorted(
                 (each for each in listed(ranges, row) if validity is None or validity[each]),
@@ -68,3 +68,10 @@ def test_rows_of_frames_in_order(
         for place in (places // 2, (places + 1) // 2, places, places * 0):
             rows = found.at(place).tolist()
             assert rows == [of_frame[place[row]] if of_frame else -1 for row, of_frame in enumerate(expected)]
+
+
+def test_short_frames_of_long_partitions_are_ordered_in_pieces() -> None:
+    at = case(9, 2000, 1, 2000)
+    assert half_of_pieces([find_rows(at, -7, 0)], at.rows) == 3
+    assert half_of_pieces([find_rows(at, -200, 0)], at.rows) is None
+    assert half_of_pieces([find_rows(CASES[0], -7, 0)], CASES[0].rows) is None

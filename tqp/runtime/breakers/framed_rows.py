@@ -21,7 +21,7 @@ from tqp.operators.strings.join_groups import join_runs
 from tqp.operators.windows import reductions, values
 from tqp.operators.windows.folds import FRAME_FOLDS, moment_frames, pair_moment_frames
 from tqp.operators.windows.occurrences import Occurrences
-from tqp.operators.windows.ordered import OrderedFrames, OrderedPartitions
+from tqp.operators.windows.ordered import OrderedFrames, OrderedPieces, half_of_pieces
 from tqp.operators.windows.reductions import FRAME_REDUCTIONS
 from tqp.runtime.breakers.collect import key_columns
 from tqp.runtime.breakers.reductions import Reduction
@@ -111,12 +111,14 @@ class FramedRows:
     def _ordered(self, reduction: Reduction) -> OrderedFrames:
         """The rows that count of each frame in the order of their values."""
 
-        def make() -> OrderedPartitions:
+        half = half_of_pieces(self.ranges, self.rows.partitions)
+
+        def make() -> OrderedPieces:
             columns = sort_columns(self.rows.column(reduction.column)[0])
-            return OrderedPartitions(columns, self._validity(reduction), self.rows.partitions)
+            return OrderedPieces(columns, self._validity(reduction), self.rows.partitions, half)
 
         from_start = self.spec.starts_partition if reduction.distinct else None
-        key = ("ordered", reduction.column, reduction.counted, reduction.whole, from_start)
+        key = ("ordered", reduction.column, reduction.counted, reduction.whole, from_start, half)
         return OrderedFrames(self.rows.once(key, make), self.ranges, self.rows.share)
 
     def _moment(self, reduction: Reduction, validity: Tensor | None) -> Tensor:
