@@ -13,15 +13,15 @@ import pyarrow.compute as pc
 import torch
 from torch import Tensor
 
-from tqp.core.datatypes import BIT, DataType, TypeKind
+from tqp.core.datatypes import BIT, FLOAT, DataType, TypeKind
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.core.schema import NO_ESTIMATES, ColumnEstimates
 from tqp.core.zoned_times import stored_time
-from tqp.data.arrow_buffers import INTERVAL_ITEM, AnyArray, borrow, tensor_of, unpack_bits, values_view
+from tqp.data.arrow_buffers import INTERVAL_ITEM, AnyArray, tensor_of, unpack_bits, values_view
 from tqp.data.arrow_types import HUGEINT_ARRAY, data_type_of, type_of_values
 from tqp.data.bits import unpacked_bits
 from tqp.data.column import Column
-from tqp.data.encoding.column_facts import estimate_distinct
+from tqp.data.encoding.floats import encode_floats
 from tqp.data.encoding.integers import MICROSECONDS_OF, encode_integers, joined_validity
 from tqp.data.encoding.nested import encode_nested, fields_of_union
 from tqp.data.encoding.strings import encode_strings
@@ -49,6 +49,8 @@ def encode_chunks(name: str, chunks: Sequence[pa.Array], data_type: DataType, de
             encoded = encode_strings(name, chunks, data_type)
         elif data_type.is_integer_like:
             encoded = encode_integers(name, chunks, data_type)
+        elif data_type.is_float:
+            encoded = encode_floats(chunks, data_type)
         elif data_type.is_nested:
             encode_inner = partial(encode_chunks, name, device=torch.device("cpu"))
             encoded = encode_nested(chunks, data_type, encode_inner)
@@ -135,10 +137,6 @@ def _encode_other(name: str, chunks: Sequence[pa.Array], data_type: DataType) ->
             parts = [unpack_bits(chunk.buffers()[1], chunk.offset, len(chunk)) for chunk in chunks]
             values = torch.from_numpy(np.concatenate(parts) if parts else np.empty(0, np.bool_))
             estimates = ColumnEstimates(2.0)
-        case TypeKind.FLOAT:
-            values = _joined(chunks, torch.float32)
-        case TypeKind.DOUBLE:
-            values = _joined(chunks, torch.float64)
         case TypeKind.INTERVAL:
             values = torch.from_numpy(
                 np.concatenate([_intervals(name, chunk) for chunk in chunks] or [_NO_INTERVALS])
@@ -150,17 +148,7 @@ def _encode_other(name: str, chunks: Sequence[pa.Array], data_type: DataType) ->
     if validity is not None and data_type.kind is not TypeKind.NULL:
         values = values.clone()  # may be Arrow's own memory
         values[torch.from_numpy(~validity)] = 0
-    if data_type.is_float:
-        estimates = ColumnEstimates(estimate_distinct(values.numpy(), validity))
     return Column(data_type, num_rows, values, tensor_of(validity), estimates=estimates)
-
-
-def _joined(chunks: Sequence[pa.Array], dtype: torch.dtype) -> Tensor:
-    """Fixed-width values of all chunks, [n]; the Arrow memory itself if there is one chunk."""
-    parts = [borrow(chunk.buffers()[1], dtype, chunk.offset, len(chunk)) for chunk in chunks]
-    if len(parts) == 1:
-        return parts[0]
-    return torch.cat(parts) if parts else torch.empty(0, dtype=dtype)
 
 
 def _joined_arrays(name: str, chunks: Sequence[pa.Array], size: int) -> Tensor:
@@ -176,7 +164,9 @@ def _joined_arrays(name: str, chunks: Sequence[pa.Array], size: int) -> Tensor:
                     f'column "{name}" has a NULL inside an array, which tqp does not support'
                 )
         parts.append(elements.cast(pa.float32()))
-    return _joined(parts, torch.float32).view(-1, size)
+    values = encode_floats(parts, FLOAT).values
+    assert values is not None
+    return values.view(-1, size)
 
 
 _NO_INTERVALS = np.empty((0, 3), np.int64)

@@ -24,6 +24,7 @@ from tqp.data.arrow_types import field_type
 from tqp.data.column import Column
 from tqp.data.encoding.chosen_rows import can_be_taken, rows_of_chunks
 from tqp.data.encoding.columns import encode_chunks, plain, reporting
+from tqp.data.encoding.floats import FloatPieces
 from tqp.data.encoding.integers import IntegerPieces, all_bounds, expected_bounds
 from tqp.data.encoding.string_views import take_rows
 from tqp.data.encoding.strings import narrow_codes
@@ -340,6 +341,8 @@ class ParquetSource(Source):
         parts = self._parts(position)
         if data_type.is_integer_like:
             return self._integers(name, position, data_type, parts).to(self.device)
+        if data_type.is_float:
+            return self._floats(name, data_type, parts).to(self.device)
         way = self._way_of_text(position)
         with reporting(name):
             chunks = share(lambda part: list(map(narrow_codes, self._read(name, part, way))), parts)
@@ -376,6 +379,20 @@ class ParquetSource(Source):
         def put(part: _Part) -> None:
             first = part.first
             for chunk in self._read(name, part, Way.STORED if part.is_stored_decimal else Way.TYPED):
+                pieces.put(first, plain(chunk, name, data_type))
+                first += len(chunk)
+
+        with reporting(name):
+            share(put, parts)
+            return pieces.column()
+
+    def _floats(self, name: str, data_type: DataType, parts: Sequence[_Part]) -> Column:
+        """A column of floats, put together as it is read."""
+        pieces = FloatPieces(data_type, self.num_rows)
+
+        def put(part: _Part) -> None:
+            first = part.first
+            for chunk in self._read(name, part, Way.TYPED):
                 pieces.put(first, plain(chunk, name, data_type))
                 first += len(chunk)
 
