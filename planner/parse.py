@@ -10,6 +10,7 @@ from sqlglot import errors, exp
 from sqlglot.dialects.duckdb import DuckDB
 
 from tqp.core.errors import BindError, ParseError, UnsupportedError
+from tqp.core.keywords import lower_ascii
 from tqp.planner.syntax.clauses import Clauses
 from tqp.planner.syntax.parser import Parser
 from tqp.planner.syntax.parts import Part
@@ -235,6 +236,16 @@ def without_parentheses(node: exp.Expr) -> exp.Expr:
     while isinstance(node, (exp.Subquery, exp.Paren)):
         node = node.this
     return node
+
+
+def written_fields(node: exp.Expr) -> list[exp.Expr] | None:
+    """The fields of a row that is written out, (a, b) or row(a, b); None of anything else."""
+    written = without_parentheses(node)
+    if isinstance(written, exp.Tuple) or (
+        isinstance(written, exp.Anonymous) and lower_ascii(written.name) == "row" and written.expressions
+    ):
+        return list(written.expressions)
+    return None
 
 
 def chain_of(node: exp.Connector) -> list[exp.Expr]:

@@ -9,7 +9,6 @@ from sqlglot import exp
 
 from tqp.core.datatypes import BOOLEAN, NULL, DataType, list_of
 from tqp.core.errors import BindError, UnsupportedError
-from tqp.core.keywords import lower_ascii
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import (
     AggregateCall,
@@ -24,7 +23,7 @@ from tqp.planner.algebra.subquery_expressions import Exists, QuantifiedCompariso
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import cast_to, folded
 from tqp.planner.functions.type_rules import common_type
-from tqp.planner.parse import Span, span_of, without_parentheses
+from tqp.planner.parse import Span, span_of, written_fields
 
 if TYPE_CHECKING:
     from tqp.planner.binder.expressions.scalars import ExpressionBinder
@@ -126,7 +125,7 @@ def _quantified(
 ) -> Expression:
     with binder.around_subquery() as scope:
         plan = binder.context.bind_query.bind_exact(query, scope).plan
-    nodes = _written_fields(operand)
+    nodes = written_fields(operand)
     has_rows = [column.data_type.is_tuple for column in plan.schema] == [True]
     if (
         nodes is None
@@ -152,16 +151,6 @@ def _comparable_rows(plan: LogicalPlan) -> LogicalPlan:
     """The rows but for UNIONs of a member that is NULL, which equal nothing; the answer is not NULL for them, as in DuckDB."""
     value = ColumnRef.of(plan.schema[0])
     return Filter(plan, Call("are_comparable", (value, value), BOOLEAN))
-
-
-def _written_fields(operand: exp.Expr) -> list[exp.Expr] | None:
-    """The fields of a row that is written out, (a, b) or row(a, b), which are compared with as many columns."""
-    written = without_parentheses(operand)
-    if isinstance(written, exp.Tuple) or (
-        isinstance(written, exp.Anonymous) and lower_ascii(written.name) == "row" and written.expressions
-    ):
-        return list(written.expressions)
-    return None
 
 
 def quantified_over(

@@ -28,7 +28,7 @@ from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan, Project, Sh
 from tqp.planner.algebra.subquery_expressions import Subquery
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.aggregates.aggregates import Grouping
-from tqp.planner.parse import span_of
+from tqp.planner.parse import span_of, written_fields
 
 #: What the keys of one set are: each once, in the order in which they are written.
 GroupingSet = tuple[Expression, ...]
@@ -114,8 +114,11 @@ def _sets_of(node: exp.Expr, bind_key: Callable[[exp.Expr], Expression]) -> list
 
 
 def _keys_of(node: exp.Expr, bind_key: Callable[[exp.Expr], Expression]) -> GroupingSet:
-    """A key, or several in parentheses, which come and go together."""
-    return tuple(map(bind_key, node.expressions if isinstance(node, exp.Tuple) else [node]))
+    """A key, or those of a row, which come and go together."""
+    fields = written_fields(node)
+    if fields is None:
+        return (bind_key(node),)
+    return tuple(chain.from_iterable(_keys_of(field, bind_key) for field in fields))
 
 
 def aggregate_sets(
