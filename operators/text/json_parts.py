@@ -47,21 +47,9 @@ def read_parts(
     is no part. `simple` says how texts without escapes, truth values and short integers are read: "json" as they stand,
     "text" without quotes; None by `read`, too.
     """
+    numbers = None
     if not is_mostly_distinct(documents):
-        codes, some = distinct_values(documents)
-        values, validity = _read_each(some, steps, read, missing, simple, data_type)
-        return take(values, codes), torch.index_select(validity, 0, codes)
-    return _read_each(documents, steps, read, missing, simple, data_type)
-
-
-def _read_each(
-    documents: Strings,
-    steps: tuple[bytes | int, ...],
-    read: Callable[..., Any],
-    missing: Any,
-    simple: str | None,
-    data_type: DataType,
-) -> tuple[Values, Tensor]:
+        numbers, documents = distinct_values(documents)
     parts = parts_at(documents, steps)
     as_it_stands = (
         parts.is_found & parts.is_simple if simple is not None else torch.zeros_like(parts.is_found)
@@ -71,18 +59,18 @@ def _read_each(
     rest = ((False, parts.is_found & ~as_it_stands), (True, ~parts.is_plain))
     for is_whole, mask in rest:
         rows = row_indices(mask)
-        own, texts = distinct(layout.take(documents if is_whole else parts.texts, rows))
+        own, contents = distinct(layout.take(documents if is_whole else parts.texts, rows))
         codes.index_copy_(0, rows, own.to(torch.int64) + len(items))
         reader = partial(read, is_whole=is_whole)
-        items += [read_by(reader, text) for text in texts]
+        items += [read_by(reader, content) for content in contents]
     values, validity = column_of(items, codes, data_type)
-    if simple is None:
+    if simple is not None:
+        assert isinstance(values, Strings)
+        texts = parts.texts if simple == "json" else _unquoted(parts.texts, as_it_stands)
+        values, validity = layout.choose([as_it_stands], [texts], values), validity | as_it_stands
+    if numbers is None:
         return values, validity
-    simple_texts = parts.texts
-    if simple == "text":
-        simple_texts = _unquoted(simple_texts, as_it_stands)
-    assert isinstance(values, Strings)
-    return layout.choose([as_it_stands], [simple_texts], values), validity | as_it_stands
+    return take(values, numbers), torch.index_select(validity, 0, numbers)
 
 
 def _unquoted(texts: Strings, rows: Tensor) -> Strings:
@@ -94,6 +82,13 @@ def _unquoted(texts: Strings, rows: Tensor) -> Strings:
 
 def are_json(strings: Strings, is_json: Callable[[str], bool]) -> Tensor:
     """bool [n]: the documents that are well-formed; `is_json` is asked of each distinct one that is not plain."""
+    if not is_mostly_distinct(strings):
+        numbers, strings = distinct_values(strings)
+        return torch.index_select(_are_json(strings, is_json), 0, numbers)
+    return _are_json(strings, is_json)
+
+
+def _are_json(strings: Strings, is_json: Callable[[str], bool]) -> Tensor:
     result = are_plain(strings)
     rows = row_indices(~result)
     codes, texts = distinct(layout.take(strings, rows))
