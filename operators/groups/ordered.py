@@ -29,7 +29,10 @@ class RowsInOrder(Protocol):
         """int64 [num_groups]: how many each has."""
 
     def at(self, positions: Tensor) -> Tensor:
-        """The rows at these positions (int64 [num_groups]) of their groups; -1 in an empty group."""
+        """The rows at these positions (int64 [num_groups]) of their groups; -1 in an empty group.
+
+        Of rows with equal values it may be the same one at several positions.
+        """
 
 
 class OrderedGroups(NamedTuple):

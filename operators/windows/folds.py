@@ -8,6 +8,7 @@ of a frame lies. A value that is not finite makes the moments of its frame NaN, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -20,36 +21,15 @@ from tqp.operators.windows.segment_tree import Combine, SegmentTree, States, run
 from tqp.operators.windows.values import ValidRows
 
 
-def sum_float_frames(
-    values: Tensor,
-    validity: Tensor | None,
-    rows: Partitions,
-    ranges: Sequence[Range],
-    share: Map = one_by_one,
-) -> Tensor:
-    """Sums of floats, float64 [n]."""
-    return _fold_floats(values, validity, rows, ranges, torch.add, 0.0, share)
-
-
-def product_frames(
-    values: Tensor,
-    validity: Tensor | None,
-    rows: Partitions,
-    ranges: Sequence[Range],
-    share: Map = one_by_one,
-) -> Tensor:
-    """Products of floats, float64 [n]."""
-    return _fold_floats(values, validity, rows, ranges, torch.mul, 1.0, share)
-
-
 def _fold_floats(
     values: Tensor,
     validity: Tensor | None,
     rows: Partitions,
     ranges: Sequence[Range],
+    share: Map = one_by_one,
+    *,
     combine: Callable[[Tensor, Tensor], Tensor],
     neutral: float,
-    share: Map,
 ) -> Tensor:
     """A reduction of floats to one float64 [n]; `neutral` is that of a frame without rows."""
     counted = ValidRows(validity)
@@ -161,4 +141,7 @@ def _to_products(a: States, b: States, rows_of_a: Tensor | int, rows_of_b: Tenso
 
 
 #: By kind of reduction: `kernel(values, validity, rows, ranges, share)`.
-FRAME_FOLDS: dict[str, Callable[..., Tensor]] = {"sum_float": sum_float_frames, "product": product_frames}
+FRAME_FOLDS: dict[str, Callable[..., Tensor]] = {
+    "sum_float": partial(_fold_floats, combine=torch.add, neutral=0.0),
+    "product": partial(_fold_floats, combine=torch.mul, neutral=1.0),
+}

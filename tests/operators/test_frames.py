@@ -97,7 +97,7 @@ def test_sums_of_floats_keep_infinity_and_nan_in_their_frames() -> None:
     at = CASES[1]
     column = torch.ones(at.size, dtype=torch.float64)
     column[10], column[50], column[51] = math.nan, math.inf, 1e300
-    found = folds.sum_float_frames(column, None, at.rows, [find_rows(at, -1, 1)]).tolist()
+    found = folds.FRAME_FOLDS["sum_float"](column, None, at.rows, [find_rows(at, -1, 1)]).tolist()
     assert math.isnan(found[10]) and math.isnan(found[11]) and found[12] == 3.0
     assert found[49] == math.inf and found[52] == 1e300 and found[53] == 3.0
 

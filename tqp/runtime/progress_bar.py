@@ -56,7 +56,6 @@ class ProgressBars:
         self._begun: WeakKeyDictionary[Watched, float] = WeakKeyDictionary()
         self._is_watching = False
         self._bar: Progress | None = None
-        self._title = ""
 
     @contextmanager
     def shown(self, query: Watched) -> Iterator[None]:
