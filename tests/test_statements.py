@@ -148,6 +148,8 @@ def test_errors_point_at_the_statement() -> None:
         assert raised.value.span == (22, 23)
         with pytest.raises(tqp.ParseError, match="expected"):
             con.sql("CREATE TABLE x(a INT); INSERT INTO x VALUES (1")
+        with pytest.raises(tqp.BindError, match='"coalesce" is syntax of SQL'):
+            con.sql("CREATE MACRO coalesce(a, b) AS a")
         assert con.table_names() == ["orders"]  # nothing of a text that is not SQL is executed
         con.register("frame", {"a": [1]})
         with pytest.raises(tqp.UnsupportedError, match='CREATE TABLE ... AS FROM "frame"'):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -10,6 +10,9 @@ from sqlglot import exp
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError
 from tqp.core.keywords import lower_ascii
+from tqp.planner.binder.expressions.aggregates.aggregate_arguments import written
+from tqp.planner.binder.expressions.aggregates.formulas import called, with_aggregate_over
+from tqp.planner.binder.expressions.nested.parts import before_dot
 from tqp.planner.binder.select.names import expression_name
 from tqp.planner.catalog_protocol import Catalog, Macro, MacroForm
 from tqp.planner.parse import UNASKED, ParsedStatement, head_span, parse, without_places
@@ -23,10 +26,7 @@ def expanded(tree: exp.Expr, catalog: Catalog, text: str) -> exp.Expr:
 
     What is shown without an alias keeps the name that the call gives it.
     """
-    if not catalog.macro_names():
-        return tree
-    calls = [node for node in tree.find_all(exp.Anonymous) if catalog.lookup_macro(node.name) is not None]
-    if not calls:
+    if not catalog.macro_names() or not _calls(tree, catalog):
         return tree
     root = exp.Paren(this=tree.copy())
     for select in list(root.find_all(exp.Select)):
@@ -35,15 +35,23 @@ def expanded(tree: exp.Expr, catalog: Catalog, text: str) -> exp.Expr:
                 name = exp.to_identifier(expression_name(text, item), quoted=True)
                 item.replace(exp.Alias(this=item.copy(), alias=name))
     for _ in range(_DEEPEST):
-        calls = [node for node in root.find_all(exp.Anonymous) if catalog.lookup_macro(node.name) is not None]
+        calls = _calls(root, catalog)
         if not calls:
             found: exp.Expr = root.this
             return found
-        for call in reversed(calls):  # arguments before the calls that they stand in
-            macro = catalog.lookup_macro(call.name)
-            assert macro is not None
+        for call, macro in reversed(calls):  # arguments before the calls that they stand in
             _replace(call, macro)
     raise BindError("macros call each other without end")
+
+
+def _calls(tree: exp.Expr, catalog: Catalog) -> list[tuple[exp.Anonymous, Macro]]:
+    """The calls of macros: of those of queries in FROM, of those of values elsewhere."""
+    found = []
+    for node in tree.find_all(exp.Anonymous):
+        macro = catalog.lookup_macro(node.name)
+        if macro is not None and macro.is_table == isinstance(node.parent, exp.Table):
+            found.append((node, macro))
+    return found
 
 
 def reads_columns(default: ParsedStatement) -> bool:
@@ -67,25 +75,46 @@ def _as(value: exp.Expr, data_type: DataType) -> exp.Expr:
 
 def _replace(call: exp.Anonymous, macro: Macro) -> None:
     table = call.parent if isinstance(call.parent, exp.Table) else None
-    if macro.is_table != (table is not None):
-        where = "stands in FROM" if macro.is_table else "gives a value, and stands in no FROM"
-        raise BindError(f'the macro "{macro.name}" {where}', head_span(call))
-    form, values = _form_of(call, macro)
-    filled = _filled(without_places(form.body.tree.copy()), values, macro.is_table)
     if table is not None:
         alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(macro.name, quoted=True))
+        filled = _body(call, call.expressions, macro)
         table.replace(exp.Subquery(this=filled, alias=alias, joins=table.args.get("joins")))
+        return
+    whole: exp.Expr = call
+    parts = written(call)
+    assert parts is not None
+    arguments = parts.arguments
+    if isinstance(call.parent, exp.Dot) and call.arg_key == "expression":  # argument.macro(...)
+        whole = call.parent
+        arguments = [before_dot(whole), *arguments]
+    value = _body(call, arguments, macro).expressions[0].unalias()
+    around = whole.parent.parent if isinstance(whole.parent, exp.Filter) else whole.parent
+    if isinstance(around, exp.Window) and called(around) is whole:
+        around.replace(with_aggregate_over(around, parts, value))
+    elif parts.distinct or parts.order or isinstance(whole.parent, exp.Filter):
+        raise BindError(
+            f'"{macro.name}" is a macro: DISTINCT, FILTER and ORDER BY are for aggregates, and macros with OVER',
+            head_span(call),
+        )
     else:
-        call.replace(exp.Paren(this=filled.expressions[0].unalias()))
+        whole.replace(exp.Paren(this=value))
 
 
-def _form_of(call: exp.Anonymous, macro: Macro) -> tuple[MacroForm, Mapping[str, exp.Expr]]:
+def _body(call: exp.Anonymous, arguments: Sequence[exp.Expr], macro: Macro) -> exp.Expr:
+    """What the macro stands for, with the arguments of a call in it."""
+    form, values = _form_of(call, arguments, macro)
+    return _filled(without_places(form.body.tree.copy()), values, macro.is_table)
+
+
+def _form_of(
+    call: exp.Anonymous, arguments: Sequence[exp.Expr], macro: Macro
+) -> tuple[MacroForm, Mapping[str, exp.Expr]]:
     """The form that the call means, and what stands for each of its parameters."""
     found: list[tuple[MacroForm, Mapping[str, exp.Expr]]] = []
     problems: list[BindError] = []
     for form in macro.forms:
         try:
-            found.append((form, _arguments(call, macro.name, form)))
+            found.append((form, _arguments(call, arguments, macro.name, form)))
         except BindError as error:
             problems.append(error)
     if len(found) == 1:
@@ -103,10 +132,12 @@ def _form_of(call: exp.Anonymous, macro: Macro) -> tuple[MacroForm, Mapping[str,
     )
 
 
-def _arguments(call: exp.Anonymous, name: str, form: MacroForm) -> Mapping[str, exp.Expr]:
+def _arguments(
+    call: exp.Anonymous, arguments: Sequence[exp.Expr], name: str, form: MacroForm
+) -> Mapping[str, exp.Expr]:
     """What stands for each parameter; raises BindError where the arguments are not for them."""
     values: dict[str, exp.Expr] = {}
-    for number, argument in enumerate(call.expressions):
+    for number, argument in enumerate(arguments):
         if isinstance(argument, exp.PropertyEQ | exp.Kwarg):
             key = lower_ascii(argument.this.name)
             if key not in form.parameters or key in values:
@@ -141,4 +172,9 @@ def _filled(body: exp.Expr, values: Mapping[str, exp.Expr], is_table: bool) -> e
             for each in fields:
                 filled = exp.Dot(this=filled, expression=each.copy())
             column.replace(filled)
+    for dot in list(body.find_all(exp.Dot)):
+        name = lower_ascii(dot.this.name) if isinstance(dot.this, exp.Identifier) else ""
+        is_call = isinstance(dot.expression, exp.Anonymous)
+        if name in values and (is_call or not (is_table or name in tables)):
+            dot.this.replace(exp.Paren(this=values[name].copy()))
     return body

@@ -5,13 +5,15 @@ from __future__ import annotations
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.keywords import lower_ascii
-from tqp.planner.binder.expressions.calls import function_names
 from tqp.planner.binder.macros import default_as, reads_columns
 from tqp.planner.catalog_protocol import Macro, MacroForm
 from tqp.planner.parse import ParsedStatement, parse
 from tqp.planner.syntax.clauses import CreateMacro, MacroFormClause
 from tqp.result import Result
 from tqp.statements.execution import Execution, is_there, made
+
+#: What looks like a call and is none, in DuckDB: a macro of that name would never be called.
+_SYNTAX = ("coalesce", "date", "ifnull", "nullif", "try")
 
 
 def create_macro(execution: Execution) -> Result:
@@ -20,8 +22,11 @@ def create_macro(execution: Execution) -> Result:
     assert isinstance(clauses, CreateMacro)
     execution.refuse_parameters("a macro")
     name = clauses.name.text
-    if lower_ascii(name) in function_names():
-        raise BindError(f'"{name}" is a function of SQL; give the macro another name', clauses.name.span)
+    if lower_ascii(name) in _SYNTAX:
+        raise BindError(
+            f'"{name}" is syntax of SQL, and hides macros of that name; give the macro another name',
+            clauses.name.span,
+        )
     forms = tuple(_form(execution, form, clauses.is_table) for form in clauses.forms)
     numbers = [len(form.parameters) for form in forms]
     if len(set(numbers)) < len(numbers):

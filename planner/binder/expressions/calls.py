@@ -11,6 +11,7 @@ from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.expressions import Expression
 from tqp.planner.binder.expressions.aggregates.aggregate_arguments import written
+from tqp.planner.binder.expressions.aggregates.formulas import of_formula
 from tqp.planner.binder.expressions.aggregates.several_values import of_single_values
 from tqp.planner.binder.expressions.forms.json_forms import of_frames
 from tqp.planner.binder.expressions.forms.special_forms import SPECIAL_FORMS, bind_special_form
@@ -62,6 +63,8 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
             raise BindError(f"{name}() needs OVER, as a window function", head_span(node))
         if is_columns_call(node):
             raise BindError("COLUMNS(...) is allowed in SELECT, WHERE and ORDER BY only", head_span(node))
+        if binder.context.catalog.lookup_macro(name) is not None:
+            raise BindError(f'the macro "{name}" gives rows, and stands in FROM', head_span(node))
         refuse_missing(name, head_span(node))
         hint = nearest(name, [*function_names(), *binder.context.catalog.function_names()])
         raise BindError(f'there is no function "{name}"{hint}', head_span(node))
@@ -117,7 +120,7 @@ def bind_within_group(binder: ExpressionBinder, node: exp.WithinGroup) -> Expres
 
 def bind_window(binder: ExpressionBinder, node: exp.Window) -> Expression:
     """`function(...) OVER (...)`, by the collector of the block."""
-    for said in (of_single_values(node), of_frames(node)):
+    for said in (of_single_values(node), of_frames(node), of_formula(node)):
         if said is not None:
             return binder.bind_flexible(said)
     if binder.windows is None or not binder.windows.may_be_written:

@@ -29,6 +29,8 @@ def bind_table_function(
     """
     name = lower_ascii(call.name)
     if name != _FUNCTION:
+        if context.catalog.lookup_macro(name) is not None:
+            raise BindError(f'the macro "{name}" gives a value, and stands in no FROM', span)
         raise UnsupportedError(
             f"the table function {call.name}() is not supported; register the table instead", span
         )

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 #: The aggregates that window functions are with ORDER BY inside.
 _IN_ORDER = {"first_value": "first", "last_value": "last"}
-#: Formulas of aggregates.
-_MACROS = ("geomean", "geometric_mean", "wavg", "weighted_avg")
+#: Formulas of two aggregates.
+_FORMULAS = ("wavg", "weighted_avg")
 #: What fill() takes, or fills by, in DuckDB only.
 _NOT_FILLED = (TypeKind.UHUGEINT, TypeKind.TIME_TZ)
 #: PARTITION BY and ORDER BY.
@@ -212,8 +212,10 @@ class WindowCollector:
     ) -> AggregateCall:
         node, span = call.node, span_of(call.node)
         if functions.aggregate_overloads(name) is None:
-            if name in _MACROS:
-                raise UnsupportedError(f"{name}() over a window is not supported", head_span(node))
+            if name in _FORMULAS:
+                raise BindError(
+                    f"{name}() is a formula of two aggregates, and takes no OVER", head_span(node)
+                )
             if functions.scalar_overloads(name) is not None:
                 raise BindError(f"{name}() is no window function and no aggregate", head_span(node))
             refuse_missing(name, head_span(node))

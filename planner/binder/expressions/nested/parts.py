@@ -276,17 +276,24 @@ def bind_dot(binder: ExpressionBinder, node: exp.Dot) -> Expression:
     base, part = node.this, node.expression
     if _are_names(base, part) and binder.scope.has_column(part.name, base.name):
         return binder.bind_flexible(exp.Column(this=part.copy(), table=base.copy()))
-    if isinstance(base, exp.Identifier):
-        base = exp.Column(this=base)
-    elif isinstance(base, exp.Dot) and _are_names(base.this, base.expression):  # t.l.len()
-        base = exp.Column(this=base.expression, table=base.this)
+    base = before_dot(node)
     if isinstance(part, exp.Anonymous):
         call = part.copy()
-        call.set("expressions", [base.copy(), *call.expressions])
+        call.set("expressions", [base, *call.expressions])
         return binder.bind_flexible(call)
     if isinstance(part, exp.Star):
         raise UnsupportedError("the fields of a struct as columns (.*) are not supported", span_of(node))
     return named_part(binder, binder.bind(base), part.name, head_span(part) or span_of(node))
+
+
+def before_dot(node: exp.Dot) -> exp.Expr:
+    """A copy of what stands before the dot, as an expression: a column where it is a name, of a table where it is two."""
+    base: exp.Expr = node.this
+    if isinstance(base, exp.Identifier):
+        return exp.Column(this=base.copy())
+    if isinstance(base, exp.Dot) and _are_names(base.this, base.expression):  # t.l.len()
+        return exp.Column(this=base.expression.copy(), table=base.this.copy())
+    return base.copy()
 
 
 def _are_names(*nodes: exp.Expr) -> bool:

@@ -1,0 +1,66 @@
+"""Formulas of one aggregate, such as `exp(avg(ln(x)))`, that are called by a name: what surrounds the call surrounds the aggregate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from tqp.core.errors import BindError
+from tqp.core.keywords import lower_ascii
+from tqp.planner.binder.expressions.aggregates.aggregate_arguments import Written, written
+from tqp.planner.binder.expressions.forms.forms import call_of
+from tqp.planner.functions import registry as functions
+from tqp.planner.parse import head_span
+
+_GEOMETRIC_MEANS = ("geomean", "geometric_mean")
+
+
+def called(node: exp.Expr) -> exp.Expr:
+    """What stands before OVER and FILTER."""
+    while isinstance(node, exp.Window | exp.Filter):
+        node = node.this
+    return node
+
+
+def of_formula(node: exp.Window) -> exp.Expr | None:
+    """The call of a built-in formula over a window, said by its aggregate; None of any other."""
+    call = written(called(node))
+    if call is None or call.name not in _GEOMETRIC_MEANS or len(call.arguments) != 1:
+        return None
+    value = call.arguments[0].copy()
+    return with_aggregate_over(node, call, call_of("exp", call_of("avg", call_of("ln", value))))
+
+
+def with_aggregate_over(window: exp.Window, call: Written, formula: exp.Expr) -> exp.Expr:
+    """The formula, changed, its aggregate with the OVER and FILTER of `window`, and the DISTINCT and ORDER BY of the call in it.
+
+    Raises BindError if it has not exactly one aggregate outside subqueries and windows.
+    """
+    root = exp.Paren(this=formula)
+    parts = root.walk(prune=lambda node: isinstance(node, exp.Query | exp.Window))
+    aggregates = [part for part in parts if isinstance(part, exp.Anonymous) and _is_aggregate(part)]
+    if len(aggregates) != 1 or formula.find(exp.Window) is not None:
+        raise BindError(
+            f'"{call.name}" stands for an expression that is not of exactly one aggregate, and takes no OVER',
+            head_span(call.node),
+        )
+    aggregate = aggregates[0]
+    made = window.copy()
+    aggregate.replace(made)
+    called(made).replace(_with(aggregate, call.distinct, call.order))
+    return root
+
+
+def _is_aggregate(call: exp.Anonymous) -> bool:
+    return functions.aggregate_overloads(lower_ascii(call.name)) is not None
+
+
+def _with(aggregate: exp.Anonymous, distinct: bool, order: Sequence[exp.Ordered]) -> exp.Anonymous:
+    arguments = list(aggregate.expressions)
+    if distinct:
+        arguments = [exp.Distinct(expressions=arguments)]
+    if order:
+        last = arguments.pop() if arguments else None
+        arguments.append(exp.Order(this=last, expressions=[key.copy() for key in order]))
+    return call_of(aggregate.name, *arguments)
