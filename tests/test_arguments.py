@@ -15,7 +15,7 @@ from tqp.core.arguments import parse_size
 TABLE = {"x": [1, 2]}
 
 WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
-    "threads of text": (lambda _: tqp.connect(threads="2"), "threads='2': give an integer, not a str"),
+    "threads of text": (lambda _: tqp.connect(threads="two"), "threads='two': give an integer, not a str"),
     "threads of a float": (lambda _: tqp.connect(threads=1.5), "threads=1.5: give an integer"),
     "threads of a bool": (lambda _: tqp.connect(threads=True), "threads=True: give an integer"),
     "no threads": (lambda _: tqp.connect(threads=0), "at least one thread"),

@@ -179,7 +179,10 @@ def test_errors_point_at_the_statement() -> None:
         "MERGE INTO t USING t u ON true WHEN MATCHED AND random() < 1 THEN DELETE WHEN MATCHED THEN DO NOTHING",
         "EXPLAIN MERGE INTO t USING t u ON true WHEN MATCHED THEN DELETE",
         "WITH x AS (SELECT 1) INSERT INTO t FROM x",
-        "SET threads = 999",
+        "SET default_null_order = 'nulls_first'",
+        "SET TimeZone = 'Europe/Berlin'",
+        "SET enable_external_access = false",
+        "SET enable_profiling = 'json'",
         "ATTACH 'x.db'",
     ],
 )

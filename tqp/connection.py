@@ -18,7 +18,6 @@ from tqp.compiled import Parameters
 from tqp.compiler import Compiler
 from tqp.core.arguments import (
     IN_MEMORY,
-    MAX_THREADS,
     check_choice,
     check_config,
     check_count,
@@ -27,6 +26,7 @@ from tqp.core.arguments import (
     check_parameter_sets,
     check_rules,
     parse_size,
+    parse_threads,
     setting_text,
 )
 from tqp.core.errors import BindError, nearest
@@ -94,21 +94,20 @@ class Connection(WaysIn, WaysOut):
     ) -> None:
         check_database(database)
         settings = check_config(config)
-        threads = settings.pop("threads", threads)
+        threads = parse_threads(settings.pop("threads", threads))
         memory_limit = settings.pop("memory_limit", memory_limit)
         self._device = parse_device(device)
         self._backend = choose_backend(backend, self._device)
-        check_count("threads", threads, "at least one thread is needed", MAX_THREADS)
         check_count("batch_rows", batch_rows, "a batch has at least one row")
         check_choice("fuse", fuse, MODES)
         check_choice("ml_precision", ml_precision, _PRECISIONS)
-        self._ml_precision, self._threads = ml_precision, threads
+        self._ml_precision = ml_precision
         rules = check_rules(disabled_rules, [name for name, _ in RULES] + list(PHYSICAL_RULES))
         self._executor = Executor(self._device, threads, batch_rows, parse_size(memory_limit), self._backend)
         self._fuser = Fuser(fuse) if fuse != "off" else None
         compiler = Compiler(self._device, self._backend, rules, self._fuser, self._executor)
         self._of_thread = threading.local()  # what it executed last
-        self._catalog = Catalog(self._device, threads)
+        self._catalog = Catalog(self._device)
         self._queries = Queries(self._catalog, compiler, self._executor)
         self._session = Session(
             self._catalog, self._queries, self._device, threads, self._executor.memory.limit
@@ -149,7 +148,6 @@ class Connection(WaysIn, WaysOut):
         self._catalog.check_open()
         with self._executor.memory.query():
             source = make_source(name, data, self._device)
-        source.threads = self._threads
         self._catalog.change(lambda state: state.with_table(source))
         return self
 

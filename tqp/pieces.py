@@ -134,15 +134,11 @@ class QueryInPieces:
 
     def _empty(self, types: Sequence[DataType]) -> StoredTable:
         columns = tuple(ColumnDefinition(f"column{place}", each) for place, each in enumerate(types))
-        return StoredTable.empty(TableDefinition("rows of pieces", columns), self._device, self._threads)
+        return StoredTable.empty(TableDefinition("rows of pieces", columns), self._device)
 
     @property
     def _device(self) -> torch.device:
         return self._compiler.device
-
-    @property
-    def _threads(self) -> int:
-        return self._compiler.executor.threads
 
     def _run(self, plan: LogicalPlan, names: tuple[str, ...]) -> Table:
         statement = BoundStatement(plan, names)

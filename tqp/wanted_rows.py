@@ -19,7 +19,7 @@ from tqp.core.datatypes import BOOLEAN, TypeKind
 from tqp.core.schema import Field, TableSource
 from tqp.data.arrow_buffers import AnyArray, BoolArray
 from tqp.data.column import Column
-from tqp.data.sharing import share, sharing_threads
+from tqp.data.sharing import share
 from tqp.data.sources.base import Source
 from tqp.data.sources.chosen_rows import ChosenRows
 from tqp.planner.algebra.expressions import Expression
@@ -198,8 +198,7 @@ def _with_partner(table: Source, partner: Partner, other: Source) -> AnyArray | 
         rows = slice(start, start + _PIECE)
         is_wanted.take(places[rows], out=wanted[rows], mode="clip")
 
-    with sharing_threads(table.threads):
-        share(look_up, range(0, table.num_rows, _PIECE))
+    share(look_up, range(0, table.num_rows, _PIECE))
     return _few(wanted if column.validity is None else wanted & column.validity.cpu().numpy())
 
 

@@ -52,7 +52,7 @@ def test_the_least_limit_of_a_control_group_and_those_above_it_counts(tmp_path: 
 @_measured
 def test_a_budget_counts_from_the_first_running_query() -> None:
     give_freed_memory_back()  # of other tests: it would go back, and leave room, while this one counts
-    budget = MemoryBudget(64 * MIB, CPU)
+    budget = MemoryBudget(64 * MIB, CPU, threads=1)
     with budget.query():
         memory_budget.reserve(32 * MIB)
         with pytest.raises(tqp.ResourceError, match=r"limit of 64 MiB; .*memory_limit="):
@@ -70,7 +70,7 @@ def test_a_budget_counts_from_the_first_running_query() -> None:
 
 @_measured
 def test_a_block_that_an_interrupt_left_open_charges_nobody() -> None:
-    budget = MemoryBudget(64 * MIB, CPU)
+    budget = MemoryBudget(64 * MIB, CPU, threads=1)
     query, inner = budget.query(), memory_budget.charged_to(budget)
     query.__enter__()
     inner.__enter__()
@@ -87,7 +87,7 @@ def test_a_query_that_an_interrupt_ended_does_not_count_as_running(monkeypatch: 
     def interrupted(budget: object) -> None:
         raise KeyboardInterrupt
 
-    budget = MemoryBudget(64 * MIB, CPU)
+    budget = MemoryBudget(64 * MIB, CPU, threads=1)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(budget._running, "discard", interrupted)
         with budget.query():

@@ -29,11 +29,11 @@ class Catalog:
     `writing`: a lock that is held by whoever makes the next state of the state that there is. Readers do not take it.
     """
 
-    def __init__(self, device: torch.device, threads: int | None) -> None:
+    def __init__(self, device: torch.device) -> None:
         self.state = CatalogState()
         #: Called with what names mean now when that has changed.
         self.on_change: Callable[[Snapshot], None] = lambda _: None
-        self.files = OpenFiles(device, threads)
+        self.files = OpenFiles(device)
         self._before: CatalogState | None = None
         self._failed = False
         self._closed = False
@@ -71,7 +71,7 @@ class Catalog:
         before = self._before
         if before is None:
             return False
-        return replace(self.state, began=before.began, variables=before.variables) != before
+        return replace(self.state, began=before.began).with_session_of(before) != before
 
     def forget_files(self) -> None:
         """Forget what was read of files that queries named."""
@@ -133,8 +133,8 @@ class Catalog:
             before, failed = self._before, self._failed
             self._before, self._failed = None, False
             is_kept = keep and not failed
-            variables = self.state.variables  # which no transaction takes back
-            self._set(replace(self.state if is_kept else before, began=None, variables=variables))
+            after = self.state if is_kept else before
+            self._set(replace(after, began=None).with_session_of(self.state))
 
     @contextlib.contextmanager
     def whole(self) -> Iterator[None]:

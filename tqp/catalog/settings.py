@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tqp.core.datatypes import BIGINT, BOOLEAN, VARCHAR
+from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE, UBIGINT, VARCHAR
 from tqp.core.process.memory_budget import current_budget
-from tqp.data.sharing import processors
+from tqp.data.sharing import threads_at_work
+from tqp.planner.algebra.expressions import Value
 from tqp.planner.catalog_protocol import Setting
 
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
@@ -15,7 +16,6 @@ _FIXED: Mapping[str, Setting] = {
     "TimeZone": Setting("Etc/UTC", VARCHAR, "The time zone of times with one."),
     "schema": Setting("main", VARCHAR, "The schema in which names are looked up."),
     "search_path": Setting("", VARCHAR, "The schemas in which names are looked up, with commas between."),
-    "preserve_insertion_order": Setting(True, BOOLEAN, "Whether rows keep their order without ORDER BY."),
     "default_order": Setting("ASCENDING", VARCHAR, "The order of ORDER BY without ASC or DESC."),
     "default_null_order": Setting(
         "NULLS_LAST", VARCHAR, "Where ORDER BY puts NULLs without NULLS FIRST or LAST."
@@ -24,23 +24,83 @@ _FIXED: Mapping[str, Setting] = {
         True, BOOLEAN, "Whether tables are looked up among variables of Python."
     ),
 }
+_TYPES = {bool: BOOLEAN, int: UBIGINT, float: DOUBLE, str: VARCHAR}
+_VALUES: Mapping[str, bool | int | float | str] = {
+    "allocator_background_threads": False,
+    "allocator_bulk_deallocation_flush_threshold": "512.0 MiB",
+    "allocator_flush_threshold": "134217728B",
+    "allow_community_extensions": True,
+    "allow_unsigned_extensions": False,
+    "approximate_join_order_threshold": 12,
+    "asof_loop_join_threshold": 64,
+    "autoinstall_known_extensions": True,
+    "autoload_known_extensions": True,
+    "checkpoint_threshold": "16.0 MiB",
+    "custom_user_agent": "",
+    "disable_parquet_prefetching": False,
+    "dynamic_or_filter_threshold": 50,
+    "enable_external_file_cache": True,
+    "enable_fsst_vectors": False,
+    "enable_http_metadata_cache": False,
+    "enable_object_cache": False,
+    "enable_optimistic_write": True,
+    "external_threads": 1,
+    "force_compression": "auto",
+    "immediate_transaction_mode": False,
+    "index_scan_max_count": 2_048,
+    "index_scan_percentage": 0.001,
+    "late_materialization_max_rows": 50,
+    "max_streaming_buffer_size": "10.0 MiB",
+    "max_temp_directory_size": "90% of available disk space",
+    "merge_join_threshold": 1_000,
+    "nested_loop_join_threshold": 5,
+    "ordered_aggregate_threshold": 262_144,
+    "pandas_analyze_sample": 1_000,
+    "parquet_metadata_cache": False,
+    "partitioned_write_flush_threshold": 524_288,
+    "partitioned_write_max_open_files": 100,
+    "perfect_ht_threshold": 12,
+    "pin_threads": "auto",
+    "pivot_filter_threshold": 20,
+    "prefer_range_joins": False,
+    "prefetch_all_parquet_files": False,
+    "preserve_insertion_order": True,
+    "progress_bar_time": 2_000,
+    "temp_directory": ".tmp",
+    "temp_file_encryption": False,
+}
+#: Those of DuckDB that change no answer: a value is kept, and told when it is asked for. Each with the one that DuckDB has at first.
+WITHOUT_EFFECT: Mapping[str, Setting] = {
+    name: Setting(value, _TYPES[type(value)], "Kept, and without any effect.")
+    for name, value in _VALUES.items()
+}
+#: Other names of settings.
+ALIASES: Mapping[str, str] = {
+    "worker_threads": "threads",
+    "max_memory": "memory_limit",
+    "null_order": "default_null_order",
+    "wal_autocheckpoint": "checkpoint_threshold",
+    "streaming_buffer_size": "max_streaming_buffer_size",
+}
 
 
-def current_settings(threads: int | None) -> Mapping[str, Setting]:
-    """All settings by their names, for a query of this thread. `threads`: None for one of each processor."""
-    number = Setting(threads or processors(), BIGINT, "The threads that a query runs on.")
+def current_settings(given: Mapping[str, Value]) -> Mapping[str, Setting]:
+    """All settings by their names, for a query of this thread. `given`: values of those without effect."""
     budget = current_budget()
     limit = None if budget is None else budget.limit
     memory = Setting(_size(limit or 0), VARCHAR, "The memory that queries may take.")
     shows = Setting(
         budget is not None and budget.shows_progress, BOOLEAN, "Whether a bar shows how far a query is."
     )
-    return {
+    settings = {
         **_FIXED,
+        **WITHOUT_EFFECT,
+        **{name: WITHOUT_EFFECT[name]._replace(value=value) for name, value in given.items()},
         "enable_progress_bar": shows,
-        **dict.fromkeys(("threads", "worker_threads"), number),
-        **dict.fromkeys(("memory_limit", "max_memory"), memory),
+        "threads": Setting(threads_at_work(), BIGINT, "The threads that a query runs on."),
+        "memory_limit": memory,
     }
+    return {**settings, **{alias: settings[name] for alias, name in ALIASES.items()}}
 
 
 def _size(count: float) -> str:

@@ -133,7 +133,7 @@ class Snapshot:
 
     def settings(self) -> Mapping[str, Setting]:
         """All settings by their names."""
-        return current_settings(self._open_files.threads)
+        return current_settings(self.state.settings)
 
     def table_names(self) -> SequenceOf[str]:
         """The names of tables and views as they were given."""

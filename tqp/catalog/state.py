@@ -15,7 +15,7 @@ from tqp.data.sources.base import Source
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.ml.model import Model
 from tqp.ml.python_functions import PythonFunction
-from tqp.planner.algebra.expressions import Literal
+from tqp.planner.algebra.expressions import Literal, Value
 from tqp.planner.catalog_protocol import Macro, View
 
 
@@ -23,7 +23,8 @@ from tqp.planner.catalog_protocol import Macro, View
 class CatalogState:
     """Everything by its name in lower case. Tables and views share their names.
 
-    `tables`: registered ones, and those that statements made (`StoredTable`). `variables`: of SET VARIABLE. `functions`: models, and functions of Python.
+    `tables`: registered ones, and those that statements made (`StoredTable`). `variables`: of SET VARIABLE. `settings`: what SET gave to those
+    without effect. `functions`: models, and functions of Python.
     `began`: when the transaction around it began, in
     microseconds since 1970; None outside of one.
     """
@@ -35,6 +36,7 @@ class CatalogState:
     types: Mapping[str, DataType] = field(default_factory=dict)
     sequences: Mapping[str, Sequence] = field(default_factory=dict)
     variables: Mapping[str, Literal] = field(default_factory=dict)
+    settings: Mapping[str, Value] = field(default_factory=dict)
     began: int | None = None
 
     def with_table(self, table: Source) -> CatalogState:
@@ -86,6 +88,16 @@ class CatalogState:
         if value is None:
             return self._replaced(variables=_without(self.variables, name))
         return self._replaced(variables={**self.variables, lower_ascii(name): value})
+
+    def with_setting(self, name: str, value: Value) -> CatalogState:
+        """With the value of a setting without effect, whose name is in lower case; None stands for the one that it has at first."""
+        return self._replaced(
+            settings={**_without(self.settings, name), **({} if value is None else {name: value})}
+        )
+
+    def with_session_of(self, other: CatalogState) -> CatalogState:
+        """With what SET has said in another state: no transaction takes it back."""
+        return self._replaced(variables=other.variables, settings=other.settings)
 
     def _replaced(self, **changes: Mapping[str, object]) -> CatalogState:
         return replace(self, **changes)  # type: ignore[arg-type]

@@ -81,7 +81,7 @@ def check_database(database: object) -> None:
 
 
 def check_config(config: object) -> dict[str, Any]:
-    """The settings by their names in lower case, the two that a connection is made with as numbers, or text of one.
+    """The settings by their names in lower case.
 
     Raises BindError unless `config` is None or a mapping from names to settings that SQL can say.
     """
@@ -95,9 +95,6 @@ def check_config(config: object) -> dict[str, Any]:
         if not isinstance(value, (str, int, float)):
             raise BindError(f'config["{name}"]={value!r}: a setting is text, a number, or True or False')
         settings[_SETTINGS.get(lower_ascii(name), lower_ascii(name))] = value
-    threads = settings.get("threads")
-    if isinstance(threads, str) and threads.strip().isdecimal():
-        settings["threads"] = int(threads)
     return settings
 
 
@@ -199,6 +196,20 @@ def check_text(what: str, text: str) -> None:
             f"{what} has {text[error.start]!r} at position {error.start}, which is half of a character and not valid"
             " Unicode"
         ) from None
+
+
+def parse_threads(threads: object) -> int | None:
+    """How many threads; None stays None. Raises BindError unless it is a number, or text of one, that a connection may have.
+
+    >>> parse_threads(" 3 "), parse_threads(2)
+    (3, 2)
+    """
+    if threads is None:
+        return None
+    if isinstance(threads, str) and threads.strip().isdecimal():
+        threads = int(threads)
+    check_count("threads", threads, "at least one thread is needed", MAX_THREADS)
+    return check_integer("threads", threads)
 
 
 def parse_size(size: object) -> int | None:

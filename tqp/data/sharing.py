@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, Generic, TypeVar
 
@@ -21,9 +21,6 @@ WORTH_SHARING = 65_536
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
-
-#: How many threads `share` uses; None: as many as there are processors.
-_threads: ContextVar[int | None] = ContextVar("threads", default=None)
 
 
 class Handout(Iterator[Item]):
@@ -184,25 +181,21 @@ def map_in_pool(
 
 
 def share(function: Callable[[Item], Outcome], items: Sequence[Item]) -> list[Outcome]:
-    """function(item) of each item, in order, computed by the calling thread and by idle ones; see `sharing_threads`.
+    """function(item) of each item, in order, computed by the calling thread and by idle ones; see `threads_at_work`.
 
     The calling thread does what no other has begun, so that functions may share work themselves. Raises what a call raises,
     after all that have begun are done.
     """
-    threads = _threads.get() or processors()
+    threads = threads_at_work()
     if threads == 1:
         return list(map(function, items))
     return map_in_pool(function, items, _pools.of(threads), threads)
 
 
-@contextmanager
-def sharing_threads(threads: int | None) -> Iterator[None]:
-    """In the block, `share` uses so many threads, the calling one among them; None: as many as there are processors."""
-    token = _threads.set(threads)
-    try:
-        yield
-    finally:
-        _threads.reset(token)
+def threads_at_work() -> int:
+    """How many threads share the work of the calling thread's query, itself among them; of no query's, as many as there are processors."""
+    budget = current_budget()
+    return processors() if budget is None else budget.threads
 
 
 class _Pools:
@@ -219,9 +212,7 @@ class _Pools:
         """The pool with one helper less than that, as the calling thread works too."""
         pool = self._made.get(threads)
         if pool is None:  # of two pools that are made at once, one is forgotten, and its threads end
-            pool = self._made[threads] = ThreadPoolExecutor(
-                threads - 1, "tqp-encode", initializer=_threads.set, initargs=(threads,)
-            )
+            pool = self._made[threads] = ThreadPoolExecutor(threads - 1, "tqp-encode")
         return pool
 
     def after_fork(self) -> None:

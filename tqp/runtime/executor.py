@@ -113,13 +113,10 @@ class Executor:
         backend: Backend = Backend.HOST,
     ) -> None:
         self.device, self.backend = device, backend
-        if device.type != "cpu":
-            threads = 1  # one thread drives the stream
-        else:
+        if device.type == "cpu":
             keep_freed_memory()
-        self.threads = threads or processors()
         self.batch_rows = batch_rows or (CPU_BATCH_ROWS if device.type == "cpu" else MAX_ROWS)
-        self.memory = MemoryBudget(memory_limit, device)
+        self.memory = MemoryBudget(memory_limit, device, threads or processors())
         #: What puts another pipeline in a pipeline's place, while somebody traces what runs here.
         self.instrument: Callable[[Pipeline], Any] | None = None
         self._name = object()  # by which a worker knows whose it is
@@ -127,9 +124,24 @@ class Executor:
         self._pool: ThreadPoolExecutor | None = self._start_workers()
         renew_after_fork(self)
 
+    @property
+    def threads(self) -> int:
+        """How many workers run a query. One drives the stream of a device other than the CPU, for which others encode columns."""
+        return self.memory.threads if self.device.type == "cpu" else 1
+
+    def set_threads(self, threads: int | None) -> None:
+        """Let so many workers run the queries that begin from now on; None: as many as there are processors.
+
+        The workers that there were end when they have done what they had begun.
+        """
+        before, self.memory.threads = self.threads, threads or processors()
+        if self.threads != before and self._pool is not None and not self._closed:
+            self._pool = self._start_workers()
+
     def _start_workers(self) -> ThreadPoolExecutor:
+        threads = self.threads
         pool = ThreadPoolExecutor(
-            self.threads,
+            threads,
             thread_name_prefix="tqp",
             initializer=_set_up_worker,
             initargs=(self._name, self.backend),
@@ -137,8 +149,8 @@ class Executor:
         with _starting.lock:
             caller_threads = torch.get_num_threads()
             # start every worker now, then say the caller's own setting again: set_num_threads also leaves a process-wide trace
-            barrier = threading.Barrier(self.threads + 1)
-            for _ in range(self.threads):
+            barrier = threading.Barrier(threads + 1)
+            for _ in range(threads):
                 pool.submit(barrier.wait)
             barrier.wait()
             torch.set_num_threads(caller_threads)

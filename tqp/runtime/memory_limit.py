@@ -53,11 +53,11 @@ _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 class MemoryBudget:
     """What the queries of one connection may take together: `limit` bytes above what was held before the first of them.
 
-    `limit` None: as much as `default_limit` says.
+    `limit` None: as much as `default_limit` says. `threads`: that share the work of each.
     """
 
-    def __init__(self, limit: int | None, device: torch.device) -> None:
-        self.limit = limit or default_limit(device)
+    def __init__(self, limit: int | None, device: torch.device, threads: int) -> None:
+        self.limit, self.threads = limit or default_limit(device), threads
         #: Whether a bar shows how far a query is that takes long.
         self.shows_progress = is_interactive()
         self._device = device
@@ -148,6 +148,11 @@ class RunningQuery:
     def limit(self) -> int | None:
         """See `tqp.core.process.memory_budget.Budget`."""
         return self.budget.limit
+
+    @property
+    def threads(self) -> int:
+        """See `tqp.core.process.memory_budget.Budget`."""
+        return self.budget.threads
 
     @property
     def shows_progress(self) -> bool:

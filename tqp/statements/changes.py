@@ -96,7 +96,7 @@ def delete(execution: Execution) -> Result:
 
 
 def _empty(table: StoredTable) -> StoredTable:
-    return StoredTable.empty(table.definition, table.device, table.threads)
+    return StoredTable.empty(table.definition, table.device)
 
 
 def _replace(

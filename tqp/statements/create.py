@@ -31,7 +31,7 @@ def create_table(execution: Execution) -> Result:
             return made()
         if clauses.query is None:
             definition = _definition(execution, clauses)
-            table = StoredTable.empty(definition, session.device, session.threads)
+            table = StoredTable.empty(definition, session.device)
         else:
             table = _table_of_query(execution, clauses)
         session.catalog.change(lambda state: state.with_table(table))
@@ -46,9 +46,7 @@ def _table_of_query(execution: Execution, clauses: CreateTable) -> StoredTable:
     answer = execution.rows(query, execution.state)
     names = _renamed(clauses.name, answer.columns, [column.name for column in clauses.columns])
     session, name, temporary = execution.session, clauses.name.text, clauses.temporary
-    return table_of_rows(
-        name, names, answer.types, answer._table, session.device, session.threads, temporary=temporary
-    )
+    return table_of_rows(name, names, answer.types, answer._table, session.device, temporary=temporary)
 
 
 def _renamed(name: Name, names: Sequence[str], given: Sequence[Name]) -> Sequence[str]:

@@ -41,7 +41,7 @@ _NAME = "%relation"
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What a connection's statements share. `memory_limit`: the one it was made with.
+    """What a connection's statements share. `threads`, `memory_limit`: what it was made with.
 
     `prepared`: texts of PREPARE by their names in lower case.
     """
@@ -107,7 +107,7 @@ class Session:
         """Make a table of a result. Raises BindError where there is one of its name."""
         check_name("a table", name)
         rows = result._table
-        table = table_of_rows(name, result.columns, result.types, rows, self.device, self.threads)
+        table = table_of_rows(name, result.columns, result.types, rows, self.device)
 
         def next_state(state: CatalogState) -> CatalogState:
             _check_free(state, name)

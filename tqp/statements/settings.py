@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from tqp.core.arguments import parse_size
+from tqp.catalog.settings import ALIASES, WITHOUT_EFFECT
+from tqp.core.arguments import parse_size, parse_threads
+from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.keywords import KEYWORDS, lower_ascii
 from tqp.data.results.to_python import python_values, storage_values
 from tqp.planner.algebra.expressions import Literal
+from tqp.planner.functions.literal_casts import cast_value
 from tqp.planner.syntax.clauses import Reset, Set
 from tqp.planner.syntax.parts import Name, Part
 from tqp.planner.syntax.words import NAME
@@ -80,11 +84,8 @@ def _memory_limit(execution: Execution, value: Any) -> None:
 
 
 def _threads(execution: Execution, value: Any) -> None:
-    now = execution.session.queries.executor.threads
-    if value is not None and value != now:
-        raise UnsupportedError(
-            f"a connection keeps its number of threads ({now}); tqp.connect(threads={value}) makes one with others"
-        )
+    threads = execution.session.threads if value is None else parse_threads(value)
+    execution.session.queries.executor.set_threads(threads)
 
 
 def _progress_bar(execution: Execution, value: Any) -> None:
@@ -101,35 +102,84 @@ def _schema(execution: Execution, value: Any) -> None:
         raise BindError(f'there is no database or schema "{value}"; tables are in "main" of "memory"')
 
 
-def _fixed(*allowed: Any) -> Callable[[Execution, Any], None]:
-    """A setting that has only these values, the first of which is what RESET gives."""
+def _kept(name: str, execution: Execution, value: Any) -> None:
+    """One without effect. Raises ExecutionError for a value that is none of its type."""
+    if value is not None:
+        source = next((each for kind, each in _TYPES.items() if isinstance(value, kind)), VARCHAR)
+        value = cast_value(value if source != VARCHAR else str(value), source, WITHOUT_EFFECT[name].data_type)
+    execution.session.catalog.change(lambda state: state.with_setting(name, value))
+
+
+def _fixed(remedy: str, *allowed: Any) -> Callable[[Execution, Any], None]:
+    """A setting that has only these values, the first of which is what RESET gives; `remedy`: what to do instead of giving another."""
 
     def check(execution: Execution, value: Any) -> None:
         said = lower_ascii(value) if isinstance(value, str) else value
         if value is not None and said not in allowed:
-            raise UnsupportedError(f"{value!r} for this setting is not supported; it is {allowed[0]!r}")
+            raise UnsupportedError(
+                f"{value!r} for this setting is not supported; it is {allowed[0]!r}: {remedy}"
+            )
 
     return check
 
 
+#: Types of Python's values; of bool, which is an int as well, first.
+_TYPES = {bool: BOOLEAN, int: BIGINT, float: DOUBLE}
+#: Those of DuckDB that are not supported.
+_OTHERS = frozenset(
+    """
+    access_mode active_grammar_extensions allow_extension_repositories allow_extensions_metadata_mismatch
+    allow_parser_override_extension allow_persistent_secrets allow_unredacted_secrets allowed_configs
+    allowed_directories allowed_paths arrow_large_buffer_size arrow_lossless_conversion arrow_output_list_view
+    arrow_output_version async_threads auto_checkpoint_skip_wal_threshold autoinstall_extension_repository
+    binary_as_string block_allocator_memory cache_local_files calendar catalog_error_max_schemas
+    checkpoint_on_detach current_dialect current_transaction_invalidation_policy custom_extension_repository
+    debug_checkpoint_scan_sleep_ms default_block_size default_secret_storage
+    default_transaction_invalidation_policy delim_join_as_cte dialect_compatibility_mode
+    disable_database_invalidation disable_timestamptz_casts disabled_compression_methods disabled_filesystems
+    disabled_log_types disabled_optimizers duckdb_api enable_geoparquet_conversion enable_logging
+    enable_macro_dependencies enable_optimizer enable_profiling enable_progress_bar_print
+    enable_view_dependencies enabled_log_types error_on_division_by_zero errors_as_json
+    experimental_metadata_reuse explain_output extension_directories extension_repository_directory
+    external_file_cache_local_max_block_size external_file_cache_remote_max_block_size
+    external_file_cache_remote_min_block_size external_file_cache_request_sizing external_file_cache_spill
+    file_search_path force_column_metadata_reuse fsync_mode geometry_minimum_shredding_size home_directory
+    http_client_pool_capacity http_proxy http_proxy_password http_proxy_username ignore_unknown_crs
+    initial_column_segment_size json_geometry_format legacy_disable_null_type log_query_path logging_level
+    logging_mode logging_storage max_execution_time max_expression_depth max_vacuum_tasks
+    operator_memory_limit order_by_non_integer_literal parquet_prefetch_column_gap password pivot_limit
+    preserve_identifier_case profile_output profiling_coverage profiling_output profiling_renderer_settings
+    python_scan_all_frames read_ahead_depth redact_http_logs regex_match_operator_semantics
+    scheduler_process_partial secret_directory show_behavior standard_vector_size storage_block_prefetch
+    storage_compatibility_version table_function_identifier_conversion tracked_metrics user username
+    validate_external_file_cache variant_minimum_shredding_size wal_autocheckpoint_entries warnings_as_errors
+    write_buffer_row_group_count write_buffer_row_group_memory_limit zstd_min_string_length
+    """.split()
+)
 _SETTINGS: Mapping[str, Callable[[Execution, Any], None]] = {
+    **{name: partial(_kept, name) for name in WITHOUT_EFFECT},
     "threads": _threads,
-    "worker_threads": _threads,
     "memory_limit": _memory_limit,
-    "max_memory": _memory_limit,
-    "timezone": _fixed("utc", "etc/utc", "gmt"),
+    "timezone": _fixed("x AT TIME ZONE '...' gives times of another zone", "utc", "etc/utc", "gmt"),
     **dict.fromkeys(("schema", "search_path"), _schema),
-    "preserve_insertion_order": _fixed(True),
-    "default_order": _fixed("asc", "ascending"),
-    "default_null_order": _fixed("nulls_last", "nulls last"),
+    "default_order": _fixed("write DESC in ORDER BY", "asc", "ascending"),
+    "default_null_order": _fixed("write NULLS FIRST in ORDER BY", "nulls_last", "nulls last"),
+    "default_collation": _fixed("write COLLATE behind the text", ""),
+    "integer_division": _fixed("write //", False),
+    "ieee_floating_point_ops": _fixed("write a CASE of the divisor", True),
+    "scalar_subquery_error_on_multiple_rows": _fixed("write any_value() or LIMIT 1 in the subquery", True),
+    "enable_external_access": _fixed("a connection reads what its process may read", True),
     "enable_progress_bar": _progress_bar,
-    "enable_object_cache": lambda execution, value: None,
-    "python_enable_replacements": _fixed(True),
+    "lock_configuration": _fixed("SET stays possible", False),
+    "python_enable_replacements": _fixed("a table goes before a variable of its name", True),
 }
 
 
 def _setting(name: str, span: tuple[int, int]) -> Callable[[Execution, Any], None]:
-    found = _SETTINGS.get(lower_ascii(name))
+    known = ALIASES.get(lower_ascii(name), lower_ascii(name))
+    if known in _OTHERS:
+        raise UnsupportedError(f'the setting "{name}" is not supported', span)
+    found = _SETTINGS.get(known)
     if found is None:
-        raise BindError(f'there is no setting "{name}"{nearest(name, _SETTINGS)}', span)
+        raise BindError(f'there is no setting "{name}"{nearest(name, [*_SETTINGS, *ALIASES])}', span)
     return found

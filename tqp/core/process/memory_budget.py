@@ -1,4 +1,4 @@
-"""The memory budget of the query that a thread works for: asked before what is large is allocated, and whether it goes on.
+"""The budget of the query that a thread works for: its memory, asked before what is large is allocated, its threads, and whether it goes on.
 
 Whoever allocates much calls `reserve`, whoever works long `check`, and need to know nothing of connections. Threads that help with a
 query's work take its budget over with `charged_to`. Beside it stands how much memory tables have given up.
@@ -20,11 +20,16 @@ _SHARE_OF_FILES = 0.25
 
 
 class Budget(Protocol):
-    """How much memory queries may take; see `tqp.runtime.memory_limit.MemoryBudget`."""
+    """What queries may take; see `tqp.runtime.memory_limit.MemoryBudget`."""
 
     @property
     def limit(self) -> int | None:
         """Bytes; None where nothing is known of a limit."""
+        ...
+
+    @property
+    def threads(self) -> int:
+        """How many threads share the query's work."""
         ...
 
     @property

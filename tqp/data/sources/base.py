@@ -25,7 +25,7 @@ from tqp.data.column import Column
 from tqp.data.encoding.chosen_rows import rows_of_column
 from tqp.data.encoding.columns import encode_chunks
 from tqp.data.encoding.value_dictionary import ValueDictionary, is_worth_encoding, make_value_dictionary
-from tqp.data.sharing import Handout, share, sharing_threads
+from tqp.data.sharing import Handout, share
 from tqp.data.sources.file_identity import FileSet
 
 #: Rows from which encoding a column takes longer than waking a thread.
@@ -115,8 +115,6 @@ class Source(ABC):
         self.name = name
         self.hidden_names = hidden_names
         self.device = device
-        #: That encode a column, the one that asks for it among them; None: as many as there are processors.
-        self.threads: int | None = None
         #: The files that this is read from, if any; see `tqp.data.sources.files.up_to_date`.
         self.files: FileSet | None = None
         #: Why they cannot be read any more, if so: what a query that names the table raises.
@@ -215,13 +213,12 @@ class Source(ABC):
 
     def value_dictionary(self, name: str) -> ValueDictionary:
         """See `dictionary_encode`: found once, kept as long as the column."""
-        with sharing_threads(self.threads):
-            return self.derived(name, ValueDictionary, make_value_dictionary)
+        return self.derived(name, ValueDictionary, make_value_dictionary)
 
     def column(self, name: str) -> Column:
         """The encoded column on the source's device."""
         position = self._position(name)
-        return self._encoded.get(position, Column, lambda: self._encode_shared(position))
+        return self._encoded.get(position, Column, lambda: self._encode(position))
 
     def with_gradient(self, name: str) -> Tensor | None:
         """The column as a tensor that requires a gradient, on the source's device; None of all other columns."""
@@ -242,15 +239,11 @@ class Source(ABC):
                 progress.begin()
                 self.column(name)
 
-            with sharing_threads(self.threads), progress:
+            with progress:
                 share(read, missing)
         else:
             for name in missing:
                 self.column(name)
-
-    def _encode_shared(self, position: int) -> Column:
-        with sharing_threads(self.threads):
-            return self._encode(position)
 
     def _position(self, name: str) -> int:
         position = self._positions.get(name)

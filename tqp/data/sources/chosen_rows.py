@@ -13,7 +13,7 @@ class ChosenRows(Source):
 
     def __init__(self, table: Source, rows: AnyArray) -> None:
         super().__init__(table.name, table.column_names, table.device, hidden_names=table.hidden_names)
-        self.num_rows, self.threads, self.files = len(rows), table.threads, table.files
+        self.num_rows, self.files = len(rows), table.files
         self._table, self._rows = table, rows
 
     def _type_at(self, position: int) -> DataType:

@@ -66,7 +66,6 @@ def up_to_date(source: Source) -> Source:
         anew = file_source(source.name, files.registered, source.device, files.kind, files.options)
     except Error as error:
         anew = _unreadable(source, files, error)
-    anew.threads = source.threads
     return anew
 
 

@@ -32,8 +32,8 @@ class OpenFiles:
     Safe to use from several threads.
     """
 
-    def __init__(self, device: torch.device, threads: int | None) -> None:
-        self._device, self.threads = device, threads
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
         self._sources: Mapping[NamedFiles, Source] = {}
         self._any_gone = False
         self.after_fork()
@@ -51,7 +51,6 @@ class OpenFiles:
         source = file_source(
             ", ".join(named.paths), list(named.paths), self._device, named.kind, named.options
         )
-        source.threads = self.threads
         with self._lock:
             kept = [(each, table) for each, table in self._sources.items() if each != named]
             self._any_gone |= len(kept) >= _MOST

@@ -45,21 +45,20 @@ class StoredTable(Source):
         chunks: Sequence[Sequence[Chunk]],
         num_rows: int,
         device: torch.device,
-        threads: int | None = None,
         hidden: Mapping[str, Column] | None = None,
     ) -> None:
         """`hidden`: columns that `*` does not stand for, by default the places of the rows."""
         hidden_names = [ROW_ID] if hidden is None else list(hidden)
         hidden_names = [name for name in hidden_names if not definition.has_column(name)]
         super().__init__(definition.name, definition.names, device, hidden_names=hidden_names)
-        self.definition, self.num_rows, self.threads = definition, num_rows, threads
+        self.definition, self.num_rows = definition, num_rows
         self._chunks = [tuple(each) for each in chunks]
         self._hidden = hidden or {}
 
     @staticmethod
-    def empty(definition: TableDefinition, device: torch.device, threads: int | None = None) -> StoredTable:
+    def empty(definition: TableDefinition, device: torch.device) -> StoredTable:
         """The first version."""
-        return StoredTable(definition, [()] * len(definition.columns), 0, device, threads)
+        return StoredTable(definition, [()] * len(definition.columns), 0, device)
 
     def with_rows(self, rows: Table) -> StoredTable:
         """The version with these rows, whose columns are of its types, behind its own."""
@@ -95,7 +94,7 @@ class StoredTable(Source):
 
     def defined(self, definition: TableDefinition) -> StoredTable:
         """The same rows under another definition, whose columns are of the same types."""
-        return StoredTable(definition, self._chunks, self.num_rows, self.device, self.threads)
+        return StoredTable(definition, self._chunks, self.num_rows, self.device)
 
     def with_column(self, definition: TableDefinition, place: int, column: Column | None) -> StoredTable:
         """With these values, or NULLs, at a place where there was another column or, at the end, none."""
@@ -105,19 +104,19 @@ class StoredTable(Source):
         else:
             chunk = storage_array(name, column)
         chunks = [*self._chunks[:place], (chunk,), *self._chunks[place + 1 :]]
-        return StoredTable(definition, chunks, self.num_rows, self.device, self.threads)
+        return StoredTable(definition, chunks, self.num_rows, self.device)
 
     def without_column(self, definition: TableDefinition, place: int) -> StoredTable:
         """Without the column at a place."""
         chunks = [*self._chunks[:place], *self._chunks[place + 1 :]]
-        return StoredTable(definition, chunks, self.num_rows, self.device, self.threads)
+        return StoredTable(definition, chunks, self.num_rows, self.device)
 
     def with_hidden(self, hidden: Mapping[str, Column]) -> StoredTable:
         """The same rows with these hidden columns in place of others, but for those whose names columns have."""
-        return StoredTable(self.definition, self._chunks, self.num_rows, self.device, self.threads, hidden)
+        return StoredTable(self.definition, self._chunks, self.num_rows, self.device, hidden)
 
     def _version(self, chunks: Sequence[Sequence[Chunk]], num_rows: int) -> StoredTable:
-        return StoredTable(self.definition, chunks, num_rows, self.device, self.threads)
+        return StoredTable(self.definition, chunks, num_rows, self.device)
 
     def _type_at(self, position: int) -> DataType:
         columns = self.definition.columns
@@ -143,11 +142,10 @@ def table_of_rows(
     types: Sequence[DataType],
     rows: Table,
     device: torch.device,
-    threads: int | None = None,
     *,
     temporary: bool = False,
 ) -> StoredTable:
     """The table that a query's result makes; names that come again get numbers."""
     columns = tuple(map(ColumnDefinition, unique_names(names), types))
     definition = TableDefinition(name, columns, temporary=temporary)
-    return StoredTable.empty(definition, device, threads).with_rows(rows)
+    return StoredTable.empty(definition, device).with_rows(rows)

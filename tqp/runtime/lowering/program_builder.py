@@ -17,7 +17,6 @@ from tqp.core.schema import ColumnFacts, Field
 from tqp.data.column import Column
 from tqp.data.encoding.sorted_columns import KeyIndex, SortedRuns, runs_of_column
 from tqp.data.encoding.zones import Zones, zones_of_column
-from tqp.data.sharing import sharing_threads
 from tqp.data.sources.base import Source
 from tqp.data.strings import Strings
 from tqp.operators.joins.perfect_hash_join import build_of_index
@@ -166,8 +165,7 @@ class ProgramBuilder:
         source, name = self._table_column(stored)
 
         def build(workers: Map) -> Any:
-            with sharing_threads(source.threads):
-                index = source.derived(name, KeyIndex, KeyIndex).over(minimum, size)
+            index = source.derived(name, KeyIndex, KeyIndex).over(minimum, size)
             return build_of_index(index, size)
 
         prefix = f"{stored.slot}_{name}_index"

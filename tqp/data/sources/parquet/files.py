@@ -28,7 +28,7 @@ from tqp.data.encoding.floats import FloatPieces
 from tqp.data.encoding.integers import IntegerPieces, all_bounds, expected_bounds
 from tqp.data.encoding.string_views import take_rows
 from tqp.data.encoding.strings import narrow_codes
-from tqp.data.sharing import processors, share
+from tqp.data.sharing import share, threads_at_work
 from tqp.data.sources.base import Pieces, Source
 from tqp.data.sources.file_identity import FileSet, reading
 from tqp.data.sources.file_systems import Identity, identity_of, opened
@@ -295,9 +295,7 @@ class ParquetSource(Source):
                 yield number, group, sum(file.num_bytes(place, [group]) for place in places)
 
     def _part(self, files: Sequence[_ParquetFile]) -> ParquetSource:
-        part = ParquetSource(self.name, self.files, self.device, files)
-        part.threads = self.threads
-        return part
+        return ParquetSource(self.name, self.files, self.device, files)
 
     def kept(self) -> list[tuple[str, str, int]]:
         """As that of other tables, with what is kept of its parts."""
@@ -407,7 +405,7 @@ class ParquetSource(Source):
 
     def _parts(self, position: int) -> list[_Part]:
         """The row groups of all files, consecutive ones together until they have many rows."""
-        enough = max(_PART_ROWS, self.num_rows // (_PARTS_PER_THREAD * (self.threads or processors())))
+        enough = max(_PART_ROWS, self.num_rows // (_PARTS_PER_THREAD * threads_at_work()))
         parts, first = [], 0
         for file, converted in zip(self._files, self._conversions, strict=True):
             place, cast_to = converted[position]

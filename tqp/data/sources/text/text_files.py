@@ -130,7 +130,7 @@ class _TextFilesSource(Source):
 
     def _piece(self, tables: Sequence[pa.Table]) -> Source:
         piece = ArrowSource(self.name, pa.concat_tables(tables), self.device)
-        piece.threads, piece.files = self.threads, self.files
+        piece.files = self.files
         return piece
 
     def encode(self, names: Iterable[str]) -> None:
