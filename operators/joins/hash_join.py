@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from tqp.data.backend import is_host
+from tqp.data.repeats import repeated
 from tqp.operators.joins.offset_array_join import sort_by_key
 from tqp.operators.joins.pairs import BuildNulls, build_nulls, expand_ranges
 from tqp.operators.memory import allocation
@@ -188,7 +189,7 @@ def _sort_within(shared: Tensor, codes: Tensor, keys: Tensor, order: Tensor) -> 
     starts = torch.searchsorted(codes, shared)
     counts = torch.searchsorted(codes, shared, right=True).sub_(starts)
     before = counts.cumsum(0).sub_(counts)
-    places = torch.repeat_interleave(starts - before, counts)
+    places = repeated(starts - before, counts)
     places.add_(torch.arange(places.shape[0], device=places.device))
     by_key = torch.sort(take(keys, places), stable=True)[1]
     by_code = torch.sort(take(codes, take(places, by_key)), stable=True)[1]

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tqp.data.nested import Lists, Structs, Values, Vector, count_of, flattened, take_vector
+from tqp.data.repeats import numbers_of
 from tqp.operators.groups.aggregates import count_by_group, least_by_group
 from tqp.operators.nested.layout import every_row, take_padded_vector
 from tqp.operators.rows.batches import common_rows
@@ -40,7 +41,7 @@ def aligned(*pairs: Pair) -> list[Lists]:
 
 def list_rows(lengths: Tensor) -> Tensor:
     """int64: for each element of lists of such lengths, the number of its list."""
-    return torch.repeat_interleave(lengths)
+    return numbers_of(lengths)
 
 
 def places_in_lists(lengths: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from torch import Tensor
 from tqp.core.errors import ExecutionError
 from tqp.core.process.memory_budget import reserve
 from tqp.data.backend import is_host
+from tqp.data.repeats import numbers_of
 from tqp.data.strings import Strings
 from tqp.operators.rows.batches import common_rows
 from tqp.operators.strings.characters import character_lengths, slice_characters, slice_same_characters
@@ -190,7 +191,7 @@ def repeat(strings: Strings, times: Tensor, *, validity: Tensor | None = None) -
         counts = int(count[0]) if same else pa.array(count.contiguous().numpy())
         return from_arrow(pc.binary_repeat(to_arrow_binary(strings), counts))
     count = count * (lengths > 0)
-    rows = torch.repeat_interleave(torch.arange(strings.num_rows, device=count.device), count)
+    rows = numbers_of(count)
     return _from_lengths(lengths, compact(take(strings, rows)).data)
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError
 from tqp.core.process.memory_budget import reserve
+from tqp.data.repeats import numbers_of
 from tqp.data.strings import Strings
 from tqp.data.unsigned_words import words_of
 from tqp.operators.kernel import Kernel, Overload
@@ -71,9 +72,7 @@ def base64(strings: Strings) -> Strings:
     sizes = torch.div(lengths + 2, 3, rounding_mode="floor") * 4
     starts, total = sizes.cumsum(0) - sizes, int(sizes.sum())
     reserve(8 * 8 * total)
-    rows = torch.repeat_interleave(
-        torch.arange(strings.num_rows, device=sizes.device), sizes, output_size=total
-    )
+    rows = numbers_of(sizes, total)
     place = torch.arange(total, device=sizes.device) - torch.index_select(starts, 0, rows)
     first, within = torch.div(place, 4, rounding_mode="floor") * 3, place % 4
     source, length = torch.index_select(strings.starts, 0, rows), torch.index_select(lengths, 0, rows)

@@ -15,6 +15,7 @@ from torch import Tensor
 from tqp.core.process.memory_budget import reserve
 from tqp.data.backend import is_host
 from tqp.data.division import divide_by
+from tqp.data.repeats import numbers_of
 from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers.float_pairs import multiply_add
@@ -288,9 +289,8 @@ def _byte_sets(strings: Strings) -> Tensor:
     """Which bytes each row has: bool [n, 256]."""
     reserve(256 * strings.num_rows + 16 * total_length(strings))
     strings = compact(strings)
-    rows = torch.arange(strings.num_rows, device=strings.starts.device)
-    places = torch.repeat_interleave(rows, strings.lengths, output_size=strings.data.shape[0]) * 256
-    found = torch.zeros(strings.num_rows * 256, dtype=torch.bool, device=rows.device)
+    places = numbers_of(strings.lengths, strings.data.shape[0]) * 256
+    found = torch.zeros(strings.num_rows * 256, dtype=torch.bool, device=places.device)
     found[places + strings.data] = True
     return found.view(-1, 256)
 

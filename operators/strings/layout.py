@@ -14,6 +14,7 @@ from torch.utils.dlpack import from_dlpack
 
 from tqp.core.process.memory_budget import reserve
 from tqp.data.backend import is_host
+from tqp.data.repeats import repeated
 from tqp.data.string_buffers import gathered
 from tqp.data.strings import OrderedStrings, Strings
 from tqp.operators.memory import allocation
@@ -139,7 +140,7 @@ def compact(strings: Strings) -> Strings:
 
 def _gather_bytes(strings: Strings, starts: Tensor, total: int) -> Tensor:
     """The bytes of all rows one after the other, one index per byte."""
-    shift = torch.repeat_interleave(strings.starts - starts, strings.lengths, output_size=total)
+    shift = repeated(strings.starts - starts, strings.lengths, total)
     return torch.index_select(strings.data, 0, shift + torch.arange(total, device=shift.device))
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from tqp.data.repeats import repeated
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows.selection import row_indices, take
 
@@ -48,7 +49,7 @@ class Segments:
             return values.expand(self.num_rows, *values.shape[1:])
         if self.count == self.num_rows:
             return values
-        return values.repeat_interleave(self.lengths, 0, output_size=self.num_rows)
+        return repeated(values, self.lengths, self.num_rows)
 
     @cached_property
     def numbers(self) -> Tensor:

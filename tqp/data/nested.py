@@ -14,6 +14,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.process.memory_budget import reserve
+from tqp.data.repeats import repeated
 from tqp.data.strings import Strings
 
 
@@ -134,7 +135,7 @@ def flattened(lists: Lists, validity: Tensor | None = None) -> tuple[Vector, Ten
 def element_places(starts: Tensor, lengths: Tensor) -> Tensor:
     """int64 [sum of lengths]: starts[0], starts[0] + 1, ..., then the same of the next. Raises ResourceError for too many."""
     reserve(2 * 8 * int(lengths.sum()))  # lists that overlap may have more elements than there are anywhere
-    shift = torch.repeat_interleave(starts - (lengths.cumsum(0) - lengths), lengths)
+    shift = repeated(starts - (lengths.cumsum(0) - lengths), lengths)
     return shift + torch.arange(shift.shape[0], device=shift.device)
 
 
