@@ -36,23 +36,25 @@ def _connection(path: Path, setting: str) -> tqp.Connection:
     return connection
 
 
-def _cases(kind: str) -> list[Any]:
-    return [
-        pytest.param(path, index, id=f"{path.stem}:{record.line}")
-        for path in FILES
-        for index, record in enumerate(_records(path))
-        if record.kind == kind
-    ]
+def _cases(*kinds: str) -> list[Any]:
+    """The records of these kinds under each setting; three of four under "tiny" are for `make slow`."""
+    cases = []
+    for path in FILES:
+        chosen = [index for index, record in enumerate(_records(path)) if record.kind in kinds]
+        for number, index in enumerate(chosen):
+            for setting in SETTINGS:
+                marks = pytest.mark.slow if setting == "tiny" and number % 4 else ()
+                label = f"{path.stem}:{_records(path)[index].line}-{setting}"
+                cases.append(pytest.param(path, index, setting, id=label, marks=marks))
+    return cases
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize(("path", "index"), _cases("query"))
+@pytest.mark.parametrize(("path", "index", "setting"), _cases("query"))
 def test_query(path: Path, index: int, setting: str) -> None:
     sqllogic.check(_records(path)[index], _connection(path, setting))
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize(("path", "index"), [*_cases("statement error"), *_cases("statement unsupported")])
+@pytest.mark.parametrize(("path", "index", "setting"), _cases("statement error", "statement unsupported"))
 def test_error(path: Path, index: int, setting: str) -> None:
     sqllogic.check(_records(path)[index], _connection(path, setting))
 
