@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow.compute as pc
 import torch
 from torch import Tensor
@@ -15,16 +16,25 @@ from tqp.data.strings import Strings
 from tqp.operators.rows.runs import sums_before
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.strings.layout import compact, extent, from_arrow, ordered, to_arrow, total_length
+from tqp.operators.strings.scan import chunks_at
 from tqp.operators.strings.words import words
 
 #: How much more than the strings themselves may be scanned in place of compacting them, which costs more a byte.
 _SLACK = 64
+#: Texts with other letters mostly have one among so many bytes: the others need not be looked at.
+_FIRST_BYTES = 4096
 #: No row has more bytes.
 _LONGEST = torch.iinfo(torch.int32).max
+#: Of a word that is read from any bit on, 57 bits are certain: so many characters lie within as many bytes.
+_FEW_CHARACTERS = 57 // 4
+#: Rows worked on at a time, so that what is computed of them stays in the cache.
+_ROWS_AT_ONCE = 32_768
+#: A buffer is searched for the starts of characters where it has at most so many times the bytes of its rows.
+_LEAD_SLACK = 4
 
 
 def is_ascii(strings: Strings) -> bool:
-    """Whether every character is one byte."""
+    """Whether every character is one byte; False also where only bytes between the rows say otherwise."""
     data = strings.data
     # Where the strings lie costs more to find out than to look at so many bytes.
     if data.shape[0] <= _SLACK * strings.num_rows and _all_ascii(data):
@@ -33,12 +43,16 @@ def is_ascii(strings: Strings) -> bool:
     total = total_length(strings)
     if total == 0 or (high - low <= _SLACK * total and _all_ascii(data[low:high])):
         return True
-    return _all_ascii(compact(strings).data)
+    # Other letters in a buffer that is mostly the rows' are likely theirs, which costs less to say than to find out.
+    return high - low > 2 * total and _all_ascii(compact(strings).data)
 
 
 def _all_ascii(data: Tensor) -> bool:
     if is_host(data):
-        return bool(data.shape[0] == 0 or data.numpy().max() < 0x80)
+        content = data.numpy()
+        if content.shape[0] > _FIRST_BYTES and content[:_FIRST_BYTES].max() >= 0x80:
+            return False
+        return bool(content.shape[0] == 0 or content.max() < 0x80)
     return bool((data < 0x80).all())
 
 
@@ -103,18 +117,73 @@ def slice_characters(strings: Strings, bounds: Bounds) -> Strings:
 def slice_same_characters(strings: Strings, start: int, stop: int | None) -> Strings:
     """Characters start .. stop of each row (None: to the end), on the CPU; negative ones count from the end, as in Python.
 
-    No bytes are moved when all are ASCII and neither is negative.
+    No bytes are moved when neither is negative, and all are ASCII or the characters are among the first few.
     """
-    if start < 0 or stop is None or stop < 0 or not is_ascii(strings):
+    if strings.num_rows == 0:
+        return strings
+    is_forward = start >= 0 and stop is not None and stop >= 0
+    if not is_forward or not is_ascii(strings):
+        longest = int(strings.lengths.numpy().max())
         # Arrow takes numbers of 64 bits, and no row is as long as 32 of them hold.
         stop = None if stop is None else min(stop, _LONGEST)
+        if stop is not None and is_forward and _are_first((start, stop), longest):
+            return _slice_first_characters(strings, start, stop)
         cut = pc.utf8_slice_codeunits(to_arrow(strings), max(start, -_LONGEST), stop)
         return from_arrow(cut)
+    assert stop is not None
     last = strings.lengths.clamp(max=min(stop, _LONGEST))
     if start == 0:
         return Strings(strings.starts, last, strings.data)
     first = strings.lengths.clamp(max=min(start, _LONGEST))
     return Strings(strings.starts + first, last - first, strings.data)
+
+
+def _are_first(numbers: Sequence[int], longest: int) -> bool:
+    """Whether each of the characters is one of the first few, or behind the end of all rows of at most `longest` bytes."""
+    return all(number <= _FEW_CHARACTERS or number >= longest for number in numbers)
+
+
+def _slice_first_characters(strings: Strings, start: int, stop: int) -> Strings:
+    """As `slice_same_characters`, of those that `_are_first`. No bytes are moved."""
+    low, high = extent(strings)
+    if high - low > _LEAD_SLACK * total_length(strings):
+        strings = compact(strings)
+        low, high = extent(strings)
+    numbers = sorted({number for number in (start, stop) if 0 < number <= _FEW_CHARACTERS})
+    found = dict(zip(numbers, _bytes_of_first(strings, low, high, numbers), strict=True))
+    first, last = (
+        torch.zeros_like(strings.lengths) if number == 0 else found.get(number, strings.lengths)
+        for number in (start, stop)
+    )
+    return Strings(strings.starts + first, (last - first).clamp_(min=0), strings.data)
+
+
+def _bytes_of_first(strings: Strings, low: int, high: int, numbers: Sequence[int]) -> list[Tensor]:
+    """For each of the numbers, ascending, how many bytes of each row its first so many characters take: int32 [n].
+
+    A bit for each byte of the buffer, all of which lie from `low` to `high`, says whether a character starts there. The bits from
+    the row's start on are a word, of which those of the characters to leave out are cleared: the next one stands behind them.
+    """
+    starts, lengths = strings.starts.numpy(), strings.lengths.numpy()
+    is_lead = strings.data[low:high].numpy().view(np.int8) >= -64  # bytes 10xxxxxx continue a character
+    leads = np.concatenate([np.packbits(is_lead, bitorder="little"), np.zeros(8, np.uint8)])
+    found = [np.empty_like(lengths) for _ in numbers]
+    for begin in range(0, len(starts), _ROWS_AT_ONCE):
+        rows = slice(begin, begin + _ROWS_AT_ONCE)
+        places = starts[rows] - low
+        ahead = chunks_at(leads, 8, places >> 3) >> (places & 7).view(np.uint64)
+        cleared = 0
+        for number, result in zip(numbers, found, strict=True):
+            for _ in range(cleared, number):
+                ahead &= ahead - np.uint64(1)
+            cleared = number
+            np.minimum(_trailing_zeros(ahead), lengths[rows], out=result[rows])
+    return [torch.from_numpy(each) for each in found]
+
+
+def _trailing_zeros(word: npt.NDArray[np.unsignedinteger[Any]]) -> npt.NDArray[np.uint8]:
+    """How many bits stand below the lowest one that is set: 64 of none."""
+    return np.bitwise_count(~word & (word - np.uint64(1)))
 
 
 def inside(bounds: tuple[Tensor, Tensor], counts: Tensor) -> tuple[Tensor, Tensor]:

@@ -49,6 +49,8 @@ UNICODE_TEXTS = [
     "🇳🇴🇸🇪x",
     "\u2003wide\u00a0",
     "naïve café",
+    "😀" * 13 + "é😀a" + "😀" * 5,
+    "e\u0301" * 9,
 ]
 
 
@@ -147,13 +149,13 @@ CASES: list[tuple[str, str, list[Any]]] = [
     *[(f"substring(s, {start})", "substring", [start]) for start in [-100, -3, -1, 0, 1, 2, 5, 100]],
     *[
         (f"substring(s, {start}, {count})", "substring", [start, count])
-        for start in [-100, -3, -1, 0, 1, 2, 5, 100]
-        for count in [-200, -3, -1, 0, 1, 2, 4, 99, 200]
+        for start in [-100, -3, -1, 0, 1, 2, 5, 14, 15, 100]
+        for count in [-200, -3, -1, 0, 1, 2, 4, 12, 13, 99, 200]
     ],
     *[
         (f"{name}(s, {count})", name, [count])
         for name in ("left", "right")
-        for count in [-(2**31), -100, -2, -1, 0, 1, 2, 3, 100, 2**31]
+        for count in [-(2**31), -100, -2, -1, 0, 1, 2, 3, 13, 14, 15, 100, 2**31]
     ],
     ("length(s)", "length", []),
     ("strlen(s)", "octet_length", []),
