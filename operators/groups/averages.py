@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType
+from tqp.core.time_limits import DAYS_PER_MONTH, MICROSECONDS_PER_DAY
 from tqp.data.backend import is_host
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers import arithmetic, float_pairs, wide
@@ -106,6 +107,26 @@ def average_instant(totals: Tensor, counts: Tensor) -> Tensor:
     quotients = guess + quotients
     rounds_up = torch.where(quotients < 0, remainders > 0, remainders > counts - remainders)
     return quotients + rounds_up
+
+
+def average_interval(months: Tensor, days: Tensor, microseconds: Tensor, counts: Tensor) -> Tensor:
+    """The average of intervals of these sums, int64 [n, 3]; anything where the count is 0.
+
+    Of the sums int64 [n], that of microseconds or [n, 2] of 128 bits. `counts`: int64 [n]. What months leave goes to the days, a
+    month having 30, what days leave to the microseconds, and what these leave is added whole, as DuckDB does. Raises
+    ExecutionError for microseconds beyond 64 bits.
+    """
+    if wide.is_wide(microseconds):
+        microseconds = wide.to_narrow(microseconds, "Overflow in the sum of INTERVALs")
+    counts = counts.clamp(min=1)
+    (whole_months, months), (whole_days, days), (clock, rest) = (
+        (torch.div(total, counts, rounding_mode="trunc"), torch.fmod(total, counts))
+        for total in (months, days, microseconds)
+    )
+    months = months * DAYS_PER_MONTH
+    days = (days + torch.fmod(months, counts)) * MICROSECONDS_PER_DAY
+    whole_days = whole_days + torch.div(months, counts, rounding_mode="trunc")
+    return torch.stack([whole_months, whole_days, clock + rest + torch.div(days, counts, rounding_mode="trunc")], 1)
 
 
 #: The largest float64 that is an int64.

@@ -39,7 +39,7 @@ def parts_of(call: AggregateCall) -> tuple[AggregateCall, ...]:
     """What is to be known of each part; nothing if the call cannot be made of parts."""
     if AGGREGATES[call.function].merged_by is not None:
         return (call,)
-    if call.function != "avg" or call.arguments[0].data_type.is_temporal:
+    if call.function != "avg" or call.data_type != DOUBLE:
         return ()
     summed = call.arguments[0].data_type
     total = decimal(MAX_DECIMAL_PRECISION, summed.scale) if summed.is_decimal else HUGEINT

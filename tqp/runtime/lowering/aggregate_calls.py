@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tqp.core.datatypes import BOOLEAN, COMPOSED, TypeKind
+from tqp.core.datatypes import BIGINT, BOOLEAN, COMPOSED, INTEGER, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.data.unsigned_words import turned, words_of
 from tqp.operators.groups import averages
@@ -254,12 +254,34 @@ class AggregateCalls:
         return argument.layout.form is Form.WIDE or known[0] < _INT64[0] or known[1] > _INT64[1], known
 
     def _average(self, call: AggregateCall, argument: Value) -> Pending:
+        if argument.layout.data_type.kind is TypeKind.INTERVAL:
+            return self._average_interval(call, argument)
         if argument.layout.data_type.is_float:
             kind = "sum_float"
         else:
             kind = "sum_wide" if self._sum_range(argument)[0] else "sum"
         total = self.reduce(kind, argument, call.distinct)
         return self._quotient(call, argument, total, self.reduce("count", argument, call.distinct))
+
+    def _average_interval(self, call: AggregateCall, argument: Value) -> Pending:
+        """Of the sums of months, of days and of microseconds; intervals are distinct as wholes."""
+        whole = (self.column(argument),) if call.distinct else ()
+        totals = []
+        for place, bounds in enumerate((INTEGER.bounds, INTEGER.bounds, BIGINT.bounds)):
+            node = self.lowering.stream.builder.call(torch.select, argument.node, -1, place)
+            layout = integer_layout(BIGINT, bounds, argument.layout.nullable)
+            part = Value(replace(layout, dtype=torch.int64), node, argument.validity)
+            kind = "sum_wide" if self._sum_range(part)[0] else "sum"
+            totals.append(self.reduce(kind, part, call.distinct, whole=whole))
+        count = self.reduce("count", argument, call.distinct)
+
+        def average(lowering: ExpressionLowering, nodes: list[Node]) -> Value:
+            build = lowering.stream.builder
+            kernel = NamedKernel(averages.average_interval, "avg", call.span)
+            made, enough = build.call(kernel, *nodes, name="avg"), build.call(operator.gt, nodes[-1], 0)
+            return Value(canonical_layout(call.data_type, True), made, enough)
+
+        return Pending((*totals, count), average)
 
     def _quotient(self, call: AggregateCall, argument: Value | None, total: int, count: int) -> Pending:
         """An average of a sum and a count; without an argument, of rows."""
