@@ -126,7 +126,9 @@ def average_interval(months: Tensor, days: Tensor, microseconds: Tensor, counts:
     months = months * DAYS_PER_MONTH
     days = (days + torch.fmod(months, counts)) * MICROSECONDS_PER_DAY
     whole_days = whole_days + torch.div(months, counts, rounding_mode="trunc")
-    return torch.stack([whole_months, whole_days, clock + rest + torch.div(days, counts, rounding_mode="trunc")], 1)
+    return torch.stack(
+        [whole_months, whole_days, clock + rest + torch.div(days, counts, rounding_mode="trunc")], 1
+    )
 
 
 #: The largest float64 that is an int64.

@@ -34,6 +34,7 @@ from tqp.operators.rows.keys import ordered_bits
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows
 from tqp.operators.string_keys import codes as string_codes
+from tqp.operators.strings.characters import index_characters
 from tqp.operators.strings.layout import ordered, to_arrow
 from tqp.operators.strings.search import number_before, occurrences
 
@@ -145,8 +146,24 @@ def integer_range(*ends: Tensor, includes_end: bool, validity: Tensor | None = N
     return lists_of(lengths, values, None)
 
 
+def _characters(strings: Strings) -> Lists:
+    """The characters of each text, and one empty piece of an empty one."""
+    index = index_characters(strings)
+    lengths = index.counts.clamp(min=1)
+    place = places_in_lists(lengths) - 1
+    index = index.of_rows(list_rows(lengths))
+    begin, end = index.byte_offsets(place), index.byte_offsets(place + 1)
+    pieces = Strings(index.strings.starts + begin, (end - begin).to(torch.int32), index.strings.data)
+    return lists_of(lengths, pieces, None)
+
+
 def string_split(strings: Strings, separator: str) -> Lists:
-    """The pieces of each text between separators; no bytes are moved, but for a separator that may overlap itself."""
+    """The pieces of each text between separators, its characters without one.
+
+    No bytes are moved, but for a separator that may overlap itself.
+    """
+    if not separator:
+        return _characters(strings)
     word = separator.encode()
     if any(word.startswith(word[size:]) for size in range(1, len(word))):
         return lists_from_arrow(pc.split_pattern(to_arrow(strings), separator), strings.starts.device)

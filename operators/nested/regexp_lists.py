@@ -16,6 +16,7 @@ from tqp.data.nested import Lists, Vector
 from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.nested.elements import lists_from_arrow
+from tqp.operators.nested.functions import string_split
 from tqp.operators.strings.layout import to_arrow
 
 #: What stands before and behind a match while the matches are found; a text that holds one of them is refused.
@@ -38,7 +39,9 @@ def _checked(pattern: str, options: str, function: str) -> tuple[str, int]:
 
 
 def string_split_regex(strings: Strings, pattern: str, options: str = "") -> Lists:
-    """The pieces of each text between matches."""
+    """The pieces of each text between matches, its characters if the pattern is empty."""
+    if not pattern:
+        return string_split(strings, pattern)
     expression, _ = _checked(pattern, options, "string_split_regex")
     return lists_from_arrow(pc.split_pattern_regex(to_arrow(strings), expression), strings.starts.device)
 

@@ -15,7 +15,7 @@ from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.rows.runs import sums_before
 from tqp.operators.rows.selection import row_indices
-from tqp.operators.strings.layout import compact, extent, from_arrow, ordered, to_arrow, total_length
+from tqp.operators.strings.layout import compact, extent, from_arrow, ordered, take, to_arrow, total_length
 from tqp.operators.strings.scan import chunks_at
 from tqp.operators.strings.words import words
 
@@ -75,10 +75,17 @@ class CharacterIndex(NamedTuple):
 
     def byte_offsets(self, characters: Tensor) -> Tensor:
         """Byte offset in its row of character number `characters` (int64 [n], 0 up to the row's count): int64 [n]."""
+        if not self.leads.shape[0]:
+            return torch.zeros_like(characters)
         at_end = characters >= self.counts
         lead = (self.first + characters).clamp_(max=max(self.leads.shape[0] - 1, 0))
         offsets = torch.index_select(self.leads, 0, lead) - self.strings.starts
         return torch.where(at_end, self.strings.lengths.to(torch.int64), offsets)
+
+    def of_rows(self, rows: Tensor) -> CharacterIndex:
+        """The index of these rows (int64 [m])."""
+        first, counts = (torch.index_select(each, 0, rows) for each in (self.first, self.counts))
+        return self._replace(strings=take(self.strings, rows), first=first, counts=counts)
 
 
 def index_characters(strings: Strings) -> CharacterIndex:

@@ -53,7 +53,11 @@ def bind_unpivot(context: BindContext, node: exp.Pivot, scope: Scope, plan: Logi
     others = [(each, scope.value_of(column)) for each, column in other_columns(scope, used)]
     names = [*(each for each, _ in others), name.name, *value_names]
     include_nulls = bool(node.args.get("include_nulls"))
-    _check_names(node, names, len(value_names), include_nulls)
+    aliases = node.alias_column_names
+    if aliases:  # the first of them name the values, too, which DuckDB shows where they are fewer than the columns
+        names[-len(value_names) :] = [*aliases[: len(value_names)], *value_names[len(aliases) :]]
+    elif not include_nulls:
+        _check_names(node, names, len(value_names))
     span = head_span(node)
     lists = tuple(list_of_values(each, span) for each in zip(*(entry.values for entry in entries)))
     fields = tuple(
@@ -78,14 +82,10 @@ def _name_at(place: Expression, names: Sequence[Expression]) -> Expression:
     return Case(tuple(zip(conditions, others, strict=True)), last, VARCHAR) if others else last
 
 
-def _check_names(node: exp.Pivot, names: Sequence[str], num_values: int, include_nulls: bool) -> None:
-    """Refuse what DuckDB names otherwise than it is written, or looks for NULLs of another column in."""
-    if node.alias_column_names:
-        raise UnsupportedError(
-            "names of columns behind UNPIVOT are not supported; give them in SELECT", head_span(node)
-        )
+def _check_names(node: exp.Pivot, names: Sequence[str], num_values: int) -> None:
+    """Refuse names of which DuckDB looks for NULLs in another column."""
     lowered = [lower_ascii(each) for each in names]
-    if not include_nulls and any(
+    if any(
         each in lowered[:place] for place, each in enumerate(lowered) if place >= len(names) - num_values
     ):
         raise UnsupportedError(

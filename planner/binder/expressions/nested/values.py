@@ -181,11 +181,8 @@ def _split(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Express
     """string_split(s, separator); without a separator the text is one piece."""
     text, separator = (binder.bind_flexible(node) for node in nodes)
     split = apply("string_split", (text, separator), span, "string_split()")
-    if isinstance(separator, Literal) and text.data_type != NULL:
-        if separator.value is None:
-            return null_with(settle(text), list_of_values([as_text(text, span)], span), span)
-        if separator.value == "":
-            raise UnsupportedError("string_split() by an empty separator is not supported", span)
+    if isinstance(separator, Literal) and text.data_type != NULL and separator.value is None:
+        return null_with(settle(text), list_of_values([as_text(text, span)], span), span)
     return split
 
 
