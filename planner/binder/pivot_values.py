@@ -1,4 +1,4 @@
-"""PIVOT whose values are not written: the queries of those that its rows have, and the query with the found ones in it.
+"""PIVOT whose values are not written as constants: the queries of those that its rows have or calls give, and the query with them in it.
 
 The columns of such a query are known when its tables have been read. So it is run in steps, and planned with what they found.
 """
@@ -22,6 +22,7 @@ _IN_ORDER = without_places(
         f"GROUP BY 1 ORDER BY min(place) LIMIT {_MOST_VALUES}"
     ).tree
 )
+_TEXT = without_places(parse("VALUES (CAST(value AS VARCHAR))").tree)
 _DISTINCT = without_places(
     parse(f"SELECT DISTINCT CAST(value AS VARCHAR) FROM pivoted LIMIT {_MOST_VALUES}").tree
 )
@@ -35,10 +36,19 @@ def with_values(query: Query, texts_of: Callable[[ParsedStatement], Sequence[str
     if "pivot" not in lower_ascii(text_of(query)):
         return query
     statement = parse(query) if isinstance(query, str) else query
-    if not _unknown(statement.tree):
+    if not _unknown(statement.tree) and not _computed(statement.tree):
         return query
     statement = replace(statement, tree=statement.tree.copy())
-    found: tuple[tuple[str, ...], ...] = ()
+    found: tuple[tuple[str | None, ...], ...] = ()
+    for value in _computed(statement.tree):
+        tree = _TEXT.copy()
+        (place,) = tree.find_all(exp.Column)
+        place.replace(value.copy())
+        (text,) = texts_of(
+            replace(statement, tree=tree, explain=None, is_part=True, variant=("values", found))
+        )
+        value.replace(exp.Null() if text is None else exp.Literal.string(text))
+        found = (*found, (text,))
     while fields := _unknown(statement.tree):
         queries = ((field, _query_of(field)) for field in fields)
         field, tree = next((field, tree) for field, tree in queries if not _unknown(tree))
@@ -50,6 +60,19 @@ def with_values(query: Query, texts_of: Callable[[ParsedStatement], Sequence[str
         field.set("expressions", [field.expressions[0], values])
         found = (*found, tuple(texts))
     return replace(statement, variant=found)
+
+
+def _computed(tree: exp.Expr) -> list[exp.Expr]:
+    """The values that are written as calls of functions, of which a query finds the texts."""
+    pivots = (pivot for pivot in tree.find_all(exp.Pivot) if not pivot.unpivot)
+    lists = (part for pivot in pivots for field in pivot.fields for part in field.expressions[1:])
+    written = (
+        value.unalias() for values in lists if isinstance(values, exp.Tuple) for value in values.expressions
+    )
+    parts = (
+        part for each in written for part in (each.expressions if isinstance(each, exp.Tuple) else [each])
+    )
+    return [part for part in parts if part.find(exp.Anonymous) and not part.find(exp.Query, exp.Column)]
 
 
 def _unknown(tree: exp.Expr) -> list[exp.Expr]:

@@ -105,7 +105,10 @@ def bind_pivot(context: BindContext, node: exp.Pivot, scope: Scope, plan: Logica
         condition = conjunction(tuple(_has(key, text) for key, text in zip(keys, texts, strict=True)))
         label = "_".join([chosen[0].label or "''", *(value.label for value in chosen[1:])])
         for output in outputs:
-            call = replace(output.call, filter=condition)
+            given = output.call.filter
+            call = replace(
+                output.call, filter=condition if given is None else conjunction((given, condition))
+            )
             made = calls.setdefault(call, context.new_field(call.function, call.data_type))
             suffix = output.alias or (output.text if len(outputs) > 1 else "")
             names.append(f"{label}_{suffix}" if suffix else label)
@@ -144,8 +147,6 @@ def _outputs(context: BindContext, nodes: Sequence[exp.Expr], scope: Scope) -> l
                 f"an expression of PIVOT has exactly one aggregate, this has {collector.uses - before}",
                 span_of(written),
             )
-        if written.find(exp.Filter) is not None:  # DuckDB forgets it where there are few values
-            raise UnsupportedError("FILTER in PIVOT is not supported; use CASE", span_of(written))
         ids = {part.id for part in walk(expression) if isinstance(part, ColumnRef)}
         ((call, made),) = [(call, made) for call, made in collector.calls.items() if made.id in ids]
         alias = node.alias if isinstance(node, exp.Alias) else ""

@@ -54,7 +54,9 @@ def bind_unpivot(context: BindContext, node: exp.Pivot, scope: Scope, plan: Logi
     names = [*(each for each, _ in others), name.name, *value_names]
     include_nulls = bool(node.args.get("include_nulls"))
     aliases = node.alias_column_names
-    if aliases:  # the first of them name the values, too, which DuckDB shows where they are fewer than the columns
+    if (
+        aliases
+    ):  # the first of them name the values, too, which DuckDB shows where they are fewer than the columns
         names[-len(value_names) :] = [*aliases[: len(value_names)], *value_names[len(aliases) :]]
     elif not include_nulls:
         _check_names(node, names, len(value_names))
@@ -85,9 +87,7 @@ def _name_at(place: Expression, names: Sequence[Expression]) -> Expression:
 def _check_names(node: exp.Pivot, names: Sequence[str], num_values: int) -> None:
     """Refuse names of which DuckDB looks for NULLs in another column."""
     lowered = [lower_ascii(each) for each in names]
-    if any(
-        each in lowered[:place] for place, each in enumerate(lowered) if place >= len(names) - num_values
-    ):
+    if any(each in lowered[:place] for place, each in enumerate(lowered) if place >= len(names) - num_values):
         raise UnsupportedError(
             "values of UNPIVOT under the name of another column are not supported", head_span(node)
         )
