@@ -21,12 +21,14 @@ class Fold:
     """`by_group(values, group_ids, num_groups, validity, out)`: a state for each group, added to `out` if that is given.
 
     `of_all(values, validity)`: the state of all rows as one group, 0-d (wide: [2]); it makes one of those of batches,
-    too, so where it is None there are none. `merge(a, b)`: of the same groups; may change `a`.
+    too, so where it is None there are none. `merge(a, b)`: of the same groups; may change `a`. `shared`: makes what several
+    folds of the same values need, of the first four arguments of `by_group`, which is given it as `shared`.
     """
 
     by_group: Callable[..., Tensor]
     of_all: Callable[..., Tensor] | None
     merge: Callable[[Tensor, Tensor], Tensor]
+    shared: Callable[..., Any] | None = None
 
 
 def _count_rows(values: None, ids: Tensor, size: int, validity: Tensor | None, out: Tensor | None) -> Tensor:
@@ -82,6 +84,9 @@ FOLDS: dict[str, Fold] = {
     "bool_and": Fold(aggregates.bool_and_by_group, aggregates.bool_and_all, torch.logical_and),
     "bool_or": Fold(aggregates.bool_or_by_group, aggregates.bool_or_all, torch.logical_or),
     "product": Fold(product_by_group, product_all, torch.mul),
-    **{each: Fold(bits.BY_GROUP[each], bits.OF_ALL[each], bits.MERGES[each]) for each in bits.BY_GROUP},
+    **{
+        each: Fold(bits.BY_GROUP[each], bits.OF_ALL[each], bits.MERGES[each], bits.count_bits)
+        for each in bits.BY_GROUP
+    },
     "present": Fold(_mark, None, torch.logical_or),
 }

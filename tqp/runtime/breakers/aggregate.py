@@ -184,12 +184,13 @@ class FoldGroups(Breaker):
             codes = elementwise.choose(kept, codes, self.size, codes.dtype)
         # few groups are left in the width that they have, which most kernels take; the others would each convert them
         ids = codes if size * _ROWS_OF_FEW_GROUPS <= frame.num_rows else codes.to(torch.int64)
+        shared: dict[object, Any] = {}
         for index in self._plain:
             reduction = self.reductions[index]
             if reduction.distinct:
                 state.states[index] = add_distinct(reduction, frame, codes, size, state.states[index])
             else:
-                state.states[index] = fold(reduction, frame, ids, size, state.states[index])
+                state.states[index] = fold(reduction, frame, ids, size, state.states[index], shared)
         return state
 
     def _fold_runs(self, frame: Frame) -> Frame:

@@ -61,13 +61,22 @@ def listed(reductions: Sequence[Reduction]) -> str:
     return ", ".join(("distinct " if each.distinct else "") + each.kind for each in reductions) or "nothing"
 
 
-def fold(reduction: Reduction, frame: Frame, ids: Tensor, size: int, out: Tensor | None) -> Tensor:
-    """One reduction over one batch, into `out` if there is one."""
+def fold(
+    reduction: Reduction, frame: Frame, ids: Tensor, size: int, out: Tensor | None,
+    shared: dict[object, Any] | None = None,
+) -> Tensor:  # fmt: skip
+    """One reduction over one batch, into `out` if there is one. `shared`: what those before it had in common."""
     values: Any = None
     validity: Tensor | None = None
     if reduction.column >= 0:
         values, validity = frame.columns[reduction.column]
-    return FOLDS[reduction.kind].by_group(values, ids, size, validity, out)
+    how = FOLDS[reduction.kind]
+    if how.shared is None or shared is None:
+        return how.by_group(values, ids, size, validity, out)
+    key = how.shared, reduction.column
+    if key not in shared:
+        shared[key] = how.shared(values, ids, size, validity)
+    return how.by_group(values, ids, size, validity, out, shared=shared[key])
 
 
 def summands(reduction: Reduction, frame: Frame) -> Any:
