@@ -10,10 +10,11 @@ from tqp.core.datatypes import DataType
 from tqp.core.definitions import TableDefinition
 from tqp.core.file_kinds import FileKind
 from tqp.core.models import FunctionSignature, ModelSignature
+from tqp.core.names import MAIN, ObjectName
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.core.schema import TableSource
 from tqp.planner.algebra.expressions import Literal, Value
-from tqp.planner.parse import ParsedStatement
+from tqp.planner.parse import ParsedStatement, Span
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,9 +28,15 @@ class View:
     query: ParsedStatement
     columns: tuple[str, ...] = ()
     temporary: bool = False
+    schema: str = MAIN
     inputs: Mapping[str, View | TableSource] = field(default_factory=dict)
     #: It was made by methods, and has no name that SQL could say.
     is_relation: bool = False
+
+    @property
+    def place(self) -> ObjectName:
+        """What a catalog keeps it under."""
+        return ObjectName.of(self.name, self.schema, self.temporary)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +58,12 @@ class Macro:
     name: str
     forms: tuple[MacroForm, ...]
     is_table: bool = False
+    schema: str = MAIN
+
+    @property
+    def place(self) -> ObjectName:
+        """What a catalog keeps it under."""
+        return ObjectName.of(self.name, self.schema)
 
 
 class Setting(NamedTuple):
@@ -80,21 +93,36 @@ class NumberSequence(Protocol):
 
 
 class Catalog(Protocol):
-    """The tables, views and models a query may name; names match without regard to case."""
+    """The tables, views and models a query may name; names match without regard to case.
 
-    def lookup(self, name: str) -> TableSource | None:
+    `schemas`: in lower case, those in which a name is looked up in turn, as `schemas_named` gives them; by default all that are searched.
+    """
+
+    def schemas_named(self, names: Sequence[str], span: Span | None) -> tuple[str, ...]:
+        """The schemas that the names before that of a table, or the like, stand for. Raises BindError for what is none."""
+        ...
+
+    def search_path(self) -> Sequence[str]:
+        """The schemas that SET has given, the one in which things are made first; `main` of none."""
+        ...
+
+    def seen_from(self, view: View) -> Catalog:
+        """The same catalog, of which the schema of a view is searched first."""
+        ...
+
+    def lookup(self, name: str, schemas: tuple[str, ...] = ()) -> TableSource | None:
         """The table of that name, or None."""
         ...
 
-    def lookup_definition(self, name: str) -> TableDefinition | None:
+    def lookup_definition(self, name: str, schemas: tuple[str, ...] = ()) -> TableDefinition | None:
         """How the table of that name was made by a statement, or None."""
         ...
 
-    def lookup_view(self, name: str) -> View | None:
+    def lookup_view(self, name: str, schemas: tuple[str, ...] = ()) -> View | None:
         """The view of that name, or None."""
         ...
 
-    def lookup_macro(self, name: str) -> Macro | None:
+    def lookup_macro(self, name: str, schemas: tuple[str, ...] = ()) -> Macro | None:
         """The macro of that name, or None."""
         ...
 
@@ -116,11 +144,11 @@ class Catalog(Protocol):
         """When the query, or the transaction around it, began: microseconds since 1970 at UTC."""
         ...
 
-    def lookup_type(self, name: str) -> DataType | None:
+    def lookup_type(self, name: str, schemas: tuple[str, ...] = ()) -> DataType | None:
         """The type that CREATE TYPE has made under that name, or None."""
         ...
 
-    def lookup_sequence(self, name: str) -> NumberSequence | None:
+    def lookup_sequence(self, name: str, schemas: tuple[str, ...] = ()) -> NumberSequence | None:
         """The sequence of that name, or None."""
         ...
 

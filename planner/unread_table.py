@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tqp.core.datatypes import DataType
+from tqp.core.names import ObjectName
 from tqp.core.schema import NO_ESTIMATES, NO_FACTS, ColumnEstimates, ColumnFacts, RowConditions, TableSource
 
 
@@ -18,6 +19,10 @@ class UnreadTable:
     @property
     def name(self) -> str:
         return self.table.name
+
+    @property
+    def place(self) -> ObjectName:
+        return self.table.place
 
     @property
     def num_rows(self) -> int:

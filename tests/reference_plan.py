@@ -14,6 +14,7 @@ from typing import Any
 
 from tqp.core.datatypes import BIGINT, DataType
 from tqp.core.errors import ExecutionError
+from tqp.core.names import ObjectName
 from tqp.core.schema import ColumnEstimates, ColumnFacts
 from tqp.planner.algebra.expressions import (
     AggregateCall,
@@ -64,6 +65,10 @@ class MemoryTable:
     @property
     def column_names(self) -> Sequence[str]:
         return tuple(self.columns)
+
+    @property
+    def place(self) -> ObjectName:
+        return ObjectName.of(self.name)
 
     @property
     def hidden_names(self) -> Sequence[str]:

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 import tqp
+from tqp.core.names import ObjectName
 from tqp.runtime.memory_limit import give_freed_memory_back
 
 
@@ -106,7 +107,7 @@ def test_a_table_is_freed_when_it_is_forgotten() -> None:
             for leave in ("unregister", "register", "close"):
                 connection.register("t", {"x": np.arange(10)})
                 connection.sql(query).fetchall()
-                table = weakref.ref(connection._catalog.state.tables["t"])
+                table = weakref.ref(connection._catalog.state.tables[ObjectName.of("t")])
                 if leave == "register":
                     connection.register("t", _table(1))
                 elif leave == "unregister":

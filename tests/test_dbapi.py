@@ -65,7 +65,7 @@ def test_dbapi() -> None:
         ("SELEC 1", dbapi.ProgrammingError),
         ("SELECT nope FROM t", dbapi.ProgrammingError),
         ("SELECT CAST('x' AS INTEGER)", dbapi.DataError),
-        ("CREATE SCHEMA i", dbapi.NotSupportedError),
+        ("CREATE TRIGGER i", dbapi.NotSupportedError),
     ):
         with pytest.raises(kind):
             cursor.execute(statement)

@@ -31,9 +31,9 @@ from tqp.core.arguments import (
 )
 from tqp.core.errors import BindError, nearest
 from tqp.core.keywords import in_quotes, lower_ascii
+from tqp.core.names import ObjectName
 from tqp.core.process.deep_recursion import call_deep
 from tqp.data.backend import choose_backend, parse_device
-from tqp.data.sources.base import Source
 from tqp.data.sources.make_source import make_source
 from tqp.memory_ledger import ledger
 from tqp.ml.model import Model
@@ -154,7 +154,15 @@ class Connection(WaysIn, WaysOut):
     def unregister(self, name: str) -> None:
         """Forget the table. Raises BindError if there is none of that name."""
         check_name("a table", name)
-        self._catalog.change(lambda state: _without("table", name, state, state.tables))
+        place = ObjectName.of(name)
+
+        def next_state(state: CatalogState) -> CatalogState:
+            if place not in state.tables:
+                known = [table.name for table in state.tables.values()]
+                raise BindError(f'there is no table "{name}" to unregister{nearest(name, known)}')
+            return state.without(place)
+
+        self._catalog.change(next_state)
 
     def table_names(self) -> list[str]:
         """Names of the registered tables."""
@@ -450,13 +458,13 @@ class Cursor(WaysOut):
 
 
 def _without(
-    kind: str, name: str, state: CatalogState, registered: Mapping[str, Source | Model | PythonFunction]
+    kind: str, name: str, state: CatalogState, registered: Mapping[str, Model | PythonFunction]
 ) -> CatalogState:
     """Without the one of that name. Raises BindError if there is none."""
     if lower_ascii(name) not in registered:
         known = [item.name for item in registered.values()]
         raise BindError(f'there is no {kind} "{name}" to unregister' + nearest(name, known))
-    return state.without(name) if kind == "table" else state.without_function(name)
+    return state.without_function(name)
 
 
 def _models(state: CatalogState) -> dict[str, Model]:

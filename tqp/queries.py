@@ -10,13 +10,14 @@ from typing import NamedTuple, TypeVar
 
 from tqp.catalog.catalog import Catalog
 from tqp.catalog.snapshot import Snapshot
-from tqp.catalog.state import CatalogState
+from tqp.catalog.state import CatalogState, Kind
 from tqp.catalog.variables import Variables
 from tqp.compiled import CompiledQueries, KnownShape, KnownWords, Parameters, given_values, text_key
 from tqp.compiler import Compiler, explained
 from tqp.core.arguments import check_parameters, check_query
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, Error, ExecutionError, ParseError, UnsupportedError
+from tqp.core.names import ObjectName
 from tqp.core.process.deep_recursion import call_deep
 from tqp.core.process.garbage import collected_later
 from tqp.data.column import Table
@@ -176,11 +177,11 @@ class Queries:
         """Whether the query draws random numbers or those of sequences, so that each run answers something else."""
         return bind(query, Snapshot(state, self.catalog.files, variables), params).is_random
 
-    def names_read(self, query: Query, state: CatalogState, kind: str) -> set[str]:
-        """The names of a kind, such as "sequence", that the query looks up, in lower case; see `Snapshot.meaning`."""
+    def names_read(self, query: Query, state: CatalogState, kind: Kind) -> set[ObjectName]:
+        """What the query reads of a kind."""
         snapshot = Snapshot(state, self.catalog.files)
         bind(query, snapshot)
-        return {name for each, name in snapshot.read if each == kind and isinstance(name, str)}
+        return snapshot.names_read(kind)
 
     def types(self, query: Query, state: CatalogState) -> tuple[DataType, ...]:
         """The types of the query's columns, which has no parameters."""

@@ -57,7 +57,7 @@ class WaysIn(ABC):
         [(0, 6), (1, 9)]
         """
         check_name("a table", name)
-        return self._relation(View(name, parse(f"FROM {in_quotes(name)}")))
+        return self._relation(View(name, parse(f"FROM {self._session.named(name).in_quotes}")))
 
     def view(self, name: str) -> Relation:
         """`table`."""

@@ -39,19 +39,46 @@ def expanded(tree: exp.Expr, catalog: Catalog, text: str) -> exp.Expr:
         if not calls:
             found: exp.Expr = root.this
             return found
-        for call, macro in reversed(calls):  # arguments before the calls that they stand in
-            _replace(call, macro)
+        for call, macro, is_qualified in reversed(calls):  # arguments before the calls that they stand in
+            _replace(call, macro, is_qualified)
     raise BindError("macros call each other without end")
 
 
-def _calls(tree: exp.Expr, catalog: Catalog) -> list[tuple[exp.Anonymous, Macro]]:
-    """The calls of macros: of those of queries in FROM, of those of values elsewhere."""
+def _calls(tree: exp.Expr, catalog: Catalog) -> list[tuple[exp.Anonymous, Macro, bool]]:
+    """The calls of macros: of those of queries in FROM, of those of values elsewhere. Each with whether its schema stands before it."""
     found = []
     for node in tree.find_all(exp.Anonymous):
-        macro = catalog.lookup_macro(node.name)
+        names = _names_before(node)
+        macro = _macro_in(catalog, node.name, names) if names else None
+        is_qualified = macro is not None
+        if macro is None and not (names and isinstance(node.parent, exp.Table)):
+            macro = catalog.lookup_macro(node.name)
         if macro is not None and macro.is_table == isinstance(node.parent, exp.Table):
-            found.append((node, macro))
+            found.append((node, macro, is_qualified))
     return found
+
+
+def _names_before(call: exp.Anonymous) -> list[str]:
+    """The names that stand before a call, with dots between, of a schema or a column; none if it is something else."""
+    parent = call.parent
+    if isinstance(parent, exp.Table):
+        return [parent.args[part].name for part in ("catalog", "db") if parent.args.get(part) is not None]
+    base = parent.this if isinstance(parent, exp.Dot) and call.arg_key == "expression" else None
+    parts = list(base.flatten()) if isinstance(base, exp.Dot) else [base]
+    return (
+        [part.name for part in parts if part is not None]
+        if all(isinstance(part, exp.Identifier) for part in parts)
+        else []
+    )
+
+
+def _macro_in(catalog: Catalog, name: str, names: Sequence[str]) -> Macro | None:
+    """The macro of a schema; None if there is none, or no such schema."""
+    try:
+        schemas = catalog.schemas_named(names, None)
+    except BindError:
+        return None
+    return catalog.lookup_macro(name, schemas)
 
 
 def reads_columns(default: ParsedStatement) -> bool:
@@ -73,7 +100,7 @@ def _as(value: exp.Expr, data_type: DataType) -> exp.Expr:
     return cast
 
 
-def _replace(call: exp.Anonymous, macro: Macro) -> None:
+def _replace(call: exp.Anonymous, macro: Macro, is_qualified: bool) -> None:
     table = call.parent if isinstance(call.parent, exp.Table) else None
     if table is not None:
         alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(macro.name, quoted=True))
@@ -84,9 +111,11 @@ def _replace(call: exp.Anonymous, macro: Macro) -> None:
     parts = written(call)
     assert parts is not None
     arguments = parts.arguments
-    if isinstance(call.parent, exp.Dot) and call.arg_key == "expression":  # argument.macro(...)
+    if (
+        isinstance(call.parent, exp.Dot) and call.arg_key == "expression"
+    ):  # argument.macro(...), or schema.macro(...)
         whole = call.parent
-        arguments = [before_dot(whole), *arguments]
+        arguments = arguments if is_qualified else [before_dot(whole), *arguments]
     value = _body(call, arguments, macro).expressions[0].unalias()
     around = whole.parent.parent if isinstance(whole.parent, exp.Filter) else whole.parent
     if isinstance(around, exp.Window) and called(around) is whole:

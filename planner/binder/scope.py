@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.keywords import lower_ascii
@@ -51,13 +51,26 @@ class ScopeColumn:
         return Field(reference.id, reference.name, reference.data_type)
 
 
+class QualifiedTable(NamedTuple):
+    """What stands before a column's name: that of a table, and the schemas one of which it stands in."""
+
+    name: str
+    schemas: tuple[str, ...]
+
+
+#: None before a name without one.
+Qualifier = str | QualifiedTable | None
+
+
 class Relation:
     """A table, derived table or CTE in FROM, under the name it has there. The second column "a" of it is "a_1"."""
 
-    __slots__ = ("alias", "by_name", "columns", "is_padded")
+    __slots__ = ("alias", "by_name", "columns", "is_padded", "schema")
 
     def __init__(self, alias: str, columns: Sequence[ScopeColumn]) -> None:
         self.alias = alias
+        #: In lower case, of a table or view without an alias.
+        self.schema: str | None = None
         #: An outer join may put NULLs in place of a whole row.
         self.is_padded = False
         #: By name in lower case.
@@ -73,8 +86,10 @@ class Relation:
             self.by_name[lower_ascii(name)] = column if name == column.name else column.renamed(name)
         self.columns = tuple(column for column in self.by_name.values() if not column.is_hidden)
 
-    def is_named(self, qualifier: str | None) -> bool:
+    def is_named(self, qualifier: Qualifier) -> bool:
         """Whether `qualifier.column` may mean a column of it; None is no qualifier."""
+        if isinstance(qualifier, QualifiedTable):
+            return self.schema in qualifier.schemas and self.is_named(qualifier.name)
         return qualifier is None or lower_ascii(self.alias) == lower_ascii(qualifier)
 
 
@@ -170,7 +185,7 @@ class Scope:
             self.alias_of = before
 
     def resolve(
-        self, name: str, qualifier: str | None, span: Span | None, aliases: bool = True
+        self, name: str, qualifier: Qualifier, span: Span | None, aliases: bool = True
     ) -> Expression | None:
         """What the name means in a subquery: a column or an alias here, or in an enclosing query; None if there is no such."""
         found = self.resolve_here(name, qualifier, span)
@@ -209,7 +224,7 @@ class Scope:
             if isinstance(part, ColumnRef) and part.id in self.used:
                 yield ColumnUse(part, part, *self.used[part.id])
 
-    def resolve_here(self, name: str, qualifier: str | None, span: Span | None) -> Expression | None:
+    def resolve_here(self, name: str, qualifier: Qualifier, span: Span | None) -> Expression | None:
         lowered = lower_ascii(name)
         merged = self.merged.get(lowered, ()) if qualifier is None else ()
         if len(merged) == 1:
@@ -221,7 +236,7 @@ class Scope:
         if not owners:
             return None
         if len(owners) > 1 and qualifier is not None:
-            raise _stands_twice(qualifier, span)
+            raise _stands_twice(owners[0].alias, span)
         if len(owners) > 1:
             choices = " or ".join(f'"{owner.alias}.{name}"' for owner in owners)
             raise BindError(f'column "{name}" is ambiguous; write {choices}', span)

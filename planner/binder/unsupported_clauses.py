@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from tqp.core.errors import BindError, UnsupportedError
-from tqp.core.keywords import lower_ascii
-from tqp.planner.parse import head_span, span_of
+from tqp.core.errors import UnsupportedError
+from tqp.planner.parse import span_of
 
 _BINARY = "this expression"
 _UNDERSTOOD: dict[type, frozenset[str]] = {
@@ -70,12 +69,3 @@ def check_understood(node: exp.Expr) -> None:
             span = span_of(part if isinstance(part, exp.Expr) else node) or span_of(node)
             feature = f"{name.strip('_').replace('_', ' ').upper()} in {node.key.upper()}"
             raise UnsupportedError(f"{feature} is not supported", span)
-
-
-def check_schema(schema: exp.Expr) -> None:
-    """Raise BindError for a name before that of a table which is none of the schema's."""
-    if lower_ascii(schema.name) not in ("main", "memory", "temp", "tqp"):
-        raise BindError(
-            f'there is no schema "{schema.name}": tables are named without one, and their columns have no fields',
-            head_span(schema),
-        )

@@ -134,10 +134,18 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class CreateSchema:
-    """CREATE SCHEMA, which names one that there is."""
+    """CREATE SCHEMA."""
 
     name: Name
+    or_replace: bool
     if_not_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """USE of a schema."""
+
+    name: Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,6 +372,7 @@ Clauses = (
     | CreateSequence
     | CreateIndex
     | CreateSchema
+    | Use
     | LoadExtension
     | Drop
     | Insert

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from tqp.core.keywords import lower_ascii
 from tqp.planner.syntax.clauses import (
     AddColumn,
     AddKey,
@@ -38,10 +37,6 @@ from tqp.planner.syntax.words import COLUMN_NAMES, FUNCTION_NAMES, LABELS, NUMBE
 
 Item = TypeVar("Item")
 
-#: Schemas that there are; others would have to be made first.
-_SCHEMAS = frozenset(("main", "memory", "temp"))
-#: Schemas of the catalog, which no statement makes or drops.
-BUILT_IN_SCHEMAS = frozenset(("main", "information_schema", "pg_catalog"))
 _CONSTRAINTS = frozenset("CONSTRAINT PRIMARY UNIQUE CHECK FOREIGN".split())
 
 
@@ -61,16 +56,14 @@ class DefinitionGrammar(QueryGrammar):
         return Name(self.tokens.name(index), (self.tokens.starts[index], self.tokens.stops[index]))
 
     def qualified_name(self, what: str) -> Name:
-        """A name, perhaps behind that of the one schema that there is."""
+        """A name, perhaps behind those of a schema and a database."""
         found = self.name(what)
-        while self.kind == ".":
-            if lower_ascii(found.text) not in _SCHEMAS:
-                self.go_back(self.index - 1)
-                self.lacks(f'a schema of your own ("{found.text}")')
-            self.advance()
+        while self.skip("."):
             index = self.index
             self.expect_any(LABELS, what)
-            found = self.name_at(index)
+            found = self.name_at(index)._replace(qualifiers=(*found.qualifiers, found.text))
+            if len(found.qualifiers) > 2:
+                self.complain("before a name stand those of a schema and a database at most")
         return found
 
     def part(self, read: Callable[[], object]) -> Part:
@@ -133,14 +126,7 @@ class DefinitionGrammar(QueryGrammar):
 
     def _create_schema(self, or_replace: bool) -> CreateSchema:
         if_not_exists = self._if_not_exists(or_replace)
-        index = self.index
-        name = self.qualified_name("the name of a schema")
-        if lower_ascii(name.text) not in BUILT_IN_SCHEMAS:
-            self.go_back(index)
-            self.lacks(f'a schema of your own ("{name.text}")')
-        if or_replace:
-            self.lacks("OR REPLACE of a schema")
-        return CreateSchema(name, if_not_exists)
+        return CreateSchema(self.qualified_name("the name of a schema"), or_replace, if_not_exists)
 
     def _create_type(self, or_replace: bool) -> CreateType:
         if_not_exists = self._if_not_exists(or_replace)
@@ -230,9 +216,7 @@ class DefinitionGrammar(QueryGrammar):
 
     def _create_macro(self, or_replace: bool) -> CreateMacro:
         if_not_exists = self._if_not_exists(or_replace)
-        index = self.index
-        self.expect_any(FUNCTION_NAMES | COLUMN_NAMES, "the name of a macro")
-        name = self.name_at(index)
+        name = self._name_of_macro()
         parameters = self._parameters_of_macro()
         is_table = self.skip("TABLE")
         forms = [MacroFormClause(parameters, self.part(self.query if is_table else self.expression))]
@@ -244,6 +228,13 @@ class DefinitionGrammar(QueryGrammar):
                 self.refuse("an expression, as in the first form")
             forms.append(MacroFormClause(parameters, self.part(self.query if is_table else self.expression)))
         return CreateMacro(name, tuple(forms), is_table, or_replace, if_not_exists)
+
+    def _name_of_macro(self) -> Name:
+        if self.next_is("."):
+            return self.qualified_name("the name of a macro")
+        index = self.index
+        self.expect_any(FUNCTION_NAMES | COLUMN_NAMES, "the name of a macro")
+        return self.name_at(index)
 
     def _parameters_of_macro(self) -> tuple[ParameterClause, ...]:
         parameters = () if self.skip("(", ")") else self.collected(self._parameter_of_macro)

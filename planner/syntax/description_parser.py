@@ -49,6 +49,10 @@ class DescriptionParser(PivotParser):
         kind = Kind.SUMMARY if word.token_type is TokenType.SUMMARIZE else self._kind()
         query = self._described() if kind in (Kind.COLUMNS, Kind.SUMMARY) else None
         node = exp.Describe(kind=kind, this=query)
+        if kind is Kind.TABLES and self._match(TokenType.FROM):  # of one schema
+            schema = self._parse_table_parts()
+            assert isinstance(schema, exp.Table)
+            node.set("expressions", schema.parts)
         return self._all_of(node.update_positions(word))
 
     def _kind(self) -> Kind:

@@ -198,8 +198,13 @@ class QueryGrammar(PivotGrammar):
             return
         if show and (self.skip("ALL") or self.kind == "TABLES"):
             self.skip("TABLES")
-            if self.kind == "FROM":
-                self.lacks("SHOW TABLES FROM")
+            if (
+                self.kinds[self.index - 1] == "TABLES"
+                and self.kinds[self.index - 2] != "ALL"
+                and self.skip("FROM")
+            ):
+                self.expect_any(COLUMN_NAMES, "the name of a schema")
+                self.dotted()
             return
         is_table = self.skip("TABLE")
         if not is_table and (self.kind in QUERY_STARTS or self.kind == "("):

@@ -18,6 +18,7 @@ from tqp.planner.syntax.clauses import (
     Reset,
     Set,
     Transaction,
+    Use,
     Vacuum,
 )
 from tqp.planner.syntax.parts import Name
@@ -153,16 +154,9 @@ class StatementGrammar(ChangeGrammar):
     def _text_or_name(self, what: str) -> Name:
         return self._text_as_name() if self.kind == TEXT else self.name(what)
 
-    def _use(self) -> Set:
-        """What SET schema does."""
+    def _use(self) -> Use:
         self.expect("USE")
-        value = self.part(self._schema)
-        return Set(self.name_at(value.start)._replace(text="schema"), value)
-
-    def _schema(self) -> None:
-        self.name("the name of a schema")
-        if self.skip("."):
-            self.name("the name of a schema")
+        return Use(self.qualified_name("the name of a schema"))
 
     def _vacuum(self) -> Vacuum:
         self.advance()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from tqp.core.errors import ParseError
 from tqp.core.keywords import KEYWORDS
-from tqp.planner.syntax.words import END, NAME, NUMBER, OPERATOR, TEXT
+from tqp.planner.syntax.words import END, LABELS, NAME, NUMBER, OPERATOR, TEXT
 
 #: Operators that the grammar tells apart; all others are alike to it.
 KNOWN_OPERATORS = frozenset(
@@ -139,6 +139,22 @@ def tokenize(text: str) -> Tokens:
     starts.append(len(text))
     stops.append(len(text))
     return Tokens(text, kinds, starts, stops)
+
+
+def dotted_names(text: str) -> tuple[str, ...] | None:
+    """The names in a text of nothing but names, with dots between; None of any other text.
+
+    >>> dotted_names('s."a b"'), dotted_names("a b")
+    (('s', 'a b'), None)
+    """
+    try:
+        tokens = tokenize(text)
+    except ParseError:
+        return None
+    kinds = tokens.kinds[: tokens.kinds.index(END)]
+    if len(kinds) % 2 == 0 or any(kind != "." for kind in kinds[1::2]) or not LABELS.issuperset(kinds[::2]):
+        return None
+    return tuple(tokens.name(index) for index in range(0, len(kinds), 2))
 
 
 def _check_number(text: str, start: int, stop: int) -> None:

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import tqp
+from tqp.core.names import ObjectName
 
 
 def overwrite_frame(frame: pd.DataFrame) -> None:
@@ -127,7 +128,10 @@ def test_memory_that_nobody_can_write_to_is_shared(values: np.ndarray[Any, Any])
     values.flags.writeable = False
     with tqp.connect(threads=1) as connection:
         connection.register("t", {"a": values})
-        assert connection._catalog.state.tables["t"].column("a").values.data_ptr() == values.ctypes.data
+        assert (
+            connection._catalog.state.tables[ObjectName.of("t")].column("a").values.data_ptr()
+            == values.ctypes.data
+        )
 
 
 @pytest.mark.parametrize("dtype", ["float64", "int64", "datetime64[ms]"])

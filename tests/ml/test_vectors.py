@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import tqp
+from tqp.core.names import ObjectName
 from tqp.operators import vectors
 
 SIZE = 24
@@ -173,7 +174,7 @@ def test_matrices_that_nobody_can_write_to_are_registered_without_a_copy() -> No
     for data in (matrix, arrays(matrix)):
         with tqp.connect() as con:
             con.register("t", {"e": data})
-            assert con._catalog.state.tables["t"].column("e").values.data_ptr() == address  # type: ignore[union-attr]
+            assert con._catalog.state.tables[ObjectName.of("t")].column("e").values.data_ptr() == address  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

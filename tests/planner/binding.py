@@ -32,6 +32,7 @@ from tqp.core.datatypes import (
     DataType,
     decimal,
 )
+from tqp.core.names import ObjectName
 from tqp.core.schema import NO_ESTIMATES, NO_FACTS, ColumnEstimates, ColumnFacts
 from tqp.planner.bind import BoundStatement, bind
 
@@ -80,6 +81,10 @@ class FakeTable:
         self.encoded: list[str] = []
 
     @property
+    def place(self) -> ObjectName:
+        return ObjectName.of(self.name)
+
+    @property
     def hidden_names(self) -> Sequence[str]:
         return ()
 
@@ -111,17 +116,26 @@ class FakeTable:
 class NoTables:
     """A catalog with nothing in it, which others widen."""
 
-    def lookup(self, name: str) -> Any:
+    def lookup(self, name: str, schemas: tuple[str, ...] = ()) -> Any:
         return None
 
-    def lookup_definition(self, name: str) -> None:
+    def lookup_definition(self, name: str, schemas: tuple[str, ...] = ()) -> None:
         return None
 
-    def lookup_view(self, name: str) -> None:
+    def lookup_view(self, name: str, schemas: tuple[str, ...] = ()) -> None:
         return None
 
-    def lookup_macro(self, name: str) -> None:
+    def lookup_macro(self, name: str, schemas: tuple[str, ...] = ()) -> None:
         return None
+
+    def schemas_named(self, names: Sequence[str], span: object) -> tuple[str, ...]:
+        return tuple(names)
+
+    def search_path(self) -> Sequence[str]:
+        return ("main",)
+
+    def seen_from(self, view: object) -> NoTables:
+        return self
 
     def macro_names(self) -> Sequence[str]:
         return ()
@@ -135,7 +149,7 @@ class NoTables:
     def table_names(self) -> Sequence[str]:
         return ()
 
-    def lookup_type(self, name: str) -> None:
+    def lookup_type(self, name: str, schemas: tuple[str, ...] = ()) -> None:
         return None
 
     def lookup_setting(self, name: str) -> None:
@@ -158,7 +172,7 @@ class FakeCatalog(NoTables):
     def __init__(self) -> None:
         self.tables = {name: FakeTable(name, columns) for name, columns in TABLES.items()}
 
-    def lookup(self, name: str) -> FakeTable | None:
+    def lookup(self, name: str, schemas: tuple[str, ...] = ()) -> FakeTable | None:
         return self.tables.get(name.lower())
 
     def table_names(self) -> Sequence[str]:

@@ -21,7 +21,7 @@ class Catalog(NoTables):
     def __init__(self, tables: Sequence[MemoryTable]) -> None:
         self.tables = {table.name: table for table in tables}
 
-    def lookup(self, name: str) -> MemoryTable | None:
+    def lookup(self, name: str, schemas: tuple[str, ...] = ()) -> MemoryTable | None:
         return self.tables.get(name.lower())
 
     def table_names(self) -> Sequence[str]:

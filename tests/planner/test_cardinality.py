@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, VARCHAR, DataType
+from tqp.core.names import ObjectName
 from tqp.core.schema import ColumnEstimates, ColumnFacts, Field
 from tqp.planner.algebra.cardinality import Estimator, selectivity
 from tqp.planner.algebra.expressions import (
@@ -37,6 +38,10 @@ class FakeTable:
         self.name = name
         self.num_rows = num_rows
         self.fields = {field.name: field for field in fields}
+
+    @property
+    def place(self) -> ObjectName:
+        return ObjectName.of(self.name)
 
     @property
     def hidden_names(self) -> Sequence[str]:

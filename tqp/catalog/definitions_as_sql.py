@@ -5,27 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 
 from tqp.catalog.sequences import Sequence
-from tqp.catalog.state import CatalogState
+from tqp.catalog.state import CatalogState, Kind
 from tqp.core.datatypes import DataType
 from tqp.core.definitions import ColumnDefinition, IndexDefinition, TableDefinition, UniqueKey
 from tqp.core.keywords import quoted
+from tqp.core.names import MAIN, ObjectName, shown
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.catalog_protocol import Macro, MacroForm, View
 
 _SELECT = "SELECT "
 
 
-#: The names of a kind, "macro" or "view", that a query reads, also by way of others, in lower case.
-NamesRead = Callable[[str, str], Collection[str]]
+#: What a query reads of a kind, "macro" or "view", also by way of others.
+NamesRead = Callable[[str, Kind], Collection[ObjectName]]
 
 
 def schema_statements(state: CatalogState, names_read: NamesRead) -> Iterator[str]:
     """Of all that is not temporary and was made by statements, in an order in which nothing is read before it is made."""
-    for name, data_type in state.types.items():
-        yield create_type(name, data_type)
+    yield from (f"CREATE SCHEMA {quoted(name)};" for schema, name in state.schemas.items() if schema != MAIN)
+    for place, data_type in state.types.items():
+        yield create_type(shown(place.name, state.schemas[place.schema]), data_type)
     for sequence in state.sequences.values():
         if not sequence.definition.temporary:
-            yield create_sequence(quoted(sequence.definition.name), sequence)
+            yield create_sequence(shown(sequence.definition.name, sequence.definition.schema), sequence)
     tables = [table.definition for table in state.tables.values() if isinstance(table, StoredTable)]
     tables = [table for table in tables if not table.temporary]
     of_tables = {
@@ -37,7 +39,9 @@ def schema_statements(state: CatalogState, names_read: NamesRead) -> Iterator[st
     yield from (create_macro(macro) for name, macro in state.macros.items() if name not in early)
     views = [view for view in state.views.values() if not view.temporary and not view.is_relation]
     # a view reads more views than those do that it reads
-    yield from map(create_view, sorted(views, key=lambda view: len(names_read(view.query.text, "view"))))
+    yield from map(
+        create_view, sorted(views, key=lambda view: len(names_read(f"FROM {view.place.in_quotes}", "view")))
+    )
     for indexed, index in state.indexes():
         if not indexed.definition.temporary:
             yield create_index(indexed.definition, index)
@@ -46,7 +50,7 @@ def schema_statements(state: CatalogState, names_read: NamesRead) -> Iterator[st
 def _queries_of(definition: TableDefinition) -> Iterator[str]:
     """Queries of the defaults and checks of a table."""
     yield from (f"SELECT {each.default}" for each in definition.columns if each.default is not None)
-    yield from (f"SELECT {check} FROM {quoted(definition.name)}" for check in definition.checks)
+    yield from (f"SELECT {check} FROM {definition.place.in_quotes}" for check in definition.checks)
 
 
 def create_table(definition: TableDefinition) -> str:
@@ -55,7 +59,7 @@ def create_table(definition: TableDefinition) -> str:
     parts += [f"CHECK(({check}))" for check in definition.checks]
     parts += [key_text(key) for key in definition.keys if len(key.columns) > 1]
     kind = "TEMP TABLE" if definition.temporary else "TABLE"
-    return f"CREATE {kind} {quoted(definition.name)}({', '.join(parts)});"
+    return f"CREATE {kind} {shown(definition.name, definition.schema)}({', '.join(parts)});"
 
 
 def _column(column: ColumnDefinition, definition: TableDefinition) -> str:
@@ -75,7 +79,7 @@ def key_text(key: UniqueKey) -> str:
 
 
 def create_sequence(name: str, sequence: Sequence) -> str:
-    """CREATE SEQUENCE, of one that begins with the number that would be drawn next. `name`: with the quotes it needs."""
+    """CREATE SEQUENCE, of one that begins with the number that would be drawn next. `name`: as SQL says it."""
     each = sequence.definition
     return (
         f"CREATE SEQUENCE {name} INCREMENT BY {each.increment} MINVALUE {each.minimum}"
@@ -86,19 +90,19 @@ def create_sequence(name: str, sequence: Sequence) -> str:
 def create_index(definition: TableDefinition, index: IndexDefinition) -> str:
     """CREATE INDEX, with expressions as they were written."""
     kind = "INDEX" if index.unique is None else "UNIQUE INDEX"
-    return f"CREATE {kind} {quoted(index.name)} ON {quoted(definition.name)}({', '.join(index.items)});"
+    return f"CREATE {kind} {quoted(index.name)} ON {shown(definition.name, definition.schema)}({', '.join(index.items)});"
 
 
 def create_view(view: View) -> str:
     """CREATE VIEW, with the query as it was written."""
     kind = "TEMP VIEW" if view.temporary else "VIEW"
     columns = f" ({', '.join(map(quoted, view.columns))})" if view.columns else ""
-    return f"CREATE {kind} {quoted(view.name)}{columns} AS {view.query.text};"
+    return f"CREATE {kind} {shown(view.name, view.schema)}{columns} AS {view.query.text};"
 
 
 def create_type(name: str, data_type: DataType) -> str:
-    """CREATE TYPE."""
-    return f"CREATE TYPE {quoted(name)} AS {data_type};"
+    """CREATE TYPE. `name`: as SQL says it."""
+    return f"CREATE TYPE {name} AS {data_type};"
 
 
 def create_macro(macro: Macro) -> str:
@@ -113,7 +117,7 @@ def create_macro(macro: Macro) -> str:
         ]
         table = "TABLE " if macro.is_table else ""
         forms.append(f"({', '.join(parameters)}) AS {table}{macro_body(macro, form)}")
-    return f"CREATE MACRO {quoted(macro.name)}{', '.join(forms)};"
+    return f"CREATE MACRO {shown(macro.name, macro.schema)}{', '.join(forms)};"
 
 
 def macro_body(macro: Macro, form: MacroForm) -> str:

@@ -17,6 +17,7 @@ from tqp.core.keywords import (
     UNRESERVED,
     lower_ascii,
 )
+from tqp.core.names import DATABASE, MAIN, TEMPORARY
 from tqp.data.results.value_text import inner_text, interval_text, time_text, timestamp_text
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.algebra.expressions import Literal
@@ -25,8 +26,6 @@ from tqp.planner.functions.literal_casts import cast_value
 from tqp.planner.functions.overloads import shown_types
 from tqp.planner.functions.registry import signatures
 from tqp.planner.optimizer import RULES
-
-_DATABASE, _SCHEMA = "memory", "main"
 
 
 def _settings(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
@@ -101,7 +100,7 @@ def built_in_types() -> Iterator[tuple[str, int, int | None, str | None, str]]:
 
 
 def _types(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
-    place = {"database_name": _DATABASE, "schema_name": _SCHEMA}
+    place = {"database_name": DATABASE, "schema_name": MAIN}
     for logical, (number, size, category, names) in _TYPES.items():
         for name in names.split():
             yield {
@@ -114,12 +113,13 @@ def _types(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
                 "internal": True,
                 **_PLAIN,
             }
-    for name, data_type in state.types.items():
+    for at, data_type in state.types.items():
         logical = logical_type(data_type)
         _, size, category, _ = _TYPES.get(logical, (0, None, None, ""))
         yield {
-            **place,
-            "type_name": name,
+            "database_name": DATABASE,
+            "schema_name": state.schemas[at.schema],
+            "type_name": at.name,
             "type_size": size,
             "logical_type": logical,
             "type_category": category,
@@ -130,7 +130,7 @@ def _types(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
 
 
 def _functions(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
-    system = {"database_name": "system", "schema_name": _SCHEMA, "internal": True}
+    system = {"database_name": "system", "schema_name": MAIN, "internal": True}
     for kind, name, alias_of, overloads in signatures():
         for overload in overloads:
             types, result = shown_types(overload)
@@ -147,8 +147,8 @@ def _functions(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
     forms = [(macro, form) for macro in state.macros.values() for form in macro.forms]
     for macro, form in forms:
         yield {
-            "database_name": _DATABASE,
-            "schema_name": _SCHEMA,
+            "database_name": DATABASE,
+            "schema_name": macro.schema,
             "function_name": macro.name,
             "function_type": "table_macro" if macro.is_table else "macro",
             "parameters": list(form.parameters),
@@ -180,8 +180,8 @@ def _constraints(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
         for number, (kind, text, expression, columns) in enumerate(found):
             ending = {"PRIMARY KEY": "pkey", "UNIQUE": "key", "CHECK": "check", "NOT NULL": "not_null"}[kind]
             yield {
-                "database_name": "temp" if definition.temporary else _DATABASE,
-                "schema_name": _SCHEMA,
+                "database_name": TEMPORARY if definition.temporary else DATABASE,
+                "schema_name": definition.schema,
                 "table_name": table.name,
                 "constraint_index": number,
                 "constraint_type": kind,
@@ -238,8 +238,8 @@ def _version(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
 def _indexes(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
     for table, index in state.indexes():
         yield {
-            "database_name": "temp" if table.definition.temporary else _DATABASE,
-            "schema_name": _SCHEMA,
+            "database_name": TEMPORARY if table.definition.temporary else DATABASE,
+            "schema_name": table.definition.schema,
             "index_name": index.name,
             "table_name": table.name,
             "tags": [],
@@ -254,8 +254,8 @@ def _sequences(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
     for sequence in state.sequences.values():
         each = sequence.definition
         yield {
-            "database_name": "temp" if each.temporary else _DATABASE,
-            "schema_name": _SCHEMA,
+            "database_name": TEMPORARY if each.temporary else DATABASE,
+            "schema_name": each.schema,
             "sequence_name": each.name,
             "tags": [],
             "temporary": each.temporary,
@@ -265,7 +265,7 @@ def _sequences(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
             "increment_by": each.increment,
             "cycle": each.cycles,
             "last_value": sequence.last,
-            "sql": create_sequence(each.name, sequence),  # in DuckDB, too, without quotes
+            "sql": create_sequence(each.name, sequence),  # in DuckDB, too, without quotes and schema
         }
 
 

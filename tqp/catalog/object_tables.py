@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
+from tqp.catalog.definitions_as_sql import create_table, create_view
 from tqp.catalog.objects import columns_of_object, objects_of
 from tqp.catalog.state import CatalogState
 from tqp.catalog.system_table import Row, SystemTable, table_of
 from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.names import DATABASE, MAIN, SYSTEM_SCHEMAS, TEMPORARY
 from tqp.data.sources.stored_tables import StoredTable
-from tqp.planner.catalog_protocol import Catalog
+from tqp.planner.catalog_protocol import Catalog, View
 
-#: Databases, and the schemas in them: that of the statements' tables, that of this room, and that of what was registered.
-_DATABASES: Mapping[str, Sequence[str]] = {
-    "memory": ("main",),
-    "system": ("information_schema", "main"),
-    "temp": ("main",),
-}
+#: That of the statements' tables, that of this room, and that of what is temporary or was registered.
+_DATABASES = (DATABASE, "system", TEMPORARY)
 
 
 def _tables(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
@@ -24,7 +22,7 @@ def _tables(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
         kind = "VIEW" if each.is_view else "LOCAL TEMPORARY" if each.temporary else "BASE TABLE"
         yield {
             "table_catalog": each.database,
-            "table_schema": "main",
+            "table_schema": each.schema,
             "table_name": each.name,
             "table_type": kind,
             "is_insertable_into": "NO" if each.is_view else "YES",
@@ -68,7 +66,7 @@ def _duckdb_tables(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
             definition = each.what.definition
             yield {
                 "database_name": each.database,
-                "schema_name": "main",
+                "schema_name": each.schema,
                 "table_name": each.name,
                 "internal": False,
                 "temporary": each.temporary,
@@ -76,6 +74,7 @@ def _duckdb_tables(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
                 "estimated_size": each.what.num_rows,
                 "column_count": len(definition.columns),
                 "check_constraint_count": len(definition.checks),
+                "sql": create_table(definition),
             }
 
 
@@ -85,7 +84,7 @@ def _duckdb_columns(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
         for number, column in enumerate(columns_of_object(each, catalog), 1):
             yield {
                 "database_name": each.database,
-                "schema_name": "main",
+                "schema_name": each.schema,
                 "table_name": each.name,
                 "column_name": column.name,
                 "column_index": number,
@@ -102,11 +101,12 @@ def _duckdb_views(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
         if each.is_view:
             yield {
                 "database_name": each.database,
-                "schema_name": "main",
+                "schema_name": each.schema,
                 "view_name": each.name,
                 "internal": False,
                 "temporary": each.temporary,
                 "column_count": len(columns_of_object(each, catalog)),
+                "sql": create_view(each.what) if isinstance(each.what, View) else None,
             }
 
 
@@ -114,7 +114,7 @@ def _databases(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
     for database in _DATABASES:
         yield {
             "database_name": database,
-            "internal": database != "memory",
+            "internal": database != DATABASE,
             "type": "duckdb",
             "readonly": False,
             "encrypted": False,
@@ -122,9 +122,14 @@ def _databases(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
 
 
 def _duckdb_schemas(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
-    for database, schemas in _DATABASES.items():
-        for schema in schemas:
-            yield {"database_name": database, "schema_name": schema, "internal": True}
+    own = [(DATABASE, schema) for schema in state.schemas.values()]
+    for database, schema in (
+        *own,
+        *(("system", each) for each in sorted((*SYSTEM_SCHEMAS, MAIN))),
+        (TEMPORARY, MAIN),
+    ):
+        internal = database != DATABASE or schema == MAIN
+        yield {"database_name": database, "schema_name": schema, "internal": internal}
 
 
 def _schemata(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
@@ -160,13 +165,13 @@ OBJECT_TABLES: Mapping[str, SystemTable] = {
     "duckdb_tables()": table_of(
         _duckdb_tables,
         "database_name schema_name table_name internal:b temporary:b has_primary_key:b estimated_size:l column_count:l"
-        " check_constraint_count:l",
+        " check_constraint_count:l sql",
     ),
     "duckdb_columns()": table_of(
         _duckdb_columns,
         "database_name schema_name table_name column_name column_index:i internal:b column_default is_nullable:b data_type",
     ),
     "duckdb_views()": table_of(
-        _duckdb_views, "database_name schema_name view_name internal:b temporary:b column_count:l"
+        _duckdb_views, "database_name schema_name view_name internal:b temporary:b column_count:l sql"
     ),
 }

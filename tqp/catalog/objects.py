@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tqp.catalog.state import CatalogState
 from tqp.core.definitions import ColumnDefinition
 from tqp.core.errors import Error
+from tqp.core.names import DATABASE, MAIN, TEMPORARY
 from tqp.data.sources.base import Source
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.bind import bind
@@ -18,23 +19,27 @@ class CatalogObject(NamedTuple):
     """A table or view. What was registered is a temporary view, as in DuckDB."""
 
     name: str
+    schema: str
     is_view: bool
     temporary: bool
     what: Source | View
 
     @property
     def database(self) -> str:
-        return "temp" if self.temporary else "memory"
+        return TEMPORARY if self.temporary else DATABASE
 
 
 def objects_of(state: CatalogState) -> list[CatalogObject]:
     """All of them, as they stand in the catalog."""
     found = []
     for table in state.tables.values():
-        is_stored = isinstance(table, StoredTable)
-        temporary = not isinstance(table, StoredTable) or table.definition.temporary
-        found.append(CatalogObject(table.name, not is_stored, temporary, table))
-    found += [CatalogObject(view.name, True, view.temporary, view) for view in state.views.values()]
+        if isinstance(table, StoredTable):
+            definition = table.definition
+            found.append(CatalogObject(table.name, definition.schema, False, definition.temporary, table))
+        else:
+            found.append(CatalogObject(table.name, MAIN, True, True, table))
+    for view in state.views.values():
+        found.append(CatalogObject(view.name, view.schema, True, view.temporary, view))
     return found
 
 
@@ -44,7 +49,7 @@ def columns_of_object(each: CatalogObject, catalog: Catalog) -> Sequence[ColumnD
         return each.what.definition.columns
     try:
         if isinstance(each.what, View):
-            statement = bind(each.what.query, catalog)
+            statement = bind(each.what.query, catalog.seen_from(each.what))
             names = [*each.what.columns, *statement.names[len(each.what.columns) :]]
             types = [field.data_type for field in statement.plan.schema]
         else:

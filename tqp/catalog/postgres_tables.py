@@ -11,11 +11,12 @@ from tqp.catalog.objects import CatalogObject, columns_of_object, objects_of
 from tqp.catalog.state import CatalogState
 from tqp.catalog.system_table import Row, SystemTable, table_of
 from tqp.core.definitions import TableDefinition
+from tqp.core.keywords import lower_ascii
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.catalog_protocol import Catalog, View
 
-_SCHEMA, _OWNER = "main", "duckdb"
-#: Numbers of what has none of its own: the schema, and the first of the tables and views.
+_OWNER = "duckdb"
+#: Numbers of what has none of its own: the first of the schemas, of which `main` is the first, and of the tables and views.
 _NAMESPACE, _FIRST = 1, 1_000
 #: PostgreSQL's names of types, where they differ.
 _POSTGRES = {
@@ -49,12 +50,16 @@ def _numbered(state: CatalogState) -> Iterator[tuple[int, CatalogObject]]:
     return enumerate(objects_of(state), _FIRST)
 
 
+def _namespace(state: CatalogState, schema: str) -> int:
+    return _NAMESPACE + list(state.schemas).index(lower_ascii(schema))
+
+
 def _tables(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
     for _, each in _numbered(state):
         definition = _definition(each)
         if definition is not None:
             yield {
-                "schemaname": _SCHEMA,
+                "schemaname": each.schema,
                 "tablename": each.name,
                 "tableowner": _OWNER,
                 "hasindexes": _has_index(definition),
@@ -67,7 +72,7 @@ def _views(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
     for _, each in _numbered(state):
         if each.is_view:
             yield {
-                "schemaname": _SCHEMA,
+                "schemaname": each.schema,
                 "viewname": each.name,
                 "viewowner": _OWNER,
                 "definition": _statement(each),
@@ -76,7 +81,6 @@ def _views(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
 
 #: What is the same of every table, view, sequence and index.
 _OF_CLASSES: Mapping[str, Any] = {
-    "relnamespace": _NAMESPACE,
     "reltuples": 0.0,
     "relispopulated": True,
     **dict.fromkeys(
@@ -99,6 +103,7 @@ def _classes(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
             **_OF_CLASSES,
             "oid": number,
             "relname": each.name,
+            "relnamespace": _namespace(state, each.schema),
             "relhasindex": definition is not None and _has_index(definition),
             "relpersistence": "t" if each.temporary else "p",
             "relkind": "v" if each.is_view else "r",
@@ -106,15 +111,17 @@ def _classes(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
             "relchecks": 0 if definition is None else len(definition.checks),
             "relhaspkey": any(key.is_primary for key in keys),
         }
-    others: list[tuple[str, str, bool, int | None]] = [
-        (each.definition.name, "S", each.definition.temporary, 0) for each in state.sequences.values()
+    others: list[tuple[str, str, str, bool, int | None]] = [
+        (each.definition.schema, each.definition.name, "S", each.definition.temporary, 0)
+        for each in state.sequences.values()
     ]
-    others += [(index.name, "i", True, None) for _, index in state.indexes()]
-    for number, (name, kind, temporary, count) in enumerate(others, _FIRST + len(objects_of(state))):
+    others += [(table.definition.schema, index.name, "i", True, None) for table, index in state.indexes()]
+    for number, (schema, name, kind, temporary, count) in enumerate(others, _FIRST + len(objects_of(state))):
         yield {
             **_OF_CLASSES,
             "oid": number,
             "relname": name,
+            "relnamespace": _namespace(state, schema),
             "relhasindex": False,
             "relpersistence": "t" if temporary else "p",
             "relkind": kind,
@@ -145,7 +152,8 @@ def _attributes(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
 
 
 def _namespaces(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
-    yield {"oid": _NAMESPACE, "nspname": _SCHEMA, "nspowner": 0}
+    for number, schema in enumerate(state.schemas.values(), _NAMESPACE):
+        yield {"oid": number, "nspname": schema, "nspowner": 0}
 
 
 def _databases(state: CatalogState, catalog: Catalog) -> Iterator[Row]:

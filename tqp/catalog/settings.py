@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE, UBIGINT, VARCHAR
+from tqp.core.keywords import quoted
+from tqp.core.names import MAIN
 from tqp.core.process.memory_budget import current_budget
 from tqp.data.sharing import threads_at_work
 from tqp.planner.algebra.expressions import Value
@@ -14,8 +16,6 @@ _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 #: Those that have one value here.
 _FIXED: Mapping[str, Setting] = {
     "TimeZone": Setting("Etc/UTC", VARCHAR, "The time zone of times with one."),
-    "schema": Setting("main", VARCHAR, "The schema in which names are looked up."),
-    "search_path": Setting("", VARCHAR, "The schemas in which names are looked up, with commas between."),
     "default_order": Setting("ASCENDING", VARCHAR, "The order of ORDER BY without ASC or DESC."),
     "default_null_order": Setting(
         "NULLS_LAST", VARCHAR, "Where ORDER BY puts NULLs without NULLS FIRST or LAST."
@@ -84,8 +84,8 @@ ALIASES: Mapping[str, str] = {
 }
 
 
-def current_settings(given: Mapping[str, Value]) -> Mapping[str, Setting]:
-    """All settings by their names, for a query of this thread. `given`: values of those without effect."""
+def current_settings(given: Mapping[str, Value], path: Sequence[str]) -> Mapping[str, Setting]:
+    """All settings by their names, for a query of this thread. `given`: values of those without effect; `path`: schemas that are searched."""
     budget = current_budget()
     limit = None if budget is None else budget.limit
     memory = Setting(_size(limit or 0), VARCHAR, "The memory that queries may take.")
@@ -96,6 +96,14 @@ def current_settings(given: Mapping[str, Value]) -> Mapping[str, Setting]:
         **_FIXED,
         **WITHOUT_EFFECT,
         **{name: WITHOUT_EFFECT[name]._replace(value=value) for name, value in given.items()},
+        "schema": Setting(
+            path[0] if path else MAIN, VARCHAR, "The schema in which names are looked up first."
+        ),
+        "search_path": Setting(
+            ",".join(map(quoted, path)),
+            VARCHAR,
+            "The schemas in which names are looked up, with commas between.",
+        ),
         "enable_progress_bar": shows,
         "threads": Setting(threads_at_work(), BIGINT, "The threads that a query runs on."),
         "memory_limit": memory,

@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from collections.abc import Sequence as SequenceOf
+from copy import copy
+from typing import TypeVar
 
 from tqp.catalog.sequences import Sequence
 from tqp.catalog.settings import current_settings
-from tqp.catalog.state import CatalogState
+from tqp.catalog.state import CatalogState, Kind
 from tqp.catalog.system_tables import system_table
 from tqp.catalog.variables import Variables
 from tqp.core.datatypes import DataType
@@ -16,6 +18,7 @@ from tqp.core.definitions import TableDefinition
 from tqp.core.errors import BindError
 from tqp.core.file_kinds import FileKind, kind_of_name
 from tqp.core.keywords import lower_ascii
+from tqp.core.names import SYSTEM_SCHEMAS, LookedUp, ObjectName
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.core.schema import TableSource
 from tqp.data.sources.base import Source
@@ -25,14 +28,17 @@ from tqp.ml.model import Model
 from tqp.ml.python_functions import PythonFunction
 from tqp.planner.algebra.expressions import Literal
 from tqp.planner.catalog_protocol import Macro, Setting, View
+from tqp.planner.parse import Span
 
 #: What names meant when they were looked up: the version of a table or of files, a view, a macro, a model or function, a type,
-#: a sequence, a value, or None; the time, under "clock"; the text of a setting; and under "never", what no name means again.
-Meanings = dict[
-    tuple[str, str | NamedFiles],
-    int | str | View | Macro | Model | PythonFunction | DataType | Sequence | Literal | None,
-]
+#: a sequence, a value, or None; under "path" the schemas that are searched; the time, under "clock"; the text of a setting; and under "never", what no name means again.
+Meaning = (
+    int | str | tuple[str, ...] | View | Macro | Model | PythonFunction | DataType | Sequence | Literal | None
+)
+Meanings = dict[tuple[str, str | LookedUp | NamedFiles], Meaning]
 
+
+Item = TypeVar("Item")
 
 #: No version of anything.
 _NO_TABLE = -1
@@ -46,35 +52,63 @@ class Snapshot:
 
     def __init__(self, state: CatalogState, files: OpenFiles, variables: Variables | None = None) -> None:
         self.state = state
-        self._files, self._open_files, self._variables = files.tables(), files, variables
+        self._files, self._open_files, self._variables = dict(files.tables()), files, variables
+        #: The schemas that are searched where a view names something; None: those of the state.
+        self._searched: tuple[str, ...] | None = None
         self._system: dict[str, Source] = {}
         self._time = time.time_ns() // 1000 if state.began is None else state.began
         self.read: Meanings = {}
 
-    def lookup(self, name: str) -> TableSource | None:
+    def schemas_named(self, names: SequenceOf[str], span: Span | None) -> tuple[str, ...]:
+        """See `Catalog`."""
+        return self.state.schemas_named(names, span)
+
+    def search_path(self) -> SequenceOf[str]:
+        """See `Catalog`."""
+        self.read["path", ""] = self.state.path
+        return self.state.search_path()
+
+    def seen_from(self, view: View) -> Snapshot:
+        """See `Catalog`. What is looked up is noted here, too."""
+        searched = self.state.searched([view.schema])
+        if view.is_relation or searched == (self._searched or self.state.searched()):
+            return self
+        seen = copy(self)
+        seen._searched = searched
+        return seen
+
+    def _looked_up(self, name: str, schemas: tuple[str, ...] = ()) -> LookedUp:
+        if not schemas and self._searched is None:
+            self.read["path", ""] = self.state.path
+        return LookedUp(lower_ascii(name), schemas or self._searched or ())
+
+    def lookup(self, name: str, schemas: tuple[str, ...] = ()) -> TableSource | None:
         """The table of that name, or None. Raises what keeps it from being read, such as that its file is gone."""
-        table = self._table(lower_ascii(name))
-        self.read["table", lower_ascii(name)] = None if table is None else table.version
+        looked_up = self._looked_up(name, schemas)
+        table = self._table(looked_up)
+        self.read["table", looked_up] = None if table is None else table.version
         if table is not None and table.error is not None:
             raise type(table.error)(table.error.message)
         return table
 
-    def lookup_definition(self, name: str) -> TableDefinition | None:
+    def lookup_definition(self, name: str, schemas: tuple[str, ...] = ()) -> TableDefinition | None:
         """How the table of that name was made by a statement, or None."""
-        table = self.lookup(name)
+        table = self.lookup(name, schemas)
         return table.definition if isinstance(table, StoredTable) else None
 
-    def lookup_view(self, name: str) -> View | None:
+    def lookup_view(self, name: str, schemas: tuple[str, ...] = ()) -> View | None:
         """The view of that name, or None."""
-        view = self._view(lower_ascii(name))
-        self.read["view", lower_ascii(name)] = view
+        looked_up = self._looked_up(name, schemas)
+        view = self._view(looked_up)
+        self.read["view", looked_up] = view
         return view
 
-    def lookup_macro(self, name: str) -> Macro | None:
+    def lookup_macro(self, name: str, schemas: tuple[str, ...] = ()) -> Macro | None:
         """The macro of that name, or None."""
-        macro = self.state.macros.get(lower_ascii(name))
+        looked_up = self._looked_up(name, schemas)
+        macro = self._placed(looked_up, self.state.macros)
         if macro is not None:
-            self.read["macro", lower_ascii(name)] = macro
+            self.read["macro", looked_up] = macro
         return macro
 
     def macro_names(self) -> SequenceOf[str]:
@@ -89,7 +123,7 @@ class Snapshot:
             return None
         named = NamedFiles(tuple(paths), kind, options)
         if named not in self._files or self._files[named].error is not None:
-            self._files = {**self._files, named: self._open_files.open(named)}
+            self._files[named] = self._open_files.open(named)
         self.read["file", named] = self.meaning("file", named)
         return self._files[named]
 
@@ -98,15 +132,17 @@ class Snapshot:
         self.read["clock", ""] = self._time
         return self._time
 
-    def lookup_type(self, name: str) -> DataType | None:
+    def lookup_type(self, name: str, schemas: tuple[str, ...] = ()) -> DataType | None:
         """The type that CREATE TYPE has made under that name, or None."""
-        self.read["type", lower_ascii(name)] = self.meaning("type", lower_ascii(name))
-        return self.state.types.get(lower_ascii(name))
+        looked_up = self._looked_up(name, schemas)
+        found = self.read["type", looked_up] = self._placed(looked_up, self.state.types)
+        return found
 
-    def lookup_sequence(self, name: str) -> Sequence | None:
+    def lookup_sequence(self, name: str, schemas: tuple[str, ...] = ()) -> Sequence | None:
         """The sequence of that name, or None."""
-        self.read["sequence", lower_ascii(name)] = self.meaning("sequence", lower_ascii(name))
-        return self.state.sequences.get(lower_ascii(name))
+        looked_up = self._looked_up(name, schemas)
+        found = self.read["sequence", looked_up] = self._placed(looked_up, self.state.sequences)
+        return found
 
     def sequence_names(self) -> SequenceOf[str]:
         """Every sequence's name."""
@@ -133,7 +169,7 @@ class Snapshot:
 
     def settings(self) -> Mapping[str, Setting]:
         """All settings by their names."""
-        return current_settings(self.state.settings)
+        return current_settings(self.state.settings, self.state.path)
 
     def table_names(self) -> SequenceOf[str]:
         """The names of tables and views as they were given."""
@@ -148,56 +184,80 @@ class Snapshot:
         """Every model's and Python function's name as it was registered."""
         return [each.name for each in self.state.functions.values()]
 
-    def _table(self, name: str) -> Source | None:
-        table = self.state.tables.get(name) or self._system.get(name)
-        if table is None and name.startswith(
-            ("information_schema.", "duckdb_", "pragma_version", "pg_catalog.")
-        ):
-            table = system_table(name, self.state, self, self._open_files.device)
-            if table is not None:
-                self._system[name] = table
-        if table is None and name not in self.state.views and self._variables is not None:
-            return self._variables.table(name)
+    def _placed(self, name: LookedUp, items: Mapping[ObjectName, Item]) -> Item | None:
+        place = self.state.found(name, items)
+        return None if place is None else items[place]
+
+    def _table(self, name: LookedUp) -> Source | None:
+        place = self.state.found(name, self.state.tables, self.state.views)
+        if place is not None:
+            return self.state.tables.get(place)
+        table = self._system_table(name)
+        if table is None and not name.schemas and self._variables is not None:
+            return self._variables.table(name.name)
         return table
 
-    def _view(self, name: str) -> View | None:
-        view = self.state.views.get(name)
-        if view is None and name not in self.state.tables and self._variables is not None:
-            return self._variables.view(name)
-        return view
+    def _system_table(self, name: LookedUp) -> Source | None:
+        schema = next((each for each in name.schemas if each in SYSTEM_SCHEMAS), None)
+        if schema is None and not name.name.startswith(("duckdb_", "pragma_version")):
+            return None
+        key = name.name if schema is None else f"{schema}.{name.name}"
+        if key not in self._system:
+            table = system_table(key, self.state, self, self._open_files.device)
+            if table is None:
+                return None
+            self._system[key] = table
+        return self._system[key]
 
-    def meaning(
-        self, kind: str, name: str | NamedFiles
-    ) -> int | str | View | Macro | Model | PythonFunction | DataType | Sequence | Literal | None:
-        """What a name (of a "table", "view", "macro", "function", "type", "sequence" or "variable", in lower case, or of "file"s) stands for: see `Meanings`."""
+    def _view(self, name: LookedUp) -> View | None:
+        place = self.state.found(name, self.state.tables, self.state.views)
+        if place is None and not name.schemas and self._variables is not None:
+            return self._variables.view(name.name)
+        return None if place is None else self.state.views.get(place)
+
+    def meaning(self, kind: str, name: str | LookedUp | NamedFiles) -> Meaning:
+        """What a name (of a "table", "view", "macro", "type" or "sequence", of a "function" or "variable" in lower case, or of "file"s) stands for: see `Meanings`."""
+        state = self.state
         table: Source | None
         try:
             if isinstance(name, NamedFiles):
                 table = self._files.get(name)
-            elif kind == "view":
-                return self._view(name)
-            elif kind == "macro":
-                return self.state.macros.get(name)
+            elif isinstance(name, LookedUp):
+                if kind == "view":
+                    return self._view(name)
+                if kind == "macro":
+                    return self._placed(name, state.macros)
+                if kind == "type":
+                    return self._placed(name, state.types)
+                if kind == "sequence":
+                    return self._placed(name, state.sequences)
+                table = self._table(name)
             elif kind == "function":
-                return self.state.functions.get(name)
-            elif kind == "type":
-                return self.state.types.get(name)
-            elif kind == "sequence":
-                return self.state.sequences.get(name)
+                return state.functions.get(name)
+            elif kind == "path":
+                return state.path
             elif kind == "never":
                 return None
             elif kind == "variable":
-                return self.state.variables.get(name)
+                return state.variables.get(name)
             elif kind == "clock":
                 return self._time
-            elif kind == "setting":
+            else:
                 setting = self._setting(name)
                 return None if setting is None else setting.text
-            else:
-                table = self._table(name)
         except BindError:  # a variable that is no table
             return _NO_TABLE
         return None if table is None else table.version
+
+    def names_read(self, kind: Kind) -> set[ObjectName]:
+        """What has been looked up of a kind, and is there."""
+        items: Mapping[ObjectName, object] = getattr(self.state, f"{kind}s")
+        found = (
+            self.state.found(name, items)
+            for each, name in self.read
+            if each == kind and isinstance(name, LookedUp)
+        )
+        return {place for place in found if place is not None}
 
     def agrees(self, read: Meanings) -> bool:
         """Whether all these names still mean what they meant."""

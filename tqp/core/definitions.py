@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, nearest
 from tqp.core.keywords import lower_ascii
+from tqp.core.names import MAIN, ObjectName
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,13 @@ class TableDefinition:
     keys: tuple[UniqueKey, ...] = ()
     checks: tuple[str, ...] = ()
     temporary: bool = False
+    schema: str = MAIN
     indexes: tuple[IndexDefinition, ...] = ()
+
+    @property
+    def place(self) -> ObjectName:
+        """What a catalog keeps it under."""
+        return ObjectName.of(self.name, self.schema, self.temporary)
 
     @property
     def unique_keys(self) -> tuple[UniqueKey, ...]:
@@ -80,3 +87,9 @@ class SequenceDefinition:
     maximum: int
     cycles: bool = False
     temporary: bool = False
+    schema: str = MAIN
+
+    @property
+    def place(self) -> ObjectName:
+        """What a catalog keeps it under."""
+        return ObjectName.of(self.name, self.schema, self.temporary)

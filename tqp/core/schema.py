@@ -11,6 +11,7 @@ from typing import Protocol
 
 from tqp.core.datatypes import DataType
 from tqp.core.frozen import dataclass
+from tqp.core.names import ObjectName
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,11 @@ class TableSource(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def place(self) -> ObjectName:
+        """What a catalog keeps it under."""
+        ...
 
     @property
     def num_rows(self) -> int:

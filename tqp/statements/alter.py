@@ -26,7 +26,7 @@ from tqp.planner.syntax.parts import Name, Part
 from tqp.planner.syntax.tokens import tokenize
 from tqp.result import Result
 from tqp.statements.constraints import check_constraints
-from tqp.statements.create import column_definition, with_keys
+from tqp.statements.create import column_definition, default_text, with_keys
 from tqp.statements.execution import Execution, done
 
 
@@ -36,12 +36,12 @@ def alter(execution: Execution) -> Result:
     assert isinstance(clauses, Alter)
     execution.refuse_parameters("ALTER")
     with catalog.writing:
-        if clauses.if_exists and execution.state.kind_of(clauses.name.text) is None:
+        if clauses.if_exists and not _is_there(execution, clauses.name):
             return done()
         if isinstance(clauses.alteration, RenameTable):
             _rename(execution, clauses, clauses.alteration.name)
             return done()
-        table = execution.state.stored_table(clauses.name.text, clauses.name.span)
+        table = execution.state.stored_table(clauses.name)
         changed = _ALTERATIONS[type(clauses.alteration)](execution, table, clauses.alteration)
         if changed is not table:
             _check_without_indexes(table, clauses)
@@ -50,18 +50,27 @@ def alter(execution: Execution) -> Result:
 
 
 def _rename(execution: Execution, clauses: Alter, name: Name) -> None:
-    catalog, old = execution.session.catalog, clauses.name
-    found = execution.state.kind_of(old.text)
-    if execution.state.kind_of(name.text) is not None and lower_ascii(name.text) != lower_ascii(old.text):
+    catalog, state = execution.session.catalog, execution.state
+    old = state.place_of(clauses.name)
+    new = None if old is None else old._replace(name=lower_ascii(name.text))
+    if new != old and state.kind_at(new) is not None:
         raise BindError(f'there is a table or view "{name.text}" already', name.span)
-    if clauses.kind == "view" and found == "view":
-        view = dataclasses.replace(execution.state.views[lower_ascii(old.text)], name=name.text)
-        catalog.change(lambda state: state.without(old.text).with_view(view))
+    view = None if old is None or clauses.kind != "view" else state.views.get(old)
+    if view is not None:
+        renamed_view = dataclasses.replace(view, name=name.text)
+        catalog.change(lambda state: state.without(view.place).with_view(renamed_view))
         return
-    table = execution.state.stored_table(old.text, old.span)
+    table = state.stored_table(clauses.name)
     _check_without_indexes(table, clauses)
     renamed = table.defined(dataclasses.replace(table.definition, name=name.text))
-    catalog.change(lambda state: state.without(old.text).with_table(renamed))
+    catalog.change(lambda state: state.without(table.place).with_table(renamed))
+
+
+def _is_there(execution: Execution, name: Name) -> bool:
+    try:
+        return execution.state.place_of(name) is not None
+    except BindError:  # its schema is none
+        return False
 
 
 def _check_without_indexes(table: StoredTable, clauses: Alter) -> None:
@@ -95,7 +104,7 @@ def _add_column(execution: Execution, table: StoredTable, alteration: AddColumn)
         if alteration.if_not_exists:
             return table
         raise BindError(f'the table has a column "{name.text}" already', name.span)
-    column = column_definition(execution, alteration.column)
+    column = column_definition(execution, alteration.column, definition.schema)
     place = len(definition.columns)
     values = None
     if column.default is not None:
@@ -133,14 +142,12 @@ def _change_type(execution: Execution, table: StoredTable, alteration: ChangeTyp
 
 
 def _change_default(execution: Execution, table: StoredTable, alteration: ChangeDefault) -> StoredTable:
-    definition, command = table.definition, execution.command
+    definition = table.definition
     place = definition.place_of(alteration.column.text, alteration.column.span)
     column = definition.columns[place]
     default = None
     if alteration.value is not None:
-        default = command.source(alteration.value)
-        query = command.query("SELECT CAST((", alteration.value, f") AS {column.data_type})")
-        execution.session.queries.types(query, execution.state)
+        default = default_text(execution, alteration.value, column.data_type, definition.schema)
     return table.defined(_with(definition, place, dataclasses.replace(column, default=default)))
 
 
@@ -178,7 +185,7 @@ def _values(
 ) -> Column:
     """An expression for all rows, as values of a type."""
     assert value is not None
-    query = execution.command.query("SELECT CAST((", value, f") AS {data_type}) FROM {in_quotes(table.name)}")
+    query = execution.command.query("SELECT CAST((", value, f") AS {data_type}) FROM {table.place.in_quotes}")
     return execution.rows(query, execution.state)._table.columns[0]
 
 

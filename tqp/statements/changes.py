@@ -19,6 +19,7 @@ from tqp.statements.constraints import check_constraints
 from tqp.statements.execution import Execution, counted
 from tqp.statements.pieces import (
     Piece,
+    aliased,
     cast,
     check_row_ids,
     others,
@@ -36,7 +37,7 @@ def insert(execution: Execution) -> Result:
     clauses = execution.command.clauses
     assert isinstance(clauses, Insert)
     with execution.session.catalog.writing:
-        table = execution.state.stored_table(clauses.table.text, clauses.table.span)
+        table = execution.state.stored_table(clauses.table)
         rows = _new_rows(execution, clauses, table)
         if clauses.conflict is not None:
             version, new = resolved(execution, clauses, clauses.conflict, table, rows)
@@ -48,7 +49,7 @@ def insert(execution: Execution) -> Result:
 def insert_rows(execution: Execution, name: Name, columns: Sequence[Name] | None, source: Piece) -> Result:
     """Inserts what a query answers: how many rows."""
     with execution.session.catalog.writing:
-        table = execution.state.stored_table(name.text, name.span)
+        table = execution.state.stored_table(name)
         rows = _rows_of_query(execution, table, source, columns)
         return _replace(execution, table.with_rows(rows), _empty(table).with_rows(rows), None)
 
@@ -58,7 +59,7 @@ def update(execution: Execution) -> Result:
     clauses = execution.command.clauses
     assert isinstance(clauses, Update)
     with execution.session.catalog.writing:
-        table = execution.state.stored_table(clauses.table.text, clauses.table.span)
+        table = execution.state.stored_table(clauses.table)
         places = places_of(table, [assignment.column for assignment in clauses.assignments])
         items: list[Piece] = []
         for place, assignment in zip(places, clauses.assignments, strict=True):
@@ -80,7 +81,7 @@ def delete(execution: Execution) -> Result:
     clauses = execution.command.clauses
     assert isinstance(clauses, Delete)
     with execution.session.catalog.writing:
-        table = execution.state.stored_table(clauses.table.text, clauses.table.span)
+        table = execution.state.stored_table(clauses.table)
         if clauses.condition is None and clauses.others is None:
             rows: Rows = np.arange(table.num_rows)
             version = _empty(table)
@@ -192,7 +193,7 @@ def _affected(
     pieces: list[Piece] = [
         f"SELECT {in_quotes(name)}.{ROW_ID}",
         *items,
-        f"FROM {in_quotes(table.name)} AS {in_quotes(name)}",
+        f"FROM {aliased(table, clauses.alias)}",
     ]
     if clauses.others is not None:
         pieces += [", ", clauses.others]

@@ -16,7 +16,7 @@ from tqp.planner.parse import ParsedStatement, parse
 from tqp.planner.syntax.change_clauses import Conflict, Insert
 from tqp.result import Result
 from tqp.statements.execution import Execution
-from tqp.statements.pieces import Piece, cast, others, places_by_name, places_of, row_ids
+from tqp.statements.pieces import Piece, aliased, cast, others, places_by_name, places_of, row_ids
 
 #: What SQL calls the rows that are to be inserted.
 _NEW = "excluded"
@@ -31,7 +31,7 @@ def resolved(
         raise UnsupportedError(
             f'ON CONFLICT of a table "{_NEW}", or one with a column "{ROW_ID}", is not supported'
         )
-    empty = StoredTable.empty(replace(table.definition, name=_NEW), table.device)
+    empty = StoredTable.empty(replace(table.definition, name=_NEW, temporary=True), table.device)
     new = empty.with_rows(rows)
     new = new.with_kept(others(new, [_repeated(execution, new, key) for key in keys]))
     found = [_conflicting(execution, table, new, key) for key in keys]
@@ -88,7 +88,7 @@ def _repeated(execution: Execution, new: StoredTable, key: UniqueKey) -> Rows:
 
 def _conflicting(execution: Execution, table: StoredTable, new: StoredTable, key: UniqueKey) -> Rows:
     """The rows whose key is in the table."""
-    text = f"SELECT {ROW_ID} FROM {_NEW} SEMI JOIN {in_quotes(table.name)} USING ({in_quotes_joined(key.columns)})"
+    text = f"SELECT {ROW_ID} FROM {_NEW} SEMI JOIN {table.place.in_quotes} USING ({in_quotes_joined(key.columns)})"
     return row_ids(_answer(execution, text, table, new))
 
 
@@ -126,7 +126,7 @@ def _updated(
         f"{in_quotes(name)}.{in_quotes(each)} = {_NEW}.{in_quotes(each)}" for each in key.columns
     )
     pieces = [f"SELECT u.* FROM {_NEW}, LATERAL (SELECT {in_quotes(name)}.{ROW_ID} AS r", *items]
-    pieces += [f"FROM {in_quotes(table.name)} AS {in_quotes(name)} WHERE {matches}"]
+    pieces += [f"FROM {aliased(table, clauses.alias)} WHERE {matches}"]
     if conflict.condition is not None:
         pieces += ["AND (", conflict.condition, ")"]
     found = _answer(execution, execution.command.query(*pieces, ") AS u"), table, new)

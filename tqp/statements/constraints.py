@@ -30,7 +30,7 @@ def check_constraints(
             _check_not_null(changed, column.name)
     for condition in definition.checks:
         state = execution.state.with_table(changed)
-        text = f"SELECT 1 FROM {in_quotes(version.name)} WHERE NOT ({condition}) LIMIT 1"
+        text = f"SELECT 1 FROM {version.place.in_quotes} WHERE NOT ({condition}) LIMIT 1"
         if len(execution.rows_of(text, state)):
             raise ConstraintError(
                 f'a row of table "{version.name}" breaks the constraint CHECK ({condition})'
@@ -64,7 +64,7 @@ def check_unique(execution: Execution, version: StoredTable, key: UniqueKey) -> 
         return
     columns = in_quotes_joined(key.columns)
     there = " AND ".join(f"{in_quotes(name)} IS NOT NULL" for name in key.columns)
-    text = f"SELECT {columns} FROM {in_quotes(version.name)} WHERE {there} GROUP BY {columns} HAVING count(*) > 1 LIMIT 1"
+    text = f"SELECT {columns} FROM {version.place.in_quotes} WHERE {there} GROUP BY {columns} HAVING count(*) > 1 LIMIT 1"
     found = execution.rows_of(text, execution.state.with_table(version)).fetchone()
     if found is not None:
         raise ConstraintError(_duplicate(version, key, found))

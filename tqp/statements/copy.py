@@ -81,7 +81,7 @@ def _query(execution: Execution, clauses: CopyTo, partition_by: list[str]) -> Pa
     assert clauses.table is not None
     columns = "*" if clauses.columns is None else in_quotes_joined(name.text for name in clauses.columns)
     order = f" ORDER BY {in_quotes_joined(partition_by)}" if partition_by else ""
-    return command.query(f"SELECT {columns} FROM {in_quotes(clauses.table.text)}{order}")
+    return command.query(f"SELECT {columns} FROM {clauses.table.in_quotes}{order}")
 
 
 def _writer(form: str, options: dict[str, Any], names: tuple[str, ...]) -> Writer:
@@ -140,7 +140,7 @@ def copy_from(execution: Execution) -> Result:
     form = lower_ascii(str(options.pop("format", kind_of_name(path) or "csv")))
     if form not in _FUNCTIONS:
         raise UnsupportedError(f"COPY FROM a file of the format {form!r} is not supported")
-    definition = execution.state.stored_table(clauses.table.text, clauses.table.span).definition
+    definition = execution.state.stored_table(clauses.table).definition
     columns = definition.columns
     if clauses.columns is not None:
         columns = tuple(columns[definition.place_of(each.text, each.span)] for each in clauses.columns)

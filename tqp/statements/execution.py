@@ -16,8 +16,15 @@ from tqp.core.errors import BindError
 from tqp.data.column import Column, Table
 from tqp.planner.bind import Arrangement
 from tqp.planner.parse import Command, ParsedStatement, parse
-from tqp.planner.syntax.clauses import CreateMacro, CreateSequence, CreateTable, CreateType, CreateView
-from tqp.planner.syntax.parts import Part
+from tqp.planner.syntax.clauses import (
+    CreateMacro,
+    CreateSchema,
+    CreateSequence,
+    CreateTable,
+    CreateType,
+    CreateView,
+)
+from tqp.planner.syntax.parts import Name, Part
 from tqp.queries import Rows
 from tqp.result import Result
 
@@ -62,6 +69,10 @@ class Execution:
         query = self.command.query("SELECT CAST(NULL AS", part, ")")
         return self.session.queries.types(query, self.state)[0]
 
+    def schema_for(self, name: Name, temporary: bool = False) -> str:
+        """The schema in which what has that name is made; see `CatalogState.schema_for`."""
+        return self.state.schema_for(name.qualifiers, temporary, name.span)
+
     def refuse_parameters(self, what: str) -> None:
         """Raises BindError where parameters stand in what is kept."""
         if self.command.parameter_keys:
@@ -74,10 +85,10 @@ TRUTH_WORDS = {"true": True, "on": True, "false": False, "off": False}
 Creation = CreateTable | CreateView | CreateMacro | CreateType | CreateSequence
 
 
-def is_there(clauses: Creation, kind: str, found: str | None) -> bool:
+def is_there(clauses: Creation | CreateSchema, kind: str, found: str | None) -> bool:
     """Whether there is one that IF NOT EXISTS leaves as it is. Raises BindError where another is in the way.
 
-    `found`: what has the name.
+    `found`: what has the name, in its schema.
     """
     name = clauses.name
     if found is None or clauses.or_replace and found == kind:

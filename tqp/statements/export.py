@@ -10,8 +10,10 @@ from functools import partial
 from typing import Any
 
 from tqp.catalog.definitions_as_sql import schema_statements
+from tqp.catalog.state import Kind
 from tqp.core.errors import BindError, Error, UnsupportedError
-from tqp.core.keywords import lower_ascii, quoted, quoted_text
+from tqp.core.keywords import lower_ascii, quoted_text
+from tqp.core.names import DATABASE, MAIN, ObjectName, shown
 from tqp.core.process.deep_recursion import call_deep
 from tqp.data.sources.file_identity import reading
 from tqp.data.sources.file_systems import content_of, located, make_directory
@@ -23,7 +25,6 @@ from tqp.statements.copy import constant_text, format_of, options_of, path_of
 from tqp.statements.execution import Execution, done
 from tqp.writing.replaced_files import stream_beside, writing
 
-_DATABASE = "memory"
 _SCHEMA, _LOAD = "schema.sql", "load.sql"
 #: What a file of tables is read with, by its format, unless options say otherwise; of CSV, an empty text is in quotes and NULL is not.
 _READ: Mapping[str, Mapping[str, Any]] = {
@@ -41,8 +42,8 @@ def export_database(execution: Execution) -> Result:
     clauses, catalog = execution.command.clauses, execution.session.catalog
     assert isinstance(clauses, ExportDatabase)
     database = clauses.database
-    if database is not None and lower_ascii(database.text) != _DATABASE:
-        raise BindError(f'there is no database "{database.text}"; its name is "{_DATABASE}"', database.span)
+    if database is not None and lower_ascii(database.text) != DATABASE:
+        raise BindError(f'there is no database "{database.text}"; its name is "{DATABASE}"', database.span)
     folder = located(path_of(execution, clauses.path))
     options = options_of(execution, clauses.options)
     form = format_of("", options)
@@ -61,7 +62,7 @@ def export_database(execution: Execution) -> Result:
         loads = []
         for table, name in _file_names(execution.state.tables.values()):
             path = quoted_text(os.path.join(folder, f"{name}.{form}"))
-            copied = f"COPY {quoted(table.name)}"
+            copied = f"COPY {shown(table.name, table.definition.schema)}"
             execution.session.run_one(f"{copied} TO {path} {_said(form, options)}", None, execution.variables)
             loads.append(f"{copied} FROM {path} {_said(form, {**_READ[form], **read})};")
         _write(os.path.join(folder, _LOAD), loads)
@@ -70,7 +71,7 @@ def export_database(execution: Execution) -> Result:
     return done()
 
 
-def _names_read(execution: Execution, query: str, kind: str) -> Collection[str]:
+def _names_read(execution: Execution, query: str, kind: Kind) -> Collection[ObjectName]:
     """None of a query that fails, as that of a view whose table was dropped."""
     try:
         return execution.session.queries.names_read(parse(query), execution.state, kind)
@@ -113,7 +114,9 @@ def _file_names(tables: Iterable[object]) -> Iterator[tuple[StoredTable, str]]:
     taken = set[str]()
     for table in tables:
         if isinstance(table, StoredTable) and not table.definition.temporary:
-            plain = re.sub(r"\W", "_", lower_ascii(table.name))
+            place = table.place
+            schema = "" if place.schema == MAIN else f"{place.schema}_"
+            plain = re.sub(r"\W", "_", f"{schema}{place.name}")
             name, number = plain, 0
             while name in taken:
                 number += 1

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tqp.catalog.state import CatalogState
 from tqp.core.definitions import IndexDefinition, UniqueKey
-from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.keywords import lower_ascii, quoted
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.syntax.clauses import CreateIndex, Drop
@@ -23,11 +24,11 @@ def create_index(execution: Execution) -> Result:
     assert isinstance(clauses, CreateIndex)
     execution.refuse_parameters("an index")
     with execution.session.catalog.writing:
-        if table_with(execution.state, clauses.name.text) is not None:
+        table = execution.state.stored_table(clauses.table)
+        if _table_with(execution.state, clauses.name.text, (table.place.schema,)) is not None:
             if clauses.if_not_exists:
                 return made()
             raise BindError(f'there is an index "{clauses.name.text}" already', clauses.name.span)
-        table = execution.state.stored_table(clauses.table.text, clauses.table.span)
         columns = [_column(execution, table, item) for item in clauses.items]
         key = None
         if clauses.is_unique:
@@ -55,26 +56,31 @@ def _column(execution: Execution, table: StoredTable, item: Part) -> str | None:
         place = table.definition.place_of(tokens.name(item.start), span)
         check_key_type(table.definition.columns[place], span)
         return table.definition.names[place]
-    query = execution.command.query("SELECT 1 FROM", quoted(table.name), "WHERE (", item, ") IS NULL")
+    query = execution.command.query("SELECT 1 FROM", table.place.in_quotes, "WHERE (", item, ") IS NULL")
     execution.session.queries.types(query, execution.state)
     return None
 
 
-def table_with(state: CatalogState, name: str) -> StoredTable | None:
-    """The table with the index of that name; None if there is none."""
-    found = (table for table, index in state.indexes() if lower_ascii(index.name) == lower_ascii(name))
-    return next(found, None)
+def _table_with(state: CatalogState, name: str, schemas: Sequence[str]) -> StoredTable | None:
+    """The table of one of the schemas with the index of that name; None if there is none."""
+    found = [table for table, index in state.indexes() if lower_ascii(index.name) == lower_ascii(name)]
+    return next((table for schema in schemas for table in found if table.place.schema == schema), None)
 
 
 def without_index(state: CatalogState, clauses: Drop) -> CatalogState:
     """The state without an index. Raises BindError if there is none of that name."""
     name = clauses.name
-    table = table_with(state, name.text)
+    try:
+        schemas = state.schemas_named(name.qualifiers, name.span) or state.searched()
+    except BindError:
+        if clauses.if_exists:
+            return state
+        raise
+    table = _table_with(state, name.text, schemas)
     if table is None:
         if clauses.if_exists:
             return state
-        known = [index.name for _, index in state.indexes()]
-        raise BindError(f'there is no index "{name.text}"{nearest(name.text, known)}', name.span)
+        raise state.no_such("index", name, (index.name for _, index in state.indexes()))
     left = tuple(
         index for index in table.definition.indexes if lower_ascii(index.name) != lower_ascii(name.text)
     )

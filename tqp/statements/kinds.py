@@ -10,7 +10,8 @@ from tqp.result import Result
 from tqp.statements.alter import alter
 from tqp.statements.changes import delete, insert, update
 from tqp.statements.copy import copy_from, copy_to
-from tqp.statements.create import create_table, create_view, drop
+from tqp.statements.create import create_table, create_view
+from tqp.statements.drop import drop
 from tqp.statements.execution import Execution
 from tqp.statements.export import export_database, import_database
 from tqp.statements.indexes import create_index
@@ -21,7 +22,7 @@ from tqp.statements.pragmas import pragma
 from tqp.statements.prepared import deallocate, execute_prepared, prepare
 from tqp.statements.schemas import create_schema, load_extension
 from tqp.statements.sequences import create_sequence
-from tqp.statements.settings import reset_setting, set_setting
+from tqp.statements.settings import reset_setting, set_setting, use
 from tqp.statements.transactions import transaction
 from tqp.statements.types import create_type
 
@@ -33,6 +34,7 @@ EXECUTORS: Mapping[type[Any], Callable[[Execution], Result]] = {
     clauses.CreateSequence: create_sequence,
     clauses.CreateIndex: create_index,
     clauses.Drop: drop,
+    clauses.Use: use,
     clauses.CreateSchema: create_schema,
     clauses.LoadExtension: load_extension,
     clauses.Alter: alter,

@@ -36,9 +36,9 @@ def create_macro(execution: Execution) -> Result:
                 f"{message}, which is not supported; give them other names", clauses.name.span
             )
         raise BindError(message, clauses.name.span)
-    macro = Macro(name, forms, clauses.is_table)
     with execution.session.catalog.writing:
-        if is_there(clauses, "macro", "macro" if lower_ascii(name) in execution.state.macros else None):
+        macro = Macro(name, forms, clauses.is_table, execution.schema_for(clauses.name))
+        if is_there(clauses, "macro", "macro" if macro.place in execution.state.macros else None):
             return made()
         execution.session.catalog.change(lambda state: state.with_macro(macro))
     return made()

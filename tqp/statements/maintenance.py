@@ -34,10 +34,10 @@ def vacuum(execution: Execution) -> Result:
     name, state = clauses.table, execution.state
     if name is None:
         return done()
-    kind = state.kind_of(name.text)
-    if kind is None:
-        raise BindError(f'there is no table "{name.text}"{nearest(name.text, state.names())}', name.span)
-    table = state.tables.get(lower_ascii(name.text))
+    place = state.place_of(name)
+    if place is None:
+        raise state.no_such("table", name, state.names())
+    table = state.tables.get(place)
     if not isinstance(table, StoredTable):
         raise BindError(f'"{name.text}" is no table that a statement has made', name.span)
     places_of(table, clauses.columns)

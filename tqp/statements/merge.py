@@ -30,6 +30,7 @@ from tqp.statements.constraints import check_constraints
 from tqp.statements.execution import Execution, counted
 from tqp.statements.pieces import (
     Piece,
+    aliased,
     cast,
     check_row_ids,
     others,
@@ -54,7 +55,7 @@ def merge(execution: Execution) -> Result:
     clauses = execution.command.clauses
     assert isinstance(clauses, Merge)
     with execution.session.catalog.writing:
-        table = execution.state.stored_table(clauses.table.text, clauses.table.span)
+        table = execution.state.stored_table(clauses.table)
         check_row_ids(table, "MERGE into")
         changes = _Merging(execution, clauses, table).changes()
         check_constraints(execution, changes.version, changes.new, changes.places)
@@ -157,7 +158,7 @@ class _Merging:
 
     def _from(self, match: Match) -> list[Piece]:
         """The rows of a match: where both sides have columns, those of the source stand first."""
-        target, source = f"{in_quotes(self.table.name)} AS {self._name}", self.clauses.source
+        target, source = aliased(self.table, self.clauses.alias), self.clauses.source
         if match == "NOT MATCHED BY SOURCE":
             return [f"FROM {target} ANTI JOIN (", source, ")", self.clauses.partners]
         kind = "ANTI JOIN" if match == "NOT MATCHED BY TARGET" else "JOIN"

@@ -68,8 +68,12 @@ def wrong_count(table: StoredTable, columns: Sequence[Name] | None, expected: in
     return BindError(f"{what} {expected} column{'s' if expected != 1 else ''}, but {given} values are given")
 
 
+def aliased(table: StoredTable, alias: Name | None) -> str:
+    """The table in FROM, whatever schemas are searched."""
+    return table.place.in_quotes + (f" AS {in_quotes(alias.text)}" if alias is not None else "")
+
+
 def told(execution: Execution, rows: StoredTable, returning: Part, alias: Name | None) -> Result:
     """What RETURNING says of the rows."""
-    name = in_quotes(rows.name) + (f" AS {in_quotes(alias.text)}" if alias is not None else "")
-    query = execution.command.query("SELECT", returning, f"FROM {name}", of_rows=True)
+    query = execution.command.query("SELECT", returning, f"FROM {aliased(rows, alias)}", of_rows=True)
     return execution.rows(query, execution.state.with_table(rows))

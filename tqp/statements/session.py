@@ -30,6 +30,8 @@ from tqp.planner.parse import (
     split_statements,
 )
 from tqp.planner.syntax.clauses import Transaction
+from tqp.planner.syntax.parts import Name
+from tqp.planner.syntax.tokens import dotted_names
 from tqp.queries import BoundDescription, Queries, named_place
 from tqp.result import Result
 from tqp.statements.execution import Execution
@@ -94,12 +96,13 @@ class Session:
             state = self.catalog.snapshot().state.with_view(replace(view, name=_NAME, is_relation=True))
             return self.queries.describe(parse(f"FROM {in_quotes(_NAME)}"), state)
 
-    def define(self, view: View, replace: bool) -> None:
-        """Put a view into the catalog. Raises BindError where a table has its name, or another view unless it is replaced."""
+    def define(self, view: View, is_replaced: bool) -> None:
+        """Put a view into the schema in which things are made. Raises BindError where a table has its name, or another view unless it is replaced."""
 
         def next_state(state: CatalogState) -> CatalogState:
-            _check_free(state, view.name, "view" if replace else None)
-            return state.with_view(view)
+            made = replace(view, schema=state.schema_for((), temporary=False))
+            _check_free(state, made, "view" if is_replaced else None)
+            return state.with_view(made)
 
         self.catalog.change(next_state)
 
@@ -107,18 +110,26 @@ class Session:
         """Make a table of a result. Raises BindError where there is one of its name."""
         check_name("a table", name)
         rows = result._table
-        table = table_of_rows(name, result.columns, result.types, rows, self.device)
 
         def next_state(state: CatalogState) -> CatalogState:
-            _check_free(state, name)
+            said = self.named(name)
+            schema = state.schema_for(said.qualifiers, temporary=False)
+            table = table_of_rows(said.text, result.columns, result.types, rows, self.device, schema=schema)
+            _check_free(state, table)
             return state.with_table(table)
 
         self.catalog.change(next_state)
 
+    def named(self, text: str) -> Name:
+        """What a text names: a table or view of just that name, else, where names stand in it with dots between, one in a schema."""
+        name = Name(text, (0, 0))
+        tokens = None if self.catalog.state.place_of(name) is not None else dotted_names(text)
+        return name if tokens is None else Name(tokens[-1], (0, 0), tokens[:-1])
+
     def insert(self, name: str, rows: View | Source, by_name: bool) -> None:
         """Insert the rows of a view or a table, which need not be in the catalog, into a table; see INSERT."""
         how = "BY NAME" if by_name else ""
-        text = f"INSERT INTO {in_quotes(name)} {how} SELECT * FROM {in_quotes(_NAME)}"
+        text = f"INSERT INTO {self.named(name).in_quotes} {how} SELECT * FROM {in_quotes(_NAME)}"
         self.run_one(text, None, OneVariable(_NAME, rows))
 
     def explain_view(self, view: View, analyze: bool) -> str:
@@ -147,8 +158,8 @@ class Session:
             return read_again_if_changed(run)
 
 
-def _check_free(state: CatalogState, name: str, replaced: str | None = None) -> None:
-    """Raises BindError where the name is taken by anything but what may be replaced."""
-    found = state.kind_of(name)
+def _check_free(state: CatalogState, made: Source | View, replaced: str | None = None) -> None:
+    """Raises BindError where its name is taken by anything but what may be replaced."""
+    found = state.kind_at(made.place)
     if found is not None and found != replaced:
-        raise BindError(f'there is a {found} "{name}" already; drop it first')
+        raise BindError(f'there is a {found} "{made.name}" already; drop it first')

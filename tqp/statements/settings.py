@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from tqp.catalog.settings import ALIASES, WITHOUT_EFFECT
+from tqp.catalog.state import CatalogState
 from tqp.core.arguments import parse_size, parse_threads
 from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError, nearest
@@ -14,8 +15,10 @@ from tqp.core.keywords import KEYWORDS, lower_ascii
 from tqp.data.results.to_python import python_values, storage_values
 from tqp.planner.algebra.expressions import Literal
 from tqp.planner.functions.literal_casts import cast_value
-from tqp.planner.syntax.clauses import Reset, Set
+from tqp.planner.parse import Span
+from tqp.planner.syntax.clauses import Reset, Set, Use
 from tqp.planner.syntax.parts import Name, Part
+from tqp.planner.syntax.tokens import dotted_names
 from tqp.planner.syntax.words import NAME
 from tqp.result import Result
 from tqp.runtime.progress_bar import is_interactive
@@ -97,9 +100,43 @@ def _progress_bar(execution: Execution, value: Any) -> None:
     memory.shows_progress = is_interactive() if value is None else value
 
 
+def use(execution: Execution) -> Result:
+    """Has a schema searched first. Raises BindError for what is none."""
+    clauses = execution.command.clauses
+    assert isinstance(clauses, Use)
+    _search(execution, [(*clauses.name.qualifiers, clauses.name.text)], clauses.name.span)
+    return done()
+
+
 def _schema(execution: Execution, value: Any) -> None:
-    if value is not None and lower_ascii(str(value)) not in ("main", "memory", "memory.main"):
-        raise BindError(f'there is no database or schema "{value}"; tables are in "main" of "memory"')
+    """The one schema that is searched first."""
+    _search(execution, [] if value is None else [_names(str(value))])
+
+
+def _search_path(execution: Execution, value: Any) -> None:
+    """The schemas that are searched: their names, with commas between."""
+    _search(execution, [] if value is None else list(map(_names, str(value).split(","))))
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """The names in a text such as `memory.main`."""
+    names = dotted_names(text)
+    if names is None:
+        raise BindError(f'"{text}" is no name of a schema')
+    return names
+
+
+def _search(execution: Execution, schemas: Sequence[tuple[str, ...]], span: Span | None = None) -> None:
+    """Has these schemas searched, each of which has a name, perhaps behind that of the database."""
+
+    def next_state(state: CatalogState) -> CatalogState:
+        found = [state.schemas_named(names, span)[-1] for names in schemas]
+        said = zip(found, schemas, strict=True)
+        return state.with_path(
+            tuple(names[-1] if schema == lower_ascii(names[-1]) else schema for schema, names in said)
+        )
+
+    execution.session.catalog.change(next_state)
 
 
 def _kept(name: str, execution: Execution, value: Any) -> None:
@@ -161,7 +198,8 @@ _SETTINGS: Mapping[str, Callable[[Execution, Any], None]] = {
     "threads": _threads,
     "memory_limit": _memory_limit,
     "timezone": _fixed("x AT TIME ZONE '...' gives times of another zone", "utc", "etc/utc", "gmt"),
-    **dict.fromkeys(("schema", "search_path"), _schema),
+    "schema": _schema,
+    "search_path": _search_path,
     "default_order": _fixed("write DESC in ORDER BY", "asc", "ascending"),
     "default_null_order": _fixed("write NULLS FIRST in ORDER BY", "nulls_last", "nulls last"),
     "default_collation": _fixed("write COLLATE behind the text", ""),

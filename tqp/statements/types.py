@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tqp.core.datatypes import DataType, enum
 from tqp.core.errors import BindError
-from tqp.core.keywords import in_quotes, lower_ascii
+from tqp.core.keywords import in_quotes
+from tqp.core.names import ObjectName
 from tqp.planner.syntax.clauses import CreateType
 from tqp.planner.syntax.parts import Part
 from tqp.result import Result
@@ -16,16 +17,16 @@ def create_type(execution: Execution) -> Result:
     clauses = execution.command.clauses
     assert isinstance(clauses, CreateType)
     execution.refuse_parameters("a type")
-    name = clauses.name.text
     with execution.session.catalog.writing:
-        if is_there(clauses, "type", "type" if lower_ascii(name) in execution.state.types else None):
+        place = ObjectName.of(clauses.name.text, execution.schema_for(clauses.name))
+        if is_there(clauses, "type", "type" if place in execution.state.types else None):
             return made()
         if clauses.query is not None:
             data_type = _enum_of(execution, clauses.query)
         else:
             assert clauses.type is not None
             data_type = execution.type_of(clauses.type)
-        execution.session.catalog.change(lambda state: state.with_type(name, data_type))
+        execution.session.catalog.change(lambda state: state.with_type(place, data_type))
     return made()
 
 

@@ -10,13 +10,15 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BIT, BLOB, NULL, VARCHAR
+from tqp.core.datatypes import BIT, BLOB, NULL, VARCHAR, DataType
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.keywords import lower_ascii
+from tqp.core.names import DATABASE, TEMPORARY
 from tqp.core.text.bits import parse_bits
 from tqp.core.units import UNIT_NAMES
 from tqp.planner.algebra.element_expressions import ElementRef
@@ -38,12 +40,13 @@ from tqp.planner.binder.expressions.nested import parts as nested_parts
 from tqp.planner.binder.expressions.nested import values as nested_values
 from tqp.planner.binder.expressions.nested.arrays import array_of, bind_distance
 from tqp.planner.binder.expressions.type_names import bind_type
-from tqp.planner.binder.scope import ColumnUse, Scope
+from tqp.planner.binder.scope import ColumnUse, QualifiedTable, Qualifier, Scope
 from tqp.planner.binder.select.output import Item
 from tqp.planner.binder.select.unnests import UnnestCollector
 from tqp.planner.binder.select.written import Written
 from tqp.planner.binder.text_constants import varying
-from tqp.planner.binder.unsupported_clauses import check_schema, check_understood
+from tqp.planner.binder.unsupported_clauses import check_understood
+from tqp.planner.catalog_protocol import Catalog
 from tqp.planner.functions.type_rules import SourceLiteral, becomes_unasked, settle
 from tqp.planner.parse import UNASKED, Span, head_span, span_of
 
@@ -125,15 +128,14 @@ class ExpressionBinder:
         if found is None and qualifier is not None:
             found = self._field(self._named(parts[0], None, span, aliases=False), parts[1:], span)
         if found is None and len(parts) > 2:
-            check_schema(node.args["db"])
-            found = self._named(name, qualifier, span)
+            found = self._in_schema(parts, span)
         if found is not None:
             return found
         if qualifier is None and self.scope.has_relation(name):
             return self._table_as_struct(name, span)
         word = lower_ascii(name) if qualifier is None else ""
         if word in SESSION_WORDS:
-            return Literal(SESSION_WORDS[word], VARCHAR)
+            return Literal(SESSION_WORDS[word](self.context.catalog), VARCHAR)
         found = clock_word(self, word, span)
         if found is not None:
             return found
@@ -145,6 +147,17 @@ class ExpressionBinder:
         value = self.scope.value_of(column)
         self.scope.record_use(value, column.name, span)
         return value
+
+    def _in_schema(self, parts: list[str], span: Span | None) -> Expression | None:
+        """The column, or a field in it, of a table whose name stands behind that of its schema, perhaps of the database."""
+        is_database = len(parts) > 3 and lower_ascii(parts[0]) in (DATABASE, TEMPORARY)
+        for count in (1, 2) if is_database else (1,):
+            schemas = self.context.catalog.schemas_named(parts[:count], span)
+            table, column, *fields = parts[count:]
+            found = self._field(self._named(column, QualifiedTable(table, schemas), span), fields, span)
+            if found is not None:
+                return found
+        return None
 
     def _field(self, value: Expression | None, names: list[str], span: Span | None) -> Expression | None:
         """The field of a struct, of a struct in it, and so on; None of None."""
@@ -167,7 +180,7 @@ class ExpressionBinder:
         return nested_values.struct_of_values(fields, span)
 
     def _named(
-        self, name: str, qualifier: str | None, span: Span | None, aliases: bool = True
+        self, name: str, qualifier: Qualifier, span: Span | None, aliases: bool = True
     ) -> Expression | None:
         """A column, here or in an enclosing query, or what an alias stands for; None if there is none of that name.
 
@@ -327,7 +340,7 @@ class ExpressionBinder:
 
     def _cast(self, node: exp.Cast) -> Expression:
         span = span_of(node)
-        target = bind_type(node.args["to"], span, self.context.catalog.lookup_type)
+        target = bind_type(node.args["to"], span, partial(_user_type, self.context.catalog, span))
         is_try = isinstance(node, exp.TryCast)
         values = node.this.unnest()
         if isinstance(values, exp.Array) and target.is_vector:
@@ -363,6 +376,10 @@ _FEATURES: dict[type, str] = {
 }
 
 Handler = Callable[[ExpressionBinder, Any], Expression]  # each takes the class of node it stands under
+
+
+def _user_type(catalog: Catalog, span: Span | None, names: Sequence[str]) -> DataType | None:
+    return catalog.lookup_type(names[-1], catalog.schemas_named(names[:-1], span))
 
 
 def _not_yet_defined(alias: str, span: Span | None) -> BindError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
@@ -25,6 +25,7 @@ from tqp.core.datatypes import enum as enum_type
 from tqp.core.errors import BindError, Error, UnsupportedError
 from tqp.core.keywords import lower_ascii
 from tqp.planner.parse import Span, parse, span_of
+from tqp.planner.syntax.tokens import dotted_names
 
 _TEXTS = (exp.DType.TEXT, exp.DType.VARCHAR, exp.DType.NVARCHAR, exp.DType.CHAR, exp.DType.BPCHAR)
 _TYPE_KINDS: dict[exp.DType, TypeKind] = {
@@ -55,8 +56,8 @@ _TIMESTAMPS = (TypeKind.TIMESTAMP_S, TypeKind.TIMESTAMP_MS, TypeKind.TIMESTAMP, 
 _BITS_OF_FLOAT, _BITS_OF_DOUBLE = 24, 53
 
 
-#: Finds the type that CREATE TYPE has made under a name.
-UserTypes = Callable[[str], DataType | None]
+#: Finds the type that CREATE TYPE has made under a name, which may stand behind that of its schema.
+UserTypes = Callable[[Sequence[str]], DataType | None]
 
 
 def type_of_text(text: object, span: Span | None) -> DataType:
@@ -98,7 +99,7 @@ def bind_type(node: exp.Expr, span: Span | None, user_types: UserTypes = lambda 
     if kind is exp.DType.ENUM:
         return _enum(node, span)
     if kind is exp.DType.USERDEFINED:
-        made = user_types(_user_name(node))
+        made = user_types(_user_names(node))
         if made is not None:
             return made
     if found is None:
@@ -115,11 +116,11 @@ def bind_type(node: exp.Expr, span: Span | None, user_types: UserTypes = lambda 
     return DataType(found)
 
 
-def _user_name(node: exp.Expr) -> str:
-    """The last of the names with dots between."""
+def _user_names(node: exp.Expr) -> Sequence[str]:
+    """The names with dots between."""
     written = node.args["kind"]
     text = written.sql() if isinstance(written, exp.Expr) else str(written)
-    return text.rpartition(".")[2].strip('"')
+    return dotted_names(text) or (text,)
 
 
 def _fields(node: exp.Expr, what: str, span: Span | None, user_types: UserTypes) -> dict[str, DataType]:

@@ -11,13 +11,14 @@ from tqp.core.datatypes import BOOLEAN, INTEGER, VARCHAR, DataType, TypeKind
 from tqp.core.definitions import ColumnDefinition, TableDefinition
 from tqp.core.errors import BindError, Error
 from tqp.core.keywords import in_quotes, in_quotes_joined, lower_ascii, quoted_text
+from tqp.core.names import DATABASE, MAIN, TEMPORARY
 from tqp.planner.algebra.expressions import Literal, Value
 from tqp.planner.algebra.logical_plan import Values
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.from_clause.constant_arguments import constant_text
 from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.select.output import BoundQuery
-from tqp.planner.parse import Span, parse, without_parentheses
+from tqp.planner.parse import Span, parse, span_of, without_parentheses
 from tqp.planner.syntax.description_parser import Kind
 
 #: Functions that tell of the table whose name they are given.
@@ -33,8 +34,12 @@ _TABLE_INFO = {
 _DESCRIPTION = ("column_name", "column_type", "null", "key", "default", "extra")
 #: What SUMMARIZE calls the rows that it reads.
 _ALL = '"%all"'
+_TABLES, _BY_NAME = (
+    "SELECT table_name AS name FROM information_schema.tables WHERE",
+    "ORDER BY lower(name), name",
+)
 _LISTS: dict[Kind, str] = {
-    Kind.TABLES: "SELECT table_name AS name FROM information_schema.tables ORDER BY lower(name), name",
+    Kind.TABLES: f"{_TABLES} in_search_path(table_catalog, table_schema) {_BY_NAME}",
     Kind.ALL_TABLES: """
         SELECT
             database_name AS database, schema_name AS schema, table_name AS name,
@@ -51,6 +56,14 @@ _LISTS: dict[Kind, str] = {
 def bind_description(context: BindContext, node: exp.Describe, siblings: Scope) -> BoundQuery:
     """The rows that tell of the query in the node, which is bound and not run, or run by SUMMARIZE alone."""
     kind: Kind = node.args["kind"]
+    if node.expressions:
+        names = [each.name for each in node.expressions]
+        [*_, schema] = context.catalog.schemas_named(names, span_of(node))
+        database, schema = (TEMPORARY, MAIN) if schema == TEMPORARY else (DATABASE, schema)
+        text = f"{_TABLES} table_catalog = {quoted_text(database)}"
+        if lower_ascii(names[0]) != database or len(names) > 1:
+            text += f" AND lower(table_schema) = {quoted_text(schema)}"
+        return context.bind_query.bind_exact(parse(f"{text} {_BY_NAME}").tree, siblings)
     if kind in _LISTS:
         return context.bind_query.bind_exact(parse(_LISTS[kind]).tree, siblings)
     if kind is Kind.SUMMARY:
@@ -150,10 +163,14 @@ def _definition(context: BindContext, query: exp.Expr, siblings: Scope) -> Table
     if not is_all or query.args.get("joins") or table.args.get("joins"):
         return None
     assert isinstance(table, exp.Table)
-    name = lower_ascii(table.name)
-    if not isinstance(table.this, exp.Identifier) or (not table.args.get("db") and name in siblings.ctes):
+    if not isinstance(table.this, exp.Identifier):
         return None
-    return None if name in context.inputs else context.catalog.lookup_definition(name)
+    name = lower_ascii(table.name)
+    qualifiers = [table.args[part].name for part in ("catalog", "db") if table.args.get(part) is not None]
+    if not qualifiers and (name in siblings.ctes or name in context.inputs):
+        return None
+    catalog = context.catalog
+    return catalog.lookup_definition(name, catalog.schemas_named(qualifiers, None))
 
 
 def _key(definition: TableDefinition | None, name: str) -> str | None:

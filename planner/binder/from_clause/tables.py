@@ -12,6 +12,7 @@ from sqlglot import exp
 from tqp.core.datatypes import BIGINT, BOOLEAN
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.keywords import lower_ascii
+from tqp.core.names import MAIN, SYSTEM_SCHEMAS
 from tqp.core.schema import Field, TableSource
 from tqp.planner.algebra.expressions import (
     TRUE,
@@ -71,7 +72,7 @@ from tqp.planner.binder.scope import (
 )
 from tqp.planner.binder.select.output import BoundQuery, Item, lazy_project
 from tqp.planner.binder.select.row_numbers import numbered
-from tqp.planner.binder.unsupported_clauses import check_schema, check_understood
+from tqp.planner.binder.unsupported_clauses import check_understood
 from tqp.planner.catalog_protocol import View
 from tqp.planner.functions.json import ROW_FUNCTIONS
 from tqp.planner.parse import Span, head_span, span_of
@@ -322,6 +323,9 @@ def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope, sibli
     if isinstance(node.this, exp.Values):  # the first of the tables in parentheses
         return _under_alias(node, bind_values(context, node.this, siblings))
     name = lower_ascii(node.this.name)
+    schema = node.args.get("db")
+    if schema is not None and lower_ascii(schema.name) != MAIN:
+        raise BindError(f'there is no table function "{schema.name}.{node.this.name}"', head_span(node))
     bound, shown = _bind_function(context, node, name, siblings)
     if node.args.get("ordinality"):
         bound = with_ordinality(context, bound, node.this)
@@ -338,7 +342,7 @@ def _bind_function(
     if name in _OF_CONSTANTS:
         return _OF_CONSTANTS[name](context, node.this, span), shown
     if (name.startswith("duckdb_") or name == "pragma_version") and not node.this.expressions:
-        return _scan_system_table(context, f"{name}()", name, span), name
+        return _scan_system_table(context, f"{name}()", (), span), name
     if name in FILE_FUNCTIONS:
         table, wanted = bind_file_function(context, node.this, span)
         return with_types(context, _scan(context, table, table.name), wanted), shown
@@ -353,40 +357,35 @@ def _bind_function(
 
 def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Scope) -> FromTree:
     span = head_span(node)
-    schema = node.args.get("db")
-    if schema is not None and lower_ascii(schema.name) == "information_schema":
-        key = f"information_schema.{lower_ascii(name)}"
-        return _under_alias(node, _scan_system_table(context, key, name, span), name)
-    if schema is not None and lower_ascii(schema.name) == "pg_catalog":
-        return _under_alias(
-            node, _scan_system_table(context, f"pg_catalog.{lower_ascii(name)}", name, span), name
-        )
+    qualifiers = [node.args[part].name for part in ("catalog", "db") if node.args.get(part) is not None]
     definition = None
-    if schema is None:
+    if not qualifiers:
         definition = outer.ctes.get(lower_ascii(name))
-    elif lower_ascii(schema.name) == "recurring":
+    elif lower_ascii(qualifiers[-1]) == "recurring":
         definition = outer.ctes.get(recurring_name(name))
-    if schema is not None and definition is None:
-        check_schema(schema)
     if definition is not None:
         bound = bind_reference(context, definition)
         renamed = _relation(name, bound.columns, definition.columns, span)
         return _under_alias(node, replace(bound, columns=renamed.columns), name)
     catalog, relation = context.catalog, name
-    table = context.inputs.get(lower_ascii(name)) or catalog.lookup(name) or catalog.lookup_view(name)
+    schemas = catalog.schemas_named(qualifiers, span) if qualifiers else ()
+    table = None if qualifiers else context.inputs.get(lower_ascii(name))
+    table = table or catalog.lookup(name, schemas) or catalog.lookup_view(name, schemas)
     if isinstance(table, View):
-        return _under_alias(node, bind_view(context, table, span), name)
+        return _under_alias(node, bind_view(context, table, span), name, table.place.schema)
+    if SYSTEM_SCHEMAS.issuperset(schemas) and schemas:
+        return _under_alias(node, _scan_system_table(context, name, schemas, span), name, *schemas)
     if table is None and lower_ascii(name).startswith(("pg_", "sqlite_")):
-        table = catalog.lookup(f"pg_catalog.{lower_ascii(name)}")
+        table = catalog.lookup(name, ("pg_catalog",))
     if table is None and lower_ascii(name) in _SYSTEM_VIEWS:
         table = catalog.lookup(f"{lower_ascii(name)}()")
-    if table is None and schema is None:
+    if table is None and not qualifiers:
         table, relation = file_named(context, name, span), relation_name(name)
     if table is None:
         known = [*context.inputs, *catalog.table_names(), *(each.name for each in outer.ctes.values())]
         hint = nearest(name, known) or (f" (tables: {', '.join(list(known)[:12])})" if known else "")
-        raise BindError(f'there is no table "{name}"{hint}', span)
-    return _under_alias(node, _scan(context, table, name), relation)
+        raise BindError(f'there is no table "{".".join((*qualifiers, name))}"{hint}', span)
+    return _under_alias(node, _scan(context, table, name), relation, table.place.schema)
 
 
 #: Functions that tell of the catalog, and are views as well.
@@ -395,12 +394,14 @@ _SYSTEM_VIEWS = frozenset(
 )
 
 
-def _scan_system_table(context: BindContext, key: str, name: str, span: Span | None) -> BoundQuery:
+def _scan_system_table(
+    context: BindContext, name: str, schemas: tuple[str, ...], span: Span | None
+) -> BoundQuery:
     """What tells about the catalog itself."""
-    table = context.catalog.lookup(key)
+    table = context.catalog.lookup(name, schemas)
     if table is None:
-        raise UnsupportedError(f"{key} is not supported", span)
-    return _scan(context, table, name)
+        raise UnsupportedError(f"{'.'.join((*schemas, name))} is not supported", span)
+    return _scan(context, table, name.removesuffix("()"))
 
 
 def _scan(context: BindContext, table: TableSource, name: str) -> BoundQuery:
@@ -451,9 +452,10 @@ def _is_table(node: exp.Expr) -> bool:
     return isinstance(node, (exp.Table, exp.Join))
 
 
-def _under_alias(node: exp.Expr, bound: BoundQuery, name: str = "") -> FromTree:
-    """The query as a relation that is called by the node's alias, or by `name` if it has none."""
+def _under_alias(node: exp.Expr, bound: BoundQuery, name: str = "", schema: str | None = None) -> FromTree:
+    """The query as a relation that is called by the node's alias, or, if it has none, by `name`, which may stand behind that of its schema."""
     relation = _relation(node.alias or name, bound.columns, node.alias_column_names, head_span(node))
+    relation.schema = None if node.alias else schema
     return FromTree(bound.plan, [relation])
 
 

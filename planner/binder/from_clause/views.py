@@ -23,6 +23,7 @@ def bind_view(context: BindContext, view: View, span: Span | None) -> BoundQuery
         raise BindError(f'the view "{view.name}" reads itself', span)
     inner = replace(
         context,
+        catalog=context.catalog.seen_from(view),
         inputs=view.inputs,
         parameters=None,
         query=view.query.text,
@@ -32,7 +33,7 @@ def bind_view(context: BindContext, view: View, span: Span | None) -> BoundQuery
     )
     inner.bind_query = type(context.bind_query)(inner)
     with _pointing_at(view, span):
-        tree = expanded(view.query.tree, context.catalog, view.query.text)
+        tree = expanded(view.query.tree, inner.catalog, view.query.text)
         bound = inner.bind_query.bind_lazy(tree, None)
     if len(view.columns) > len(bound.columns):
         raise BindError(

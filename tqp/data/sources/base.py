@@ -16,6 +16,7 @@ from torch import Tensor
 from tqp.core.arguments import check_text, unique_names
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, Error, nearest
+from tqp.core.names import ObjectName
 from tqp.core.process.forks import renew_after_fork
 from tqp.core.process.memory_budget import note_freed
 from tqp.core.process.progress import Steps
@@ -198,6 +199,11 @@ class Source(ABC):
         """The rows in consecutive parts, each of which takes about so many bytes to hold these columns of; None where the table
         cannot be read in parts."""
         return None
+
+    @property
+    def place(self) -> ObjectName:
+        """What a catalog keeps it under."""
+        return ObjectName.of(self.name)
 
     def is_encoded(self, name: str) -> bool:
         """Whether the column is encoded already."""

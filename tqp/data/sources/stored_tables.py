@@ -16,6 +16,7 @@ import torch
 from tqp.core.arguments import unique_names
 from tqp.core.datatypes import BIGINT, DataType
 from tqp.core.definitions import ColumnDefinition, TableDefinition
+from tqp.core.names import MAIN, ObjectName
 from tqp.data.column import Column, Table
 from tqp.data.encoding.columns import encode_chunks
 from tqp.data.encoding.stored_columns import (
@@ -54,6 +55,11 @@ class StoredTable(Source):
         self.definition, self.num_rows = definition, num_rows
         self._chunks = [tuple(each) for each in chunks]
         self._hidden = hidden or {}
+
+    @property
+    def place(self) -> ObjectName:
+        """What a catalog keeps it under."""
+        return self.definition.place
 
     @staticmethod
     def empty(definition: TableDefinition, device: torch.device) -> StoredTable:
@@ -144,8 +150,9 @@ def table_of_rows(
     device: torch.device,
     *,
     temporary: bool = False,
+    schema: str = MAIN,
 ) -> StoredTable:
     """The table that a query's result makes; names that come again get numbers."""
     columns = tuple(map(ColumnDefinition, unique_names(names), types))
-    definition = TableDefinition(name, columns, temporary=temporary)
+    definition = TableDefinition(name, columns, temporary=temporary, schema=schema)
     return StoredTable.empty(definition, device).with_rows(rows)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import BIGINT, NULL, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError, nearest
-from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.expressions import (
     Call,
     Expression,
@@ -29,7 +28,7 @@ from tqp.planner.binder.expressions.forms.randomness import number_of_row
 from tqp.planner.catalog_protocol import NumberSequence
 from tqp.planner.functions.constants import no_constant
 from tqp.planner.parse import Span
-from tqp.planner.syntax.tokens import tokenize
+from tqp.planner.syntax.tokens import dotted_names
 
 if TYPE_CHECKING:
     from tqp.planner.binder.context import BindContext
@@ -66,25 +65,15 @@ def _sequence(binder: ExpressionBinder, nodes: Nodes, name: str, span: Span | No
     if not isinstance(given, Literal) or not isinstance(given.value, str):
         raise no_constant(given, f"{name}() takes the name of a sequence, a constant text", span)
     catalog.never_kept()
-    sequence = catalog.lookup_sequence(_name_in(given.value, span))
+    names = dotted_names(given.value)
+    if names is None:
+        raise BindError(f'"{given.value}" is no name of a sequence', span)
+    sequence = catalog.lookup_sequence(names[-1], catalog.schemas_named(names[:-1], span))
     if sequence is None:
         raise BindError(
             f'there is no sequence "{given.value}"{nearest(given.value, catalog.sequence_names())}', span
         )
     return sequence
-
-
-def _name_in(text: str, span: Span | None) -> str:
-    """The name of a sequence, perhaps in quotes or behind that of a schema."""
-    tokens = tokenize(text)
-    count = len(tokens.stops) - 1
-    if not count or any(kind != "." for kind in tokens.kinds[1:count:2]) or count % 2 == 0:
-        raise BindError(f'"{text}" is no name of a sequence', span)
-    *schemas, name = (tokens.name(index) for index in range(0, count, 2))
-    for schema in schemas:
-        if lower_ascii(schema) not in ("main", "memory", "temp"):
-            raise UnsupportedError(f'a schema of your own ("{schema}") is not supported', span)
-    return name
 
 
 def check_drawn(context: BindContext, plan: LogicalPlan) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from sqlglot import exp
 from tqp.core.datatypes import BOOLEAN, INTERVAL, NULL, UBIGINT, VARCHAR
 from tqp.core.dialect import VERSION
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.names import DATABASE, MAIN, TEMPORARY
 from tqp.planner.algebra.expressions import (
     FALSE,
     Call,
@@ -24,6 +26,7 @@ from tqp.planner.binder.expressions.coercion import as_text, cast_to, compare
 from tqp.planner.binder.expressions.forms.forms import Forms, Nodes, call_of
 from tqp.planner.binder.expressions.nested.values import concatenated
 from tqp.planner.binder.expressions.operators import apply
+from tqp.planner.catalog_protocol import Catalog
 from tqp.planner.parse import Span
 
 if TYPE_CHECKING:
@@ -31,10 +34,10 @@ if TYPE_CHECKING:
 
 
 #: What the words say that are functions with parentheses and without, unless there is such a column.
-SESSION_WORDS = {
-    "current_schema": "main",
-    "current_catalog": "memory",
-    **dict.fromkeys(("user", "current_user", "session_user", "current_role"), "duckdb"),
+SESSION_WORDS: Mapping[str, Callable[[Catalog], str]] = {
+    "current_schema": lambda catalog: catalog.search_path()[0],
+    "current_catalog": lambda _: DATABASE,
+    **dict.fromkeys(("user", "current_user", "session_user", "current_role"), lambda _: "duckdb"),
 }
 
 
@@ -51,6 +54,12 @@ def _constant(text: str, binder: ExpressionBinder, nodes: Nodes, span: Span | No
     return Literal(text, VARCHAR)
 
 
+def _of_session(
+    tell: Callable[[Catalog], str], binder: ExpressionBinder, nodes: Nodes, span: Span | None
+) -> Expression:
+    return Literal(tell(binder.context.catalog), VARCHAR)
+
+
 def _transaction(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """txid_current(): a number that all of a transaction has, and no later one: when it began."""
     return Literal(binder.context.catalog.query_time(), UBIGINT)
@@ -59,12 +68,16 @@ def _transaction(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> E
 def _in_search_path(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """in_search_path(database, schema): NULL where one is."""
     database, schema = (as_text(binder.bind(node), span) for node in nodes)
-    parts = [
-        compare("equal", name, Literal(expected, VARCHAR), span)
-        for name, expected in ((database, "memory"), (schema, "main"))
-    ]
+    searched = dict.fromkeys((*binder.context.catalog.search_path(), MAIN))
+    found = []
+    for names in ((TEMPORARY, MAIN), *((DATABASE, each) for each in searched)):
+        is_database, is_schema = (
+            compare("equal", given, Literal(name, VARCHAR), span)
+            for given, name in zip((database, schema), names, strict=True)
+        )
+        found.append(conjunction((is_database, is_schema)))
     nothing = Call("or", tuple(Call("is_null", (name,), BOOLEAN) for name in (database, schema)), BOOLEAN)
-    return Case(((nothing, Literal(None, BOOLEAN)),), conjunction(tuple(parts)), BOOLEAN)
+    return Case(((nothing, Literal(None, BOOLEAN)),), Call("or", tuple(found), BOOLEAN), BOOLEAN)
 
 
 def _fmod(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
@@ -181,6 +194,6 @@ SHORT_FORMS: Forms = {
     "version": (partial(_constant, VERSION), 0, 0),
     "txid_current": (_transaction, 0, 0),
     "in_search_path": (_in_search_path, 2, 2),
-    "current_database": (partial(_constant, "memory"), 0, 0),
-    **{word: (partial(_constant, value), 0, 0) for word, value in SESSION_WORDS.items()},
+    "current_database": (partial(_constant, DATABASE), 0, 0),
+    **{word: (partial(_of_session, tell), 0, 0) for word, tell in SESSION_WORDS.items()},
 }
