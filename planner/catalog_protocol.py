@@ -32,6 +32,9 @@ class View:
     inputs: Mapping[str, View | TableSource] = field(default_factory=dict)
     #: It was made by methods, and has no name that SQL could say.
     is_relation: bool = False
+    comment: str | None = None
+    #: Of columns, by their names in lower case.
+    comments: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
     def place(self) -> ObjectName:
@@ -59,6 +62,7 @@ class Macro:
     forms: tuple[MacroForm, ...]
     is_table: bool = False
     schema: str = MAIN
+    comment: str | None = None
 
     @property
     def place(self) -> ObjectName:

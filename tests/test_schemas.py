@@ -78,10 +78,28 @@ def test_duckdb_imports_schemas_that_tqp_exports_and_back(connection: tqp.Connec
         "USE s; CREATE TABLE d(n BIGINT DEFAULT nextval('q'), k INTEGER); INSERT INTO d(k) VALUES (5)"
     )
     connection.sql("CREATE VIEW v AS SELECT s.f(a) AS b FROM t; CREATE VIEW w AS SELECT b FROM v; USE main")
+    for name in ("TABLE s.t", "COLUMN t.a", "VIEW s.v", "COLUMN s.w.b", "INDEX s.i", "MACRO s.f"):
+        connection.sql(f"COMMENT ON {name} IS 'it''s {name}'")
+    told = " UNION ALL ".join(
+        f"SELECT comment FROM {function}() WHERE comment IS NOT NULL"
+        for function in (
+            "duckdb_tables",
+            "duckdb_columns",
+            "duckdb_views",
+            "duckdb_indexes",
+            "duckdb_functions",
+        )
+    )
+    told = f"SELECT * FROM ({told}) WHERE comment LIKE 'it''s%' ORDER BY 1"
+    comments = connection.sql(told).fetchall()
+    assert len(comments) == 6
     connection.sql(f"EXPORT DATABASE '{tmp_path / 'ours'}'")
     asked = (
         "SELECT (SELECT a FROM s.t), (SELECT a FROM main.t), (SELECT b FROM s.w), (SELECT max(n) FROM s.d)"
     )
+    with tqp.connect() as again:
+        again.sql(f"IMPORT DATABASE '{tmp_path / 'ours'}'")
+        assert again.sql(told).fetchall() == comments
     with duckdb.connect() as reference, tqp.connect() as again:
         reference.execute(f"IMPORT DATABASE '{tmp_path / 'ours'}'")
         assert reference.execute(asked).fetchall() == [(1, 2, 2, 1)]

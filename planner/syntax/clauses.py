@@ -142,6 +142,16 @@ class CreateSchema:
 
 
 @dataclass(frozen=True, slots=True)
+class Comment:
+    """COMMENT ON; of a column, `name` is that of its table or view. None takes a comment away."""
+
+    kind: ObjectKind
+    name: Name
+    column: Name | None
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Use:
     """USE of a schema."""
 
@@ -373,6 +383,7 @@ Clauses = (
     | CreateIndex
     | CreateSchema
     | Use
+    | Comment
     | LoadExtension
     | Drop
     | Insert

@@ -55,14 +55,14 @@ class DefinitionGrammar(QueryGrammar):
         """The name that a token is."""
         return Name(self.tokens.name(index), (self.tokens.starts[index], self.tokens.stops[index]))
 
-    def qualified_name(self, what: str) -> Name:
-        """A name, perhaps behind those of a schema and a database."""
+    def qualified_name(self, what: str, most: int = 2) -> Name:
+        """A name, perhaps behind those of a schema and a database, or as many others as `most` says."""
         found = self.name(what)
         while self.skip("."):
             index = self.index
             self.expect_any(LABELS, what)
             found = self.name_at(index)._replace(qualifiers=(*found.qualifiers, found.text))
-            if len(found.qualifiers) > 2:
+            if len(found.qualifiers) > most:
                 self.complain("before a name stand those of a schema and a database at most")
         return found
 
@@ -361,7 +361,7 @@ class DefinitionGrammar(QueryGrammar):
             self.skip("TABLE")
             kind: ObjectKind = "macro"
         else:
-            kind = self._object_kind("DROP", ("table", "view", "type", "sequence", "index", "schema"))
+            kind = self.object_kind("DROP", ("table", "view", "type", "sequence", "index", "schema"))
         if_exists = self.if_exists()
         name = self.qualified_name(f"the name of a {kind}")
         if self.kind == ",":
@@ -370,7 +370,8 @@ class DefinitionGrammar(QueryGrammar):
         self._skip_cascade()
         return Drop(kind, name, if_exists, cascades)
 
-    def _object_kind(self, statement: str, kinds: Sequence[ObjectKind] = ("table", "view")) -> ObjectKind:
+    def object_kind(self, statement: str, kinds: Sequence[ObjectKind] = ("table", "view")) -> ObjectKind:
+        """One of the kinds, which the statement is about."""
         for kind in kinds:
             if self.skip(kind.upper()):
                 return kind
@@ -381,7 +382,7 @@ class DefinitionGrammar(QueryGrammar):
     def alter(self) -> Alter:
         """ALTER TABLE or VIEW."""
         self.expect("ALTER")
-        kind = self._object_kind("ALTER")
+        kind = self.object_kind("ALTER")
         if_exists = self.if_exists()
         name = self.qualified_name(f"the name of a {kind}")
         if kind == "view":

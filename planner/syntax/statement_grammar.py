@@ -10,9 +10,11 @@ from tqp.planner.syntax.clauses import (
     CallFunction,
     Checkpoint,
     Clauses,
+    Comment,
     Deallocate,
     Execute,
     LoadExtension,
+    ObjectKind,
     Pragma,
     Prepare,
     Reset,
@@ -129,6 +131,31 @@ class StatementGrammar(ChangeGrammar):
             return Transaction("begin")
         return Transaction("rollback" if word in ("ROLLBACK", "ABORT") else "commit")
 
+    # COMMENT
+
+    def _comment(self) -> Comment:
+        self.expect("COMMENT", "ON")
+        is_column = self.skip("COLUMN")
+        if is_column:
+            kind: ObjectKind = "table"
+        elif self.skip_any(("MACRO", "FUNCTION")):
+            self.skip("TABLE")
+            kind = "macro"
+        else:
+            kind = self.object_kind("COMMENT ON", ("table", "view", "index"))
+        name = self.qualified_name(f"the name of a {'column' if is_column else kind}", most=2 + is_column)
+        column = None
+        if is_column:
+            if not name.qualifiers:
+                self.refuse('"." and the name of a column')
+            *qualifiers, table = name.qualifiers
+            column, name = name._replace(qualifiers=()), Name(table, name.span, tuple(qualifiers))
+        self.expect("IS")
+        if self.skip("NULL"):
+            return Comment(kind, name, column, None)
+        text = self._text_as_name() if self.kind == TEXT else self.refuse("a text or NULL")
+        return Comment(kind, name, column, text.text)
+
     # CHECKPOINT, VACUUM, ANALYZE, CALL
 
     def _force(self) -> Checkpoint | LoadExtension:
@@ -208,6 +235,7 @@ _READERS: dict[str, Callable[[StatementGrammar], Clauses]] = {
     "DEALLOCATE": StatementGrammar._deallocate,
     "FORCE": StatementGrammar._force,
     "CHECKPOINT": StatementGrammar._checkpoint,
+    "COMMENT": StatementGrammar._comment,
     **dict.fromkeys(("LOAD", "INSTALL"), StatementGrammar._extension),
     "USE": StatementGrammar._use,
     **dict.fromkeys(("VACUUM", "ANALYZE", "ANALYSE"), StatementGrammar._vacuum),

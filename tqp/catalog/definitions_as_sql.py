@@ -8,7 +8,7 @@ from tqp.catalog.sequences import Sequence
 from tqp.catalog.state import CatalogState, Kind
 from tqp.core.datatypes import DataType
 from tqp.core.definitions import ColumnDefinition, IndexDefinition, TableDefinition, UniqueKey
-from tqp.core.keywords import quoted
+from tqp.core.keywords import quoted, quoted_text
 from tqp.core.names import MAIN, ObjectName, shown
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.catalog_protocol import Macro, MacroForm, View
@@ -45,6 +45,25 @@ def schema_statements(state: CatalogState, names_read: NamesRead) -> Iterator[st
     for indexed, index in state.indexes():
         if not indexed.definition.temporary:
             yield create_index(indexed.definition, index)
+            yield from _comment("INDEX", shown(index.name, indexed.definition.schema), index.comment)
+    for table in tables:
+        name = shown(table.name, table.schema)
+        yield from _comment("TABLE", name, table.comment)
+        for column in table.columns:
+            yield from _comment("COLUMN", f"{name}.{quoted(column.name)}", column.comment)
+    for view in views:
+        name = shown(view.name, view.schema)
+        yield from _comment("VIEW", name, view.comment)
+        for column_name, comment in view.comments.items():
+            yield from _comment("COLUMN", f"{name}.{quoted(column_name)}", comment)
+    for macro in state.macros.values():
+        kind = "MACRO TABLE" if macro.is_table else "MACRO"
+        yield from _comment(kind, shown(macro.name, macro.schema), macro.comment)
+
+
+def _comment(kind: str, name: str, comment: str | None) -> Iterator[str]:
+    if comment is not None:
+        yield f"COMMENT ON {kind} {name} IS {quoted_text(comment)};"
 
 
 def _queries_of(definition: TableDefinition) -> Iterator[str]:

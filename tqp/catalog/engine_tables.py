@@ -150,6 +150,7 @@ def _functions(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
             "database_name": DATABASE,
             "schema_name": macro.schema,
             "function_name": macro.name,
+            "comment": macro.comment,
             "function_type": "table_macro" if macro.is_table else "macro",
             "parameters": list(form.parameters),
             "parameter_types": [
@@ -241,6 +242,7 @@ def _indexes(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
             "database_name": TEMPORARY if table.definition.temporary else DATABASE,
             "schema_name": table.definition.schema,
             "index_name": index.name,
+            "comment": index.comment,
             "table_name": table.name,
             "tags": [],
             "is_unique": index.unique is not None,

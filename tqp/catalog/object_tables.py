@@ -28,6 +28,7 @@ def _tables(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
             "is_insertable_into": "NO" if each.is_view else "YES",
             "is_typed": "NO",
             "commit_action": "PRESERVE" if kind == "LOCAL TEMPORARY" else None,
+            "TABLE_COMMENT": each.comment,
         }
 
 
@@ -45,6 +46,7 @@ def _columns(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
             "numeric_precision": precision,
             "numeric_precision_radix": radix,
             "numeric_scale": scale,
+            "COLUMN_COMMENT": each["comment"],
         }
 
 
@@ -68,6 +70,7 @@ def _duckdb_tables(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
                 "database_name": each.database,
                 "schema_name": each.schema,
                 "table_name": each.name,
+                "comment": each.comment,
                 "internal": False,
                 "temporary": each.temporary,
                 "has_primary_key": any(key.is_primary for key in definition.keys),
@@ -88,6 +91,7 @@ def _duckdb_columns(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
                 "table_name": each.name,
                 "column_name": column.name,
                 "column_index": number,
+                "comment": column.comment,
                 "internal": False,
                 "column_default": column.default,
                 "is_nullable": column.nullable,
@@ -103,6 +107,7 @@ def _duckdb_views(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
                 "database_name": each.database,
                 "schema_name": each.schema,
                 "view_name": each.name,
+                "comment": each.comment,
                 "internal": False,
                 "temporary": each.temporary,
                 "column_count": len(columns_of_object(each, catalog)),
@@ -149,7 +154,7 @@ OBJECT_TABLES: Mapping[str, SystemTable] = {
         _columns,
         "table_catalog table_schema table_name column_name ordinal_position:i column_default is_nullable data_type"
         " character_maximum_length:i character_octet_length:i numeric_precision:i numeric_precision_radix:i"
-        " numeric_scale:i",
+        " numeric_scale:i COLUMN_COMMENT",
     ),
     "information_schema.schemata": table_of(
         _schemata,
@@ -164,14 +169,14 @@ OBJECT_TABLES: Mapping[str, SystemTable] = {
     ),
     "duckdb_tables()": table_of(
         _duckdb_tables,
-        "database_name schema_name table_name internal:b temporary:b has_primary_key:b estimated_size:l column_count:l"
+        "database_name schema_name table_name comment internal:b temporary:b has_primary_key:b estimated_size:l column_count:l"
         " check_constraint_count:l sql",
     ),
     "duckdb_columns()": table_of(
         _duckdb_columns,
-        "database_name schema_name table_name column_name column_index:i internal:b column_default is_nullable:b data_type",
+        "database_name schema_name table_name column_name column_index:i comment internal:b column_default is_nullable:b data_type",
     ),
     "duckdb_views()": table_of(
-        _duckdb_views, "database_name schema_name view_name internal:b temporary:b column_count:l sql"
+        _duckdb_views, "database_name schema_name view_name comment internal:b temporary:b column_count:l sql"
     ),
 }

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tqp.catalog.state import CatalogState
 from tqp.core.definitions import ColumnDefinition
 from tqp.core.errors import Error
+from tqp.core.keywords import lower_ascii
 from tqp.core.names import DATABASE, MAIN, TEMPORARY
 from tqp.data.sources.base import Source
 from tqp.data.sources.stored_tables import StoredTable
@@ -23,6 +24,13 @@ class CatalogObject(NamedTuple):
     is_view: bool
     temporary: bool
     what: Source | View
+
+    @property
+    def comment(self) -> str | None:
+        """What COMMENT ON has said of it."""
+        if isinstance(self.what, StoredTable):
+            return self.what.definition.comment
+        return self.what.comment if isinstance(self.what, View) else None
 
     @property
     def database(self) -> str:
@@ -52,9 +60,11 @@ def columns_of_object(each: CatalogObject, catalog: Catalog) -> Sequence[ColumnD
             statement = bind(each.what.query, catalog.seen_from(each.what))
             names = [*each.what.columns, *statement.names[len(each.what.columns) :]]
             types = [field.data_type for field in statement.plan.schema]
-        else:
-            names = list(each.what.column_names)
-            types = [each.what.column_type(name) for name in names]
+            comments = [each.what.comments.get(lower_ascii(name)) for name in names]
+            return tuple(
+                ColumnDefinition(name, data_type, comment=comment)
+                for name, data_type, comment in zip(names, types, comments, strict=True)
+            )
+        return tuple(ColumnDefinition(name, each.what.column_type(name)) for name in each.what.column_names)
     except Error:
         return ()
-    return tuple(map(ColumnDefinition, names, types))

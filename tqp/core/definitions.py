@@ -18,6 +18,7 @@ class ColumnDefinition:
     data_type: DataType
     nullable: bool = True
     default: str | None = None
+    comment: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class IndexDefinition:
     name: str
     items: tuple[str, ...]
     unique: UniqueKey | None = None
+    comment: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,7 @@ class TableDefinition:
     temporary: bool = False
     schema: str = MAIN
     indexes: tuple[IndexDefinition, ...] = ()
+    comment: str | None = None
 
     @property
     def place(self) -> ObjectName:

@@ -11,7 +11,7 @@ from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.keywords import lower_ascii, quoted
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.syntax.clauses import CreateIndex, Drop
-from tqp.planner.syntax.parts import Part
+from tqp.planner.syntax.parts import Name, Part
 from tqp.planner.syntax.words import COLUMN_NAMES
 from tqp.result import Result
 from tqp.statements.constraints import check_key_type, check_unique
@@ -67,16 +67,20 @@ def _table_with(state: CatalogState, name: str, schemas: Sequence[str]) -> Store
     return next((table for schema in schemas for table in found if table.place.schema == schema), None)
 
 
+def table_of_index(state: CatalogState, name: Name) -> StoredTable | None:
+    """The table with the index that is named; None if there is none. Raises BindError for a schema that is none."""
+    return _table_with(state, name.text, state.schemas_named(name.qualifiers, name.span) or state.searched())
+
+
 def without_index(state: CatalogState, clauses: Drop) -> CatalogState:
     """The state without an index. Raises BindError if there is none of that name."""
     name = clauses.name
     try:
-        schemas = state.schemas_named(name.qualifiers, name.span) or state.searched()
+        table = table_of_index(state, name)
     except BindError:
         if clauses.if_exists:
             return state
         raise
-    table = _table_with(state, name.text, schemas)
     if table is None:
         if clauses.if_exists:
             return state

@@ -9,6 +9,7 @@ from tqp.planner.syntax import change_clauses, clauses
 from tqp.result import Result
 from tqp.statements.alter import alter
 from tqp.statements.changes import delete, insert, update
+from tqp.statements.comments import comment
 from tqp.statements.copy import copy_from, copy_to
 from tqp.statements.create import create_table, create_view
 from tqp.statements.drop import drop
@@ -35,6 +36,7 @@ EXECUTORS: Mapping[type[Any], Callable[[Execution], Result]] = {
     clauses.CreateIndex: create_index,
     clauses.Drop: drop,
     clauses.Use: use,
+    clauses.Comment: comment,
     clauses.CreateSchema: create_schema,
     clauses.LoadExtension: load_extension,
     clauses.Alter: alter,
