@@ -16,6 +16,7 @@ from tqp.data.backend import is_host
 from tqp.data.repeats import numbers_of
 from tqp.data.strings import Strings
 from tqp.operators.rows.batches import common_rows
+from tqp.operators.string_keys.codes import distinct_slices
 from tqp.operators.strings.characters import character_lengths, slice_characters, slice_same_characters
 from tqp.operators.strings.join_short import join_short
 from tqp.operators.strings.layout import (
@@ -46,6 +47,9 @@ def join(parts: Sequence[Strings]) -> Strings:
     """The strings of all parts, row by row, one after the other; parts of one row are repeated."""
     num_rows = common_rows(part.num_rows for part in parts)
     if num_rows > 1 and is_host(parts[0].starts):
+        repeated = _join_each_slice(parts)
+        if repeated is not None:
+            return repeated
         joined = join_short(parts, num_rows)
         if joined is not None:
             return joined
@@ -60,6 +64,16 @@ def join(parts: Sequence[Strings]) -> Strings:
     data = compact(Strings(starts, pieces, joined.data)).data
     lengths = joined.lengths.view(width, num_rows).sum(0, dtype=torch.int64)
     return _from_lengths(lengths, data)
+
+
+def _join_each_slice(parts: Sequence[Strings]) -> Strings | None:
+    """Where one part has many rows, which share few slices, each of these joined once; None elsewhere."""
+    many = [number for number, part in enumerate(parts) if part.num_rows > 1]
+    found = distinct_slices(parts[many[0]], None) if len(many) == 1 else None
+    if found is None:
+        return None
+    numbers, slices = found
+    return take(join([*parts[: many[0]], slices, *parts[many[0] + 1 :]]), numbers)
 
 
 def _join_by_arrow(parts: Sequence[Strings]) -> Strings:

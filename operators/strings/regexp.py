@@ -16,7 +16,8 @@ from tqp.core.errors import ExecutionError
 from tqp.core.patterns import invalid_pattern, replacement_problem, with_options
 from tqp.data.strings import Strings
 from tqp.operators.numbers.wide import raise_where
-from tqp.operators.strings.layout import from_arrow, to_arrow
+from tqp.operators.strings.build import join
+from tqp.operators.strings.layout import broadcast, from_arrow, from_list, pieces_from_arrow, take, to_arrow
 from tqp.operators.strings.like import match_expression
 
 
@@ -47,6 +48,9 @@ def regexp_replace(
         every = torch.ones(strings.num_rows, dtype=torch.bool, device=strings.starts.device)
         raise_where(every, problem, validity)
         return strings
+    if limit == 1 and "\\" not in replacement:
+        joined: Strings = _checked(pattern, lambda: _with_text_for_match(strings, expression, replacement))
+        return joined
     if limit == 1 and _looks_around(pattern):
         replaced = _checked(pattern, lambda: _replaced_once(to_arrow(strings), pattern, replacement, options))
     else:
@@ -69,6 +73,24 @@ def _looks_around(pattern: str) -> bool:
     if "|" not in plain and "(?" not in plain:
         plain = plain.removeprefix("^").removesuffix("$")
     return re.search(r"[$^\\]", plain) is not None
+
+
+def _with_text_for_match(strings: Strings, expression: str, text: str) -> Strings:
+    """The first match in each row replaced by a text without groups: what Arrow splits there, joined by the text.
+
+    To replace one match, Arrow matches the pattern a second time, and finds out what all groups are.
+    """
+    device = strings.starts.device
+    offsets, pieces = pieces_from_arrow(
+        pc.split_pattern_regex(to_arrow(strings), expression, max_splits=1), device
+    )
+    first, last = offsets[:-1], offsets[1:] - 1
+    before, after, new = take(pieces, first), take(pieces, last), from_list([text], device)
+    is_match = last > first
+    if not bool(is_match.all()):
+        new = broadcast(new, strings.num_rows)
+        new, after = (each._replace(lengths=each.lengths * is_match) for each in (new, after))
+    return join([before, new, after])
 
 
 def _replaced_once(texts: pa.Array, pattern: str, replacement: str, options: str) -> pa.Array:

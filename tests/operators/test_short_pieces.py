@@ -10,6 +10,7 @@ import torch
 
 import tqp
 from tests.oracle import assert_same_rows
+from tqp.data.string_buffers import gathered
 from tqp.data.strings import Strings
 from tqp.operators.strings import build, join_short
 from tqp.operators.strings.layout import choose, from_list, spread, take, to_list
@@ -43,6 +44,34 @@ def test_join(count: int, longest: int) -> None:
             assert joined.data.shape[0] == sum(map(len, expected))
         if any(part.num_rows > 1 for part in parts):
             assert to_list(build.join(parts)) == expected
+
+
+@pytest.mark.parametrize("values", [[b"a", b"bcd", b""], [b"one", b"two"], [b"\xc3\xa9", b"zz", b"yy"]])
+def test_slices_that_rows_share_are_joined_once(values: list[bytes]) -> None:
+    chance = random.Random(len(values))
+    rows = [chance.randrange(len(values)) for _ in range(200)]
+    few = take(from_list(values), torch.tensor(rows))
+    joined = build.join([from_list(["<"]), few, from_list(["é>"])])
+    assert joined.data.shape[0] < 40
+    assert to_list(joined) == [b"<" + values[row] + "é>".encode() for row in rows]
+    cut_short = few._replace(lengths=few.lengths * torch.tensor([row % 2 for row in range(200)]))
+    assert to_list(build.join([cut_short, from_list(["!"])])) == [
+        (values[row] if place % 2 else b"") + b"!" for place, row in enumerate(rows)
+    ]
+
+
+@pytest.mark.parametrize("width", [1, 3, 8, 64, 65])
+def test_rows_of_one_length_are_gathered(width: int) -> None:
+    chance = random.Random(width)
+    content = [bytes(chance.choices(range(256), k=width)) for _ in range(30)]
+    order = [chance.randrange(30) for _ in range(90)]
+    strings = take(from_list([b"before", *content]), torch.tensor(order) + 1)
+    array = gathered(strings)
+    assert array.to_pylist() == [content[place] for place in order]
+    shorter = strings._replace(lengths=strings.lengths - torch.tensor([place % 2 for place in range(90)]))
+    assert gathered(shorter).to_pylist() == [
+        content[place][: width - row % 2] for row, place in enumerate(order)
+    ]
 
 
 @pytest.mark.parametrize("count", [1, 2, 60])

@@ -128,6 +128,11 @@ CASES: list[tuple[str, str, list[Any]]] = [
     ("regexp_full_match(s, 'a+')", "regexp_full_match", ["a+"]),
     ("regexp_full_match(s, 'a|hello')", "regexp_full_match", ["a|hello"]),
     ("regexp_replace(s, '[abc]', 'X')", "regexp_replace", ["[abc]", "X"]),
+    *[
+        (f"regexp_replace(s, '{pattern}', '{text}')", "regexp_replace", [pattern, text])
+        for pattern in ["x*", "[0-9]+", "^", "$", "\\b", "b|", "(a)(b)?", "[^a-z]+", "é|語", "zzz"]
+        for text in ["", "<é>"]
+    ],
     ("regexp_replace(s, '[abc]', 'X', 'g')", "regexp_replace", ["[abc]", "X", "g"]),
     ("regexp_replace(s, '(b)(c)', '\\2\\1')", "regexp_replace", ["(b)(c)", "\\2\\1"]),
     ("regexp_replace(s, 'H(.)', '<\\0>', 'gi')", "regexp_replace", ["H(.)", "<\\0>", "gi"]),
