@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.errors import ExecutionError
+from tqp.data.backend import is_host
 from tqp.operators.groups.aggregates import count_by_group, sum_by_group
 from tqp.operators.numbers import elementwise
 from tqp.operators.numbers.logic import any_true
@@ -25,12 +26,24 @@ class Differences(NamedTuple):
     group_ids: Tensor  # int64 [m]
     counts: Tensor  # int64 [num_groups]
     values: Tensor  # float64 [m]
+    squares: Tensor  # float64 [num_groups], their sums
+    is_exact: bool = True  # or right for sums of squares and products only
+
+
+#: How far a mean that is summed up once may be off, as a part of the values' size for each value of the group: in the squares of
+#: differences that are 2 ** 26 times as large this is lost in rounding.
+_UNSURE = 2.0**-52 * 2.0**26
 
 
 def differences_by_group(
-    values: Tensor, group_ids: Tensor, num_groups: int, validity: Tensor | None = None
+    values: Tensor,
+    group_ids: Tensor,
+    num_groups: int,
+    validity: Tensor | None = None,
+    *,
+    for_squares: bool = False,
 ) -> Differences:
-    """Of numbers [n], in three passes."""
+    """Of numbers [n], in three passes; in two `for_squares`, whose sums are as right then, as are those of products."""
     if validity is not None:
         rows = row_indices(validity)
         values, group_ids = take(values, rows), take(group_ids, rows)
@@ -38,9 +51,20 @@ def differences_by_group(
     counts = count_by_group(group_ids, num_groups)
     divisors = counts.clamp(min=1)
     means = _means(values, group_ids, num_groups, divisors)
+    if for_squares and is_host(values):
+        found = Differences(group_ids, counts, *_with_squares(values, means, group_ids, num_groups), False)
+        least = divisors * (means * divisors * _UNSURE).square()
+        if bool(((found.squares == 0) | (found.squares >= least)).all()):  # not of NaN
+            return found
     # What the mean lacks since it was rounded: values that are equal differ by 0 from what they have in common.
     means = means + sum_by_group(values - _of_rows(means, group_ids), group_ids, num_groups) / divisors
-    return Differences(group_ids, counts, values - _of_rows(means, group_ids))
+    return Differences(group_ids, counts, *_with_squares(values, means, group_ids, num_groups))
+
+
+def _with_squares(values: Tensor, means: Tensor, group_ids: Tensor, num_groups: int) -> tuple[Tensor, Tensor]:
+    """How far the values are from the means of their groups, and the sums of the squares."""
+    differences = values - _of_rows(means, group_ids)
+    return differences, sum_by_group(differences * differences, group_ids, num_groups)
 
 
 def _of_rows(of_groups: Tensor, group_ids: Tensor) -> Tensor:
@@ -48,10 +72,10 @@ def _of_rows(of_groups: Tensor, group_ids: Tensor) -> Tensor:
     return of_groups if of_groups.shape[0] == 1 else take(of_groups, group_ids)
 
 
-def second_moment(differences: Differences, num_groups: int) -> Tensor:
+def second_moment(differences: Differences) -> Tensor:
     """float64 [num_groups]: sums of squared differences from the mean."""
-    found = co_moment(differences, differences, num_groups)
-    return found.masked_fill_(differences.counts < 2, 0.0)  # a single infinity varies by 0, not by NaN
+    # a single infinity varies by 0, not by NaN
+    return differences.squares.masked_fill(differences.counts < 2, 0.0)
 
 
 def co_moment(ys: Differences, xs: Differences, num_groups: int) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, Literal
 
 import pytest
@@ -243,6 +244,36 @@ def test_first_row(num_rows: int, nulls: str) -> None:
     assert got.tolist() == [-1 if row is None else row for row in expected]
 
 
+@pytest.mark.parametrize("mean", [0.0, 0.1, 1e6, -1e9])
+@pytest.mark.parametrize("spread", [0.0, 1e-9, 1e-3, 1.0, 1e4])
+def test_sums_of_squares_around_any_mean(mean: float, spread: float) -> None:
+    generator = random.Random(f"{mean}{spread}")
+    ids = [generator.randrange(NUM_GROUPS - 1) for _ in range(2000)]
+    values = [mean + spread * generator.random() for _ in ids]
+    given = torch.tensor(values, dtype=torch.float64), torch.tensor(ids), NUM_GROUPS
+    few, all_passes = (moments.differences_by_group(*given, for_squares=each) for each in (True, False))
+    assert all_passes.is_exact and few.counts.tolist() == all_passes.counts.tolist()
+    for group in range(NUM_GROUPS - 1):
+        of_group = [Fraction(value) for value, id in zip(values, ids, strict=True) if id == group]
+        middle = sum(of_group) / len(of_group)
+        expected = float(sum((value - middle) ** 2 for value in of_group))
+        assert all_passes.squares[group].item() == pytest.approx(expected, rel=1e-6)
+        assert few.squares[group].item() == pytest.approx(expected, rel=1e-6)
+        if len(set(of_group)) == 1:
+            assert few.squares[group].item() == 0
+
+
+def test_two_passes_are_enough_for_squares_of_some_size() -> None:
+    ids = torch.arange(1000) % 4
+    for values, is_exact in (
+        (torch.arange(1000.0, dtype=torch.float64), False),
+        (1e12 + torch.arange(1000.0, dtype=torch.float64), True),
+        (torch.full((1000,), torch.inf, dtype=torch.float64), True),
+    ):
+        found = moments.differences_by_group(values, ids, 4, for_squares=True)
+        assert found.is_exact == is_exact
+
+
 @pytest.mark.parametrize("num_rows", SIZES)
 @pytest.mark.parametrize("nulls", NULLS)
 @pytest.mark.parametrize("dtype", [torch.int32, torch.float64])
@@ -252,7 +283,7 @@ def test_variance_and_median(dtype: torch.dtype, num_rows: int, nulls: str) -> N
     kept = [None if value is None else values.tolist()[row] for row, value in enumerate(kept)]
     expected = reference.aggregate(reference.variance_population, kept, ids, NUM_GROUPS)
     state = moments.differences_by_group(values, group_ids, NUM_GROUPS, validity)
-    got = with_none((moments.second_moment(state, NUM_GROUPS) / state.counts).tolist(), kept, ids)
+    got = with_none((moments.second_moment(state) / state.counts).tolist(), kept, ids)
     pairs = zip(got, expected, strict=True)
     assert all(a is b is None or a == pytest.approx(b, rel=1e-12, abs=1e-12) for a, b in pairs)
     medians = quantiles.median_by_group(values, order_values(values, group_ids, NUM_GROUPS, validity))
@@ -276,7 +307,7 @@ def test_median_of_scaled_integers_rounds_down(nulls: str) -> None:
 
 def test_variance_is_null_without_enough_rows() -> None:
     state = moments.differences_by_group(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([0, 1, 1]), 3)
-    m2 = moments.second_moment(state, 3)
+    m2 = moments.second_moment(state)
     values, validity = moments.of_sample(m2, state.counts), state.counts > 1
     assert validity.tolist() == [False, True, False] and values[1] == 2.0
     values, validity = moments.of_population(m2, state.counts), state.counts > 0
@@ -326,7 +357,7 @@ def test_extreme_rows_of_intervals_are_the_last_of_equal_ones() -> None:
 
 def test_variance_of_a_single_infinity_is_zero() -> None:
     single = moments.differences_by_group(torch.tensor([math.inf]), torch.tensor([0]), 2)
-    assert moments.second_moment(single, 2).tolist() == [0.0, 0.0]
+    assert moments.second_moment(single).tolist() == [0.0, 0.0]
 
 
 def test_wide_sums_of_all_rows() -> None:

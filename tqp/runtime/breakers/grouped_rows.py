@@ -106,10 +106,11 @@ class GroupedRows:
         if kind in quantiles.DEVIATIONS:
             return quantiles.DEVIATIONS[kind](values, self.ids, self.count, validity)
         if kind == "second_moment":
-            return moments.second_moment(self._differences(reduction.column), self.count)
+            return moments.second_moment(self._differences(reduction.column))
         if kind in ("third_moment", "fourth_moment"):
             power = 3 if kind == "third_moment" else 4
-            return moments.higher_moment(self._differences(reduction.column), self.count, power)
+            differences = self._differences(reduction.column, for_squares=False)
+            return moments.higher_moment(differences, self.count, power)
         assert kind == "co_moment", kind
         ys, xs = (self._differences(each) for each in (reduction.column, *reduction.others))
         return moments.co_moment(ys, xs, self.count)
@@ -163,13 +164,15 @@ class GroupedRows:
             self._known["ordered", at] = known
         return known
 
-    def _differences(self, index: int) -> Differences:
-        """How far the valid numbers of a column are from the mean of their group."""
+    def _differences(self, index: int, *, for_squares: bool = True) -> Differences:
+        """How far the valid numbers of a column are from the mean of their group; see `differences_by_group`."""
         known: Differences | None = self._known.get(("differences", index))
-        if known is None:
+        if known is None or not (for_squares or known.is_exact):
             values, validity = self.column(index)
             assert isinstance(values, Tensor)
-            known = moments.differences_by_group(values, self.ids, self.count, validity)
+            known = moments.differences_by_group(
+                values, self.ids, self.count, validity, for_squares=for_squares
+            )
             self._known["differences", index] = known
         return known
 
