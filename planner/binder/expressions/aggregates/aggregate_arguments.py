@@ -61,6 +61,9 @@ def written(node: exp.Expr) -> Written | None:
     arguments: list[exp.Expr] = list(node.expressions)
     order: Sequence[exp.Ordered] = ()
     distinct = ignores = False
+    if arguments and isinstance(arguments[-1], exp.IgnoreNulls | exp.RespectNulls):  # behind ORDER BY
+        ignores = isinstance(arguments[-1], exp.IgnoreNulls)
+        arguments[-1] = arguments[-1].this
     if arguments and isinstance(arguments[-1], exp.Order):  # around the last argument, or around DISTINCT
         order = arguments[-1].expressions
         arguments[-1:] = [arguments[-1].this] if arguments[-1].this is not None else []

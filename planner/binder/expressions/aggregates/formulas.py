@@ -14,6 +14,8 @@ from tqp.planner.functions import registry as functions
 from tqp.planner.parse import head_span
 
 _GEOMETRIC_MEANS = ("geomean", "geometric_mean")
+#: Where in the list of the frame's values, in the order inside, a window function finds its own; nth_value() says it itself.
+_PLACES = {"first": 1, "first_value": 1, "last": -1, "last_value": -1}
 
 
 def called(node: exp.Expr) -> exp.Expr:
@@ -26,10 +28,37 @@ def called(node: exp.Expr) -> exp.Expr:
 def of_formula(node: exp.Window) -> exp.Expr | None:
     """The call of a built-in formula over a window, said by its aggregate; None of any other."""
     call = written(called(node))
-    if call is None or call.name not in _GEOMETRIC_MEANS or len(call.arguments) != 1:
+    if call is None:
+        return None
+    if call.order and not isinstance(node.this, exp.Filter):
+        return _picked_in_order(node, call)
+    if call.name not in _GEOMETRIC_MEANS or len(call.arguments) != 1:
         return None
     value = call.arguments[0].copy()
     return with_aggregate_over(node, call, call_of("exp", call_of("avg", call_of("ln", value))))
+
+
+def _picked_in_order(node: exp.Window, call: Written) -> exp.Expr | None:
+    """nth_value(x, n ORDER BY y) OVER w: an element of list(x ORDER BY y) OVER w; None of what is no such choice of a value."""
+    if not call.arguments:
+        return None
+    value, *numbers = call.arguments
+    if call.name == "nth_value" and len(numbers) == 1:
+        number = numbers[0].copy()
+        is_counted = exp.GT(this=number.copy(), expression=exp.Literal.number(0))
+        counted = exp.Case(ifs=[exp.If(this=is_counted, true=number)])
+        place: exp.Expr = exp.cast(counted, "BIGINT")
+    elif call.name in _PLACES and call.ignores_nulls and not numbers:
+        place = exp.convert(_PLACES[call.name])
+    else:
+        return None
+    over = node.copy()
+    listed: exp.Expr = _with(call_of("list", value.copy()), call.distinct, call.order)
+    if call.ignores_nulls:
+        is_there = exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null()))
+        listed = exp.Filter(this=listed, expression=exp.Where(this=is_there))
+    over.set("this", listed)
+    return call_of("list_extract", over, place)
 
 
 def with_aggregate_over(window: exp.Window, call: Written, formula: exp.Expr) -> exp.Expr:
