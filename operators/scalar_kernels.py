@@ -8,6 +8,7 @@ from tqp.operators.groups.averages import AVERAGE_KERNELS
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.nested.bins import BIN_KERNELS
 from tqp.operators.nested.functions import FUNCTION_KERNELS
+from tqp.operators.nested.hashes import HASH_KERNELS
 from tqp.operators.nested.lists import LIST_KERNELS
 from tqp.operators.nested.maps import MAP_KERNELS
 from tqp.operators.nested.regexp_lists import REGEXP_LIST_KERNELS
@@ -69,6 +70,7 @@ _KERNELS: dict[str, Overload] = {
     **VECTOR_KERNELS,
     **LIST_KERNELS,
     **FUNCTION_KERNELS,
+    **HASH_KERNELS,
     **REGEXP_LIST_KERNELS,
     **MAP_KERNELS,
     **UNION_KERNELS,

@@ -167,6 +167,7 @@ NESTED = (
     scalar("list_unique array_unique", "LIST -> UBIGINT", range=any_length),
     scalar("list_concat list_cat array_concat array_cat", is_call=True, null=NullRule.NEVER),
     scalar("flatten", "LIST -> flat"),
+    scalar("hash", is_call=True, null=NullRule.NEVER),
     scalar("range", *_RANGES, raises=_may_be_long),
     scalar("generate_series", *_RANGES, raises=_may_be_long),
     scalar("string_split str_split string_to_array split", "VARCHAR VARCHAR -> VARCHAR[]", computes_all=True),

@@ -19,7 +19,7 @@ alias assert_true
 cast_to_type col_description combine
 combine_aggr create_sort_key decimal_average decimal_division
 finalize format_pg_type format_type
-get_block_size get_type hash hive_partition_component index_key invoke
+get_block_size get_type hive_partition_component index_key invoke
 lttb make_type md5_number md5_number_lower md5_number_upper
 normalized_interval obj_description parse_duckdb_log_message
 parse_formatted_bytes path_join

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BIGINT, BOOLEAN, DATE, DOUBLE, JSON, NULL, VARCHAR, TypeKind
+from tqp.core.datatypes import BIGINT, BOOLEAN, DATE, DOUBLE, JSON, NULL, UBIGINT, VARCHAR, TypeKind
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.keywords import lower_ascii
 from tqp.core.units import PART_NAMES
@@ -254,6 +254,11 @@ def bind_position(binder: ExpressionBinder, node: exp.StrPosition) -> Expression
     return bind_operator(binder, "strpos", (node.this, node.args["substr"]), span_of(node), "position()")
 
 
+def _hash(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """hash(x, ...): a number of 64 bits for values of any types, NULL too."""
+    return Call("hash", tuple(binder.bind(node) for node in nodes), UBIGINT, span)
+
+
 def _error(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """error('message'): NULL of no type, but for a message that is NULL, never."""
     message = settle(binder.bind_flexible(nodes[0]))
@@ -294,6 +299,7 @@ SPECIAL_FORMS: Forms = {
     "printf": (partial(_printed, "printf"), 1, None),
     "typeof": (_typeof, 1, 1),
     "error": (_error, 1, 1),
+    "hash": (_hash, 1, None),
     "getvariable": (_getvariable, 1, 1),
     "current_setting": (_current_setting, 1, 1),
     "can_cast_implicitly": (_can_cast, 2, 2),
