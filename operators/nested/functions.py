@@ -58,14 +58,14 @@ def _order(
     """The elements of all lists in the order of each list."""
     values, validity = vector
     words = [word.upper() for word in how]
-    comparable: Any = order_key(values, element) if element.is_nested else values
+    comparable: Any = order_key(values, element) if element.is_composed else values
     columns = sort_columns(comparable, validity, descending or "DESC" in words, "NULLS FIRST" in words)
     return sort_rows([SortColumn(list_rows(lengths)), *columns])
 
 
 def words_of(values: Values, validity: Tensor | None, element: DataType) -> list[Tensor]:
     """Integers that are equal where the values are."""
-    if element.is_nested:
+    if element.is_composed:
         values = order_key(values, element)
     if isinstance(values, Strings):
         return [string_codes.group_codes(values, validity)]

@@ -27,9 +27,11 @@ _END, _VALUE, _NULL = 0, 1, 2
 
 
 def order_key(values: Values, data_type: DataType) -> Strings:
-    """Bytes [n] that are equal for equal nested values of the type, and less for lesser ones."""
+    """Bytes [n] that are equal for equal values of the type, which is nested or FLOAT[n], and less for lesser ones."""
     if isinstance(values, Lists):
         return _list_bytes(values, data_type)
+    if isinstance(values, Tensor):
+        return string_layout.of_equal_lengths(_number_bytes(values.reshape(-1, data_type.size), data_type))
     assert isinstance(values, Structs)
     return _struct_bytes(values, data_type)
 

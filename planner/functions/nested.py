@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from tqp.core.datatypes import BIGINT, TypeKind
-from tqp.core.errors import UnsupportedError
 from tqp.core.text.nested import parts_of_text
 from tqp.planner.algebra.expressions import Call, Expression, Literal
 from tqp.planner.functions.constants import no_constant
@@ -95,11 +94,6 @@ def _may_stand_still(call: Call, ranges: Ranges, result: Range | None) -> bool:
 
 def _check_order(arguments: Sequence[Expression]) -> None:
     """The elements of a list that is sorted, and the words behind it."""
-    data_type = arguments[0].data_type
-    if data_type.kind is TypeKind.LIST and data_type.element.is_vector:
-        raise UnsupportedError(
-            f"sorting {data_type.element} values is not supported; sort by a distance instead"
-        )
     for argument in arguments[1:]:
         word = argument.value if isinstance(argument, Literal) else None
         if not isinstance(word, str) or word.upper() not in _ORDERS:

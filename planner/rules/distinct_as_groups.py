@@ -106,5 +106,5 @@ def _of_groups(plan: Aggregate, value: Expression, context: OptimizerContext) ->
 
 
 def _is_plain(call: AggregateCall) -> bool:
-    is_of_one = len(call.arguments) == 1 and not call.arguments[0].data_type.is_nested
+    is_of_one = len(call.arguments) == 1 and not call.arguments[0].data_type.is_composed
     return is_of_one and call.filter is None and not call.order and not AGGREGATES[call.function].minds_order

@@ -19,11 +19,11 @@ def group_by_order_keys(plan: LogicalPlan, context: OptimizerContext) -> Logical
 
 
 def _by_order_keys(plan: Aggregate, context: OptimizerContext) -> Aggregate:
-    if not any(key.data_type.is_nested for key in plan.keys):
+    if not any(key.data_type.is_composed for key in plan.keys):
         return plan
     key_fields, keys, taken = [], [], []
     for field, key in zip(plan.key_fields, plan.keys, strict=True):
-        if key.data_type.is_nested:
+        if key.data_type.is_composed:
             taken.append((field, AggregateCall("any_value", (key,), key.data_type)))
             key = Call("order_key", (key,), BLOB)
             field = context.new_field(f"key_{field.name}", BLOB, field.nullable)

@@ -206,6 +206,11 @@ class DataType:
         return self.kind is TypeKind.ARRAY and not self.children
 
     @property
+    def is_composed(self) -> bool:
+        """True for what holds other values and so is compared by bytes that stand for it: what is nested, and FLOAT[n]."""
+        return self.kind in COMPOSED
+
+    @property
     def has_elements(self) -> bool:
         """True for what is stored as lists: LIST, MAP with its entries, and ARRAY but of FLOAT."""
         return self.kind in (TypeKind.LIST, TypeKind.MAP) or (self.kind is TypeKind.ARRAY and self.is_nested)

@@ -128,7 +128,7 @@ class JoinCandidates:
         columns = tuple(map(reference, fields))
         if not columns or not all(map(same_for_equal_inputs, keys.residual)):
             return plan
-        if any(each.data_type.is_nested for each in columns):  # no key of a group: see group_by_order_keys
+        if any(each.data_type.is_composed for each in columns):  # no key of a group: see group_by_order_keys
             return plan
         probes, rows = self.estimator.rows(plan.left), self.estimator.rows(plan.right)
         saved_pairs = probes * (rows - self.estimator.distinct(plan.right, columns))

@@ -74,12 +74,12 @@ def by_order_keys(join: Join) -> Join:
     These can be looked up, or grouped by. Hashes of the values would have to be compared with those of all right rows that share them.
     """
     keys = join.keys
-    if keys.residual or not any(key.data_type.is_nested for key in keys.left):
+    if keys.residual or not any(key.data_type.is_composed for key in keys.left):
         return join
     equalities = tuple(
         Call(
             "is_not_distinct_from" if null_equal else "equal",
-            tuple(Call("order_key", (key,), BLOB) if key.data_type.is_nested else key for key in pair),
+            tuple(Call("order_key", (key,), BLOB) if key.data_type.is_composed else key for key in pair),
             BOOLEAN,
         )
         for *pair, null_equal in zip(keys.left, keys.right, keys.null_equal, strict=True)

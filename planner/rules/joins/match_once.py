@@ -105,7 +105,7 @@ def _with_distinct_sides(join: Join, needed: Ids, context: OptimizerContext) -> 
     for side in join.inputs:
         columns = tuple(field for field in side.schema if field.id in read)
         keys = tuple(map(reference, columns))
-        few = bool(keys) and not any(field.data_type.is_nested for field in columns)
+        few = bool(keys) and not any(field.data_type.is_composed for field in columns)
         if few and context.estimator.distinct(side, keys) * _FEWEST_REPEATED <= rows(side):
             side = Aggregate(side, columns, keys, (), ())
         sides.append(side)

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tqp.core.datatypes import BIGINT, BOOLEAN
-from tqp.core.errors import UnsupportedError
 from tqp.operators.groups import aggregates
 from tqp.operators.numbers import logic
 from tqp.operators.rows import keys as key_kernels
 from tqp.operators.rows.domain_tables import look_up
-from tqp.planner.algebra.expression_text import format_expression
 from tqp.planner.physical import plan as physical
 from tqp.planner.physical.plan import GroupAlgorithm
 from tqp.runtime.breakers.aggregate import FoldGroups
@@ -248,12 +246,7 @@ class _AggregateLowering:
             layout = Layout(self.node.keys[0].data_type, Form.NUMBER, torch.int64, False)
             self.outputs.append(Value(layout, code))
             return
-        for key, value in zip(self.node.keys, keys, strict=True):
-            if value.layout.data_type.is_vector:
-                raise UnsupportedError(
-                    f"grouping by {format_expression(key)}, of type {value.layout.data_type}, is not supported"
-                )
-            self.outputs.append(self.lowering.comparable(value))
+        self.outputs += map(self.lowering.comparable, keys)
 
     def _code(self, key: Value, id: int) -> Value:
         """The codes of a table column, in place of its values."""

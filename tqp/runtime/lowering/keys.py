@@ -122,7 +122,7 @@ def hash_word(lowering: ExpressionLowering, value: Value) -> Node:
     """int64 [n] (or [n, 2]) that is equal for equal values of the type."""
     build = lowering.stream.builder
     data_type = value.layout.data_type
-    if data_type.is_nested:
+    if data_type.is_composed:
         return build.call(string_hash.hash64, lowering.order_key(value).node)
     if data_type.is_string:
         return build.call(string_hash.hash64, lowering.strings(value))

@@ -339,7 +339,7 @@ class PlanLowering:
         slot = self.program.slot("rows")
         stored = list(map(lowering.in_layout, values, layouts))
         if node.distinct or node.keys is not None:
-            stored += [lowering.order_key(each) for each in stored if each.layout.form is Form.NESTED]
+            stored += [lowering.order_key(each) for each in stored if each.layout.data_type.is_composed]
         self.program.close(lowering.stream, stored, Collect(slot), title)
         return slot
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from tqp.core.errors import UnsupportedError
 from tqp.core.schema import Field
 from tqp.operators.rows import batches
 from tqp.operators.string_keys.first_bits import packed_range
@@ -52,14 +51,9 @@ def lower_sort(plan: PlanLowering, node: physical.Sort) -> Stream:
 
 
 def lower_key(lowering: ExpressionLowering, key: SortKey) -> Value:
-    """The values that rows are ordered by; raises UnsupportedError for arrays."""
+    """The values that rows are ordered by."""
     with lowering.stream.builder.fragment("ORDER BY ", key.expression):
-        value = lowering.materialised(key.expression)
-    if value.layout.data_type.is_vector:
-        raise UnsupportedError(
-            f"ordering by {value.layout.data_type} values is not supported; order by a distance instead"
-        )
-    return value
+        return lowering.materialised(key.expression)
 
 
 def _packed_strings(plan: PlanLowering, key: Value) -> str | None:

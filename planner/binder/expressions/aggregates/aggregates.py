@@ -210,7 +210,7 @@ def averaged(function: str, argument: Expression, span: Span | None) -> Expressi
 def _of_nested(call: AggregateCall) -> AggregateCall:
     """The least or greatest of nested values, and what stands beside it: the first of all in their order that is not NULL."""
     extreme = _EXTREMES.get(call.function)
-    if extreme is None or not any(argument.data_type.is_nested for argument in call.arguments):
+    if extreme is None or not any(argument.data_type.is_composed for argument in call.arguments):
         return call
     value, *keys = call.arguments
     filter_ = call.filter

@@ -100,7 +100,7 @@ def _extreme(function: str, binder: ExpressionBinder, nodes: Nodes, span: Span |
     if common.kind is TypeKind.BIT and len(values) > 1:  # of which DuckDB compares the stored bytes
         raise UnsupportedError(f"{function}() of BIT is not supported; see CASE", span)
     cast = tuple(cast_to(value, common, span) for value in values)
-    if common.is_nested and len(cast) > 1:
+    if common.is_composed and len(cast) > 1:
         order = (
             Literal("DESC" if function == "greatest" else "ASC", VARCHAR),
             Literal("NULLS LAST", VARCHAR),

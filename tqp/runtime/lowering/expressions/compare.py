@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tqp.core.datatypes import BOOLEAN, TypeKind
-from tqp.core.errors import UnsupportedError
 from tqp.operators.numbers import comparisons, elementwise, wide
 from tqp.operators.strings import compare as string_compare
 from tqp.planner.algebra.expressions import Call
@@ -81,7 +80,7 @@ def compare_nodes(lowering: ExpressionLowering, function: str, left: Value, righ
     """The comparison's bool tensor; what stands under a NULL is unspecified."""
     build = lowering.stream.builder
     data_type = left.layout.data_type
-    if data_type.is_nested:
+    if data_type.is_composed:
         left, right = lowering.order_key(left), lowering.order_key(right)
         assert left.node is not None and right.node is not None
         return compare_by_order(build, STRINGS, function, left.node, right.node)
@@ -92,10 +91,6 @@ def compare_nodes(lowering: ExpressionLowering, function: str, left: Value, righ
         return compare_by_order(build, STRINGS, function, lowering.strings(left), lowering.strings(right))
     if data_type.kind is TypeKind.INTERVAL:
         return compare_by_order(build, _INTERVALS, function, lowering.tensor(left), lowering.tensor(right))
-    if data_type.kind is TypeKind.ARRAY:
-        raise UnsupportedError(
-            f"comparing {data_type} values is not supported; compare a distance or similarity instead"
-        )
     if Form.WIDE in forms:
         return compare_by_order(build, WIDE, function, wide_node(lowering, left), wide_node(lowering, right))
     if data_type.is_float:

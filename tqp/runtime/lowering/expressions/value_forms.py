@@ -78,8 +78,8 @@ class ValueForms(Answers):
         return replace(value, node=self.strings(value), layout=layout)
 
     def order_key(self, value: Value) -> Value:
-        """What compares as the value does, where that is nested; else the value, comparable."""
-        if value.layout.form is not Form.NESTED:
+        """What compares as the value does, where that is composed; else the value, comparable."""
+        if not value.layout.data_type.is_composed:
             return self.comparable(value)
         node = self.constant(value) if value.is_constant else value.node
         node = self.stream.builder.call(nested_keys, node, value.layout.data_type, name="order_key")
