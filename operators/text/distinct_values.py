@@ -79,7 +79,9 @@ def rows_that_count(
 
 def size_of(column: Strings | Tensor) -> int:
     """How many values there are: 1 of a number without dimensions."""
-    return column.num_rows if isinstance(column, Strings) else column.numel()
+    if isinstance(column, Strings):
+        return column.num_rows
+    return column.shape[0] if column.dim() else 1
 
 
 def spread(items: list[Any], codes: Tensor, rows: Tensor | None, num_rows: int) -> tuple[list[Any], Tensor]:
@@ -107,6 +109,9 @@ def distinct(column: Any) -> tuple[Tensor, list[Any]]:
     if isinstance(column, Strings):
         codes, distinct = distinct_values(column)
         return codes, [content.decode() for content in layout.to_list(distinct)]
+    if wide.is_wide(column):
+        known, codes = torch.unique(column, dim=0, return_inverse=True)
+        return codes, wide.to_ints(known)
     is_float = column.is_floating_point()
     words = column.to(torch.float64).view(torch.int64) if is_float else column
     known, codes = torch.unique(words.reshape(-1), return_inverse=True)
@@ -143,7 +148,18 @@ def read_by(reader: Callable[[Any], Any], text: Any) -> Any:
         raise ExecutionError(str(failure)) from None
 
 
-def texts_of_each(column: Strings | Tensor, write: Callable[[Any], str]) -> Strings:
-    """What a function writes of each row's text or number, which is called once for each distinct one."""
-    codes, items = distinct(column)
-    return layout.take(layout.from_list([write(item) for item in items], codes.device), codes)
+def texts_of_each(
+    columns: Sequence[Strings | Tensor],
+    write: Callable[..., str],
+    readers: Sequence[Callable[[Any], Any]] = (),
+) -> Strings:
+    """What a function writes of each row's texts or numbers, which is called once for those that are equal.
+
+    `readers`: of each column, as of `of_several`; the values themselves where there are none.
+    """
+    codes, texts = of_several(write, columns, readers or [same_value] * len(columns))
+    return layout.take(layout.from_list(texts, codes.device), codes)
+
+
+def same_value(value: Any) -> Any:
+    return value

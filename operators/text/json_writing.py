@@ -15,12 +15,12 @@ from tqp.operators.text.distinct_values import texts_of_each
 
 def quoted_strings(strings: Strings) -> Strings:
     """Texts as JSON."""
-    return texts_of_each(strings, write_string)
+    return texts_of_each([strings], write_string)
 
 
 def float_texts(values: Tensor) -> Strings:
     """Floats as JSON."""
-    return texts_of_each(values, write_float)
+    return texts_of_each([values], write_float)
 
 
 def struct_texts(names: Sequence[str], *fields: Strings) -> Strings:

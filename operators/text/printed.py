@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple
+from functools import lru_cache, partial
+from typing import Any, NamedTuple, TypeAlias
 
 from torch import Tensor
 
@@ -21,12 +21,13 @@ from tqp.operators.nested.layout import device_of
 from tqp.operators.rows.batches import common_rows
 from tqp.operators.strings.build import join
 from tqp.operators.strings.layout import broadcast, from_list
-from tqp.operators.text.distinct_values import size_of, texts_of_each
+from tqp.operators.text.distinct_values import same_value, size_of, texts_of_each
 
-#: What prints one value.
-Printer = Callable[[Any], str]
-#: Pieces of a pattern: texts, and places with the number of an argument and how to print it.
-Pieces = Sequence["str | tuple[int, Printer]"]
+#: What prints one value, or one and its width and number of digits.
+Printer = Callable[..., str]
+#: A text, or a place with the numbers of its arguments and how to print them.
+Piece: TypeAlias = "str | tuple[tuple[int, ...], Printer]"
+Pieces = Sequence[Piece]
 
 
 class _Style(NamedTuple):
@@ -48,7 +49,8 @@ _FORMAT = re.compile(
     r"(?P<separator>[,_]?)(?P<precision>(?:\.\d+)?)(?P<letter>[A-Za-z%]?)"
 )
 _PRINTF = re.compile(
-    r"%(?:(?P<number>\d+)\$)?(?P<flags>[-+ #0,]*)(?P<width>(?:[1-9]\d*)?)(?P<precision>(?:\.\d*)?)(?P<letter>[A-Za-z])"
+    r"%(?:(?P<number>\d+)\$)?(?P<flags>[-+ #0,]*)(?P<width>(?:[1-9]\d*)?)(?P<precision>(?:\.\d*)?)"
+    r"(?:hh|h|ll|l|L|z|j|t)?(?P<letter>[A-Za-z])"
 )
 _INTEGERS, _FLOATS = "dxXob", "eEfFgG"
 
@@ -56,7 +58,7 @@ _INTEGERS, _FLOATS = "dxXob", "eEfFgG"
 #: Integers of which format() shows no sign in front of one that is not negative.
 _WITHOUT_SIGN = (
     *(TypeKind.UTINYINT, TypeKind.USMALLINT, TypeKind.UINTEGER, TypeKind.UBIGINT),
-    TypeKind.HUGEINT,
+    *(TypeKind.HUGEINT, TypeKind.UHUGEINT),
 )
 
 
@@ -94,7 +96,7 @@ class _Numbers:
         return number
 
 
-def _of_format(pattern: str, kinds: Sequence[str]) -> Iterator[str | tuple[int, Printer]]:
+def _of_format(pattern: str, kinds: Sequence[str]) -> Iterator[Piece]:
     numbers, place = _Numbers(len(kinds)), 0
     while place < len(pattern):
         letter = pattern[place]
@@ -110,28 +112,59 @@ def _of_format(pattern: str, kinds: Sequence[str]) -> Iterator[str | tuple[int, 
         elif letter == "}":
             raise ExecutionError("a } of a format without its {")
         else:
-            end = pattern.find("}", place)
-            if end < 0:
+            given = _PLACE.match(pattern, place)
+            if given is None:
                 raise ExecutionError("a { of a format without its }")
-            named, _, written = pattern[place + 1 : end].partition(":")
-            if "{" in written:
-                raise UnsupportedError("a width of format() that is an argument is not supported")
+            named, written = given["named"], given["written"] or ""
+            place = given.end()
             if named and not (named.isascii() and named.isdigit()):
                 raise ExecutionError(f'a format has no argument of the name "{named}"')
             number = numbers.of(named or None)
-            found = _FORMAT.fullmatch(written)
-            if found is None:
-                raise UnsupportedError(f'the format "{{:{written}}}" is not supported')
-            style = _Style(**{key: value or "" for key, value in found.groupdict().items()})
-            if style.separator and written[0] != style.separator:
-                raise UnsupportedError(f'the format "{{:{written}}}" is not supported')
-            if style.sign and kinds[number] == "unsigned":
-                raise ExecutionError("a format has a sign for an integer of a type without one")
-            yield number, _printer(style, kinds[number])
-            place = end + 1
+            others = tuple(numbers.of(each or None) for each in _ARGUMENT.findall(written))
+            if others:
+                if any(kinds[each] not in ("int", "unsigned") for each in others):
+                    raise ExecutionError("a width of a format is an integer")
+                yield (number, *others), partial(_printed_within, written, kinds[number])
+            else:
+                yield (number,), _printer_of(written, kinds[number])
 
 
-def _of_printf(pattern: str, kinds: Sequence[str]) -> Iterator[str | tuple[int, Printer]]:
+#: `{0:>{1}}`; `{}` within it is a width, or behind a point a number of digits.
+_PLACE = re.compile(r"\{(?P<named>[^{}:]*)(?::(?P<written>(?:[^{}]|\{\d*\})*))?\}")
+_ARGUMENT = re.compile(r"\{(\d*)\}")
+
+
+@lru_cache(maxsize=4096)
+def _printer_of(written: str, kind: str) -> Printer:
+    """What prints values of a kind as is written behind the colon."""
+    found = _FORMAT.fullmatch(written)
+    if found is None:
+        raise UnsupportedError(f'the format "{{:{written}}}" is not supported')
+    style = _Style(**{key: value or "" for key, value in found.groupdict().items()})
+    if style.separator and written[0] != style.separator:
+        raise UnsupportedError(f'the format "{{:{written}}}" is not supported')
+    if style.sign and kind == "unsigned":
+        raise ExecutionError("a format has a sign for an integer of a type without one")
+    return _printer(style, kind)
+
+
+def _printed_within(written: str, kind: str, value: Any, *numbers: int) -> str:
+    """A value in a style some numbers of which are arguments. No width is 0."""
+    if min(numbers) < 0:
+        raise ExecutionError(f"a width of a format is negative: {min(numbers)}")
+    for number in numbers:
+        place = _ARGUMENT.search(written)
+        assert place is not None
+        is_width = not written[: place.start()].endswith(".")
+        written = (
+            written[: place.start()]
+            + ("" if is_width and not number else str(number))
+            + written[place.end() :]
+        )
+    return _printer_of(written, kind)(value)
+
+
+def _of_printf(pattern: str, kinds: Sequence[str]) -> Iterator[Piece]:
     numbers, place = _Numbers(len(kinds)), 0
     while place < len(pattern):
         end = pattern.find("%", place)
@@ -149,7 +182,7 @@ def _of_printf(pattern: str, kinds: Sequence[str]) -> Iterator[str | tuple[int, 
         named, flags, letter = found["number"], found["flags"], found["letter"]
         number = numbers.of(None if named is None else str(int(named) - 1))
         kind = kinds[number]
-        if letter == "i":
+        if letter in "iu":
             letter = "d"
         is_text = letter == "s"
         sign = "" if is_text else "+" if "+" in flags else " " if " " in flags else ""
@@ -164,10 +197,17 @@ def _of_printf(pattern: str, kinds: Sequence[str]) -> Iterator[str | tuple[int, 
             precision=found["precision"],
             letter=letter,
         )
-        if letter in "xXo" and kind in ("int", "unsigned", "bool"):
-            raise UnsupportedError(f"%{letter} of printf() is not supported; use format()")
-        if letter not in "ds" + _FLOATS or style.precision == "." or (is_text and "," in flags):
-            known = letter in "cuhljztLaA" or letter in "ds" + _FLOATS
+        if letter == "c" and kind == "int":
+            yield (number,), _character
+            place = found.end()
+            continue
+        is_of_bits = found["letter"] in "xXou" and kind in ("int", "unsigned", "bool")
+        if (
+            (letter not in "ds" + _FLOATS and not is_of_bits)
+            or style.precision == "."
+            or (is_text and "," in flags)
+        ):
+            known = letter in "caA" or letter in "ds" + _FLOATS
             text = f"%{letter} of printf()"
             raise (
                 UnsupportedError(f"{text} is not supported")
@@ -176,8 +216,24 @@ def _of_printf(pattern: str, kinds: Sequence[str]) -> Iterator[str | tuple[int, 
             )
         if kind == "bool" and is_text:
             style = style._replace(letter="")
-        yield number, _printer(style, kind)
+        printer = _printer(style, "int" if is_of_bits else kind)
+        yield (number,), _of_bits(printer, _BITS[kind]) if is_of_bits else printer
         place = found.end()
+
+
+#: So many bits have integers that are printed without a sign; those of HUGEINT are among the second kind.
+_BITS = {"int": 64, "unsigned": 128, "bool": 64}
+
+
+def _of_bits(printer: Printer, bits: int) -> Printer:
+    """What prints integers as the bits that they have, of which a number below 0 has all."""
+    return lambda value: printer(int(value) if value >= 0 else int(value) + (1 << bits))
+
+
+def _character(value: int) -> str:
+    if not 0 < value < 128:
+        raise UnsupportedError(f"%c of printf() of {value}, which is no ASCII, is not supported; see chr()")
+    return chr(value)
 
 
 # ---- values ----------------------------------------------------------------------------------------------------------
@@ -238,11 +294,17 @@ def _written(style: _Style) -> str:
     return "".join(style)
 
 
+def _unsigned(stored: int) -> int:
+    """A UHUGEINT, which is stored with its first bit turned."""
+    return stored + 2**127
+
+
 # ---- rows ------------------------------------------------------------------------------------------------------------
 
 
 def _printing(function: str, argument_types: tuple[DataType, ...]) -> Kernel:
     kinds = tuple(map(_kind, argument_types[1:]))
+    readers = [_unsigned if each.kind is TypeKind.UHUGEINT else same_value for each in argument_types[1:]]
 
     def call(pattern: str, *values: Strings | Tensor, validity: Tensor | None = None) -> Strings:
         """The pattern with the values of each row in its places. Raises ExecutionError where a row counts and it is wrong."""
@@ -253,12 +315,14 @@ def _printing(function: str, argument_types: tuple[DataType, ...]) -> Kernel:
         parts = [
             from_list([piece], device)
             if isinstance(piece, str)
-            else texts_of_each(values[piece[0]], piece[1])
+            else texts_of_each(
+                [values[number] for number in piece[0]], piece[1], [readers[number] for number in piece[0]]
+            )
             for piece in _pieces(function, pattern, kinds)
         ]
         return join([nothing, *parts])
 
-    return Kernel(call, constant_arguments=frozenset({0}), checks=True)
+    return Kernel(call, constant_arguments=frozenset({0}), checks=True, accepts_wide=True)
 
 
 PRINTED_KERNELS: dict[str, Overload] = {

@@ -266,7 +266,13 @@ class ProgramBuilder:
     def constant(self, value: StorageValue, layout: Layout) -> str:
         """The slot of a one-row tensor (or Strings) that holds a literal; zero for NULL."""
         exact = repr(value) if isinstance(value, (float, tuple)) else value  # 0.0 and -0.0 are equal
-        key = (type(value), exact, layout.form, layout.dtype, layout.data_type.is_composed and layout.data_type)
+        key = (
+            type(value),
+            exact,
+            layout.form,
+            layout.dtype,
+            layout.data_type.is_composed and layout.data_type,
+        )
         return self._once(key, "constant", lambda: self.one_row(value, layout))
 
     def parameter(self, constants: Sequence[Constant], form: Hashable, convert: Callable[..., Any]) -> str:

@@ -138,9 +138,7 @@ def _printed(function: str, binder: ExpressionBinder, nodes: Nodes, span: Span |
         return SourceLiteral(None, VARCHAR)
     values = [cast_to(bound[0], VARCHAR, span)]
     for each in bound[1:]:
-        if each.data_type.kind is TypeKind.UHUGEINT:
-            raise UnsupportedError(f"{function}() of a UHUGEINT is not supported; cast to VARCHAR", span)
-        is_number = each.data_type.is_integer or each.data_type.kind is TypeKind.BOOLEAN
+        is_number = each.data_type.is_integer or each.data_type.kind in (TypeKind.BOOLEAN, TypeKind.UHUGEINT)
         is_fraction = each.data_type.is_float or each.data_type.is_decimal
         values.append(each if is_number else cast_to(each, DOUBLE if is_fraction else VARCHAR, span))
     if any(map(is_null_literal, values)):
