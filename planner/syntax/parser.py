@@ -319,13 +319,15 @@ class Parser(DescriptionParser):
     ) -> exp.Expr | None:
         """`a::INTERVAL b`: what follows the type is a label unless it is a unit, which says nothing.
 
-        `range < 2` compares a column: no type has its parts between < and >. A type remembers where it stands: its name
+        `range < 2` compares a column, `row(1, 2) < r` a row: no type has its parts between < and >. A type remembers where it stands: its name
         is shown as it was written.
         """
         start = self._curr.start
-        if self._curr.token_type in self.NESTED_TYPE_TOKENS and self._next.token_type == TokenType.LT:
-            return None
         is_cast = self._prev and self._prev.token_type in (TokenType.DCOLON, TokenType.ALIAS)
+        if self._curr.token_type in self.NESTED_TYPE_TOKENS and (
+            self._next.token_type is TokenType.LT or (not is_cast and self._is_compared_call())
+        ):
+            return None
         is_list = self._next.token_type is TokenType.L_BRACKET
         if is_cast and not is_list and self._match(TokenType.INTERVAL):
             if self._curr.text.upper() in UNITS:
@@ -336,6 +338,19 @@ class Parser(DescriptionParser):
         if isinstance(found, exp.DataType):
             found.meta[TYPE_START] = start
         return found
+
+    def _is_compared_call(self) -> bool:
+        """Whether `name(...) <` stands here."""
+        depth = 0
+        for place in range(self._index + 1, len(self._tokens)):
+            kind = self._tokens[place].token_type
+            depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+            if depth == 0:
+                following = self._tokens[place + 1 : place + 2]
+                return (
+                    kind is TokenType.R_PAREN and bool(following) and following[0].token_type is TokenType.LT
+                )
+        return False
 
     def _parse_ordered(self, parse_method: Callable[[], exp.Expr | None] | None = None) -> exp.Ordered | None:
         """A key of ORDER BY remembers the words behind it: its name shows them as they were written."""
