@@ -77,23 +77,24 @@ def _json_array(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Ex
 
 
 def _json_object(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
-    """json_object('a', x, 'b', y): a struct as JSON is an object."""
+    """json_object('a', x, 'b', y): a struct as JSON is an object; with keys that are no constants a text is put together."""
     if len(nodes) % 2:
         raise BindError("json_object() takes a key and a value in turn, an even number of arguments", span)
     if not nodes:
         return Literal("{}", JSON)
-    names = [_key(binder.bind(node), span) for node in nodes[::2]]
+    keys = [binder.bind(node) for node in nodes[::2]]
+    for key in keys:
+        if key.data_type != VARCHAR:
+            raise BindError(f"a key of json_object() is VARCHAR, not {key.data_type}; cast it", span)
+    if not all(isinstance(key, Literal) and key.value for key in keys):
+        pairs = [
+            _pair(*pair, "JSON key cannot be NULL") for pair in zip(nodes[::2], nodes[1::2], strict=True)
+        ]
+        commas = (exp.Literal.string(",") for _ in pairs)
+        _, *parts = (part for pair in zip(commas, pairs) for part in pair)
+        return binder.bind(_object(_joined(*parts)))
+    names = [str(key.value) for key in keys if isinstance(key, Literal)]
     return _written(_struct(names, [binder.bind(node) for node in nodes[1::2]], span), span)
-
-
-def _key(key: Expression, span: Span | None) -> str:
-    if key.data_type != VARCHAR:
-        raise BindError(f"a key of json_object() is VARCHAR, not {key.data_type}; cast it", span)
-    if not isinstance(key, Literal):
-        raise UnsupportedError("a key of json_object() that is no constant is not supported", span)
-    if not key.value:
-        raise no_constant(key, "a key of json_object() must not be NULL or empty", span)
-    return str(key.value)
 
 
 def _struct(names: list[str], values: list[Expression], span: Span | None) -> Expression:
@@ -172,13 +173,18 @@ def _members(key: exp.Expr, value: exp.Expr, span: Span | None) -> exp.Expr:
     """The keys and values of a group, as the text of an object has them."""
     if any(isinstance(each, exp.Distinct | exp.Order) for each in (key, value)):
         raise BindError("json_group_object() takes neither DISTINCT nor ORDER BY", span)
-    refused = call_of("error", exp.Literal.string("json_group_object key cannot be NULL"))
+    pair = _pair(key, value, "json_group_object key cannot be NULL")
+    return call_of("string_agg", pair, exp.Literal.string(","))
+
+
+def _pair(key: exp.Expr, value: exp.Expr, error: str) -> exp.Expr:
+    """`"key":value`, the text of a member of an object; an error where the key is NULL."""
+    refused = call_of("error", exp.Literal.string(error))
     written = call_of("to_json", call_of("coalesce", exp.cast(key.copy(), "VARCHAR"), refused))
     null = call_of(
         "coalesce", exp.cast(call_of("to_json", value.copy()), "VARCHAR"), exp.Literal.string("null")
     )
-    pair = _joined(exp.cast(written, "VARCHAR"), exp.Literal.string(":"), null)
-    return call_of("string_agg", pair, exp.Literal.string(","))
+    return _joined(exp.cast(written, "VARCHAR"), exp.Literal.string(":"), null)
 
 
 def _object(pairs: exp.Expr) -> exp.Expr:
