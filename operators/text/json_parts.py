@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType
-from tqp.core.json.paths import Path, Pointed, Wildcard
+from tqp.core.json.paths import Deep, Path, Pointed, Wildcard
 from tqp.data.nested import Values, take
 from tqp.data.strings import Strings
 from tqp.operators.rows.selection import row_indices
@@ -27,7 +27,7 @@ def steps_of(path: Path) -> tuple[bytes | int, ...] | None:
     """The steps of a path as `parts_at` takes them; None where it does not, and of the path to the whole document."""
     steps: list[bytes | int] = []
     for step in path.steps:
-        if isinstance(step, Wildcard | Pointed):
+        if isinstance(step, Wildcard | Deep | Pointed):
             return None
         steps.append(step.encode() if isinstance(step, str) else max(-_FAR, min(step, _FAR)))
     return tuple(steps) if steps and not path.impossible else None

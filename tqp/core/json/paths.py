@@ -8,15 +8,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from tqp.core.errors import UnsupportedError
 from tqp.core.text.numbers import ParseFailure
 
 
 @dataclass(frozen=True, slots=True)
 class Wildcard:
-    """All values of an object, or all elements of an array."""
+    """All values of an object, or all elements of an array; None: of either."""
 
-    of_objects: bool
+    of_objects: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Deep:
+    """A value and all that lies within it, what is less deep first: `**` and `..`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,7 @@ class Pointed:
 
 
 #: A key, an index from the beginning or (below zero) from the end, or one of the above.
-Step = str | int | Pointed | Wildcard
+Step = str | int | Pointed | Wildcard | Deep
 
 #: What stands for nothing in a document, as `null` is a value.
 MISSING = object()
@@ -42,7 +46,7 @@ class Path:
 
     @property
     def has_wildcards(self) -> bool:
-        return any(isinstance(step, Wildcard) for step in self.steps)
+        return any(isinstance(step, Wildcard | Deep) for step in self.steps)
 
     def value(self, document: Any) -> Any:
         """What it leads to, or MISSING; of a path without wildcards."""
@@ -68,6 +72,13 @@ def _steps(values: Iterator[Any], step: Step) -> Iterator[Any]:
 
 
 def _step(value: Any, step: Step) -> Sequence[Any]:
+    if isinstance(step, Deep):
+        found = [value]
+        for each in found:
+            found += parts_of(each)
+        return found
+    if isinstance(step, Wildcard) and step.of_objects is None:
+        return parts_of(value)
     if isinstance(step, Wildcard):
         is_such = isinstance(value, tuple if step.of_objects else list)
         return parts_of(value) if is_such else ()
@@ -114,7 +125,7 @@ def array_index(step: Step, length: int) -> int | None:
 
 _PART = re.compile(
     r"""
-    \.(?:(?P<deep>\*\*|\.(?=.))
+    \.(?:(?P<deep>(?:\*\*|\.\*)(?=[.\[]|$)|\.(?=[^.*]))
        |(?P<star>\*(?![^.\[])|"\*")
        |"(?P<quoted>(?:[^"\\]|\\.)+)"
        |(?P<key>[^"*.\[][^.\[]*))
@@ -155,10 +166,12 @@ def parse_path(text: str) -> Path:
         found = _PART.match(text, place)
         if found is None:
             raise ParseFailure(f"JSON path error near '{text[place:]}' in '{text}'")
-        if found["deep"]:
-            raise UnsupportedError(f"** and .. in the JSON path '{text}' are not supported; name each level")
-        steps.append(_step_of(found))
         place = found.end()
+        if found["deep"] == "." and text[place] != "[":
+            place -= 1  # the second point belongs to the key
+        steps.append(Deep() if found["deep"] else _step_of(found))
+    if steps and isinstance(steps[-1], Deep):
+        steps.append(Wildcard(None))
     return Path(tuple(steps))
 
 
