@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from tqp.core.datatypes import BIGINT, DOUBLE, HUGEINT, MAX_DECIMAL_PRECISION, decimal
+from tqp.core.datatypes import BIGINT, DOUBLE, HUGEINT, MAX_DECIMAL_PRECISION, TypeKind, decimal
 from tqp.planner.algebra.expressions import AggregateCall, Call, Cast, Expression
 from tqp.planner.algebra.float_averages import divides_float_sum
 from tqp.planner.algebra.known_fields import FieldsById
@@ -39,7 +39,7 @@ def parts_of(call: AggregateCall) -> tuple[AggregateCall, ...]:
     """What is to be known of each part; nothing if the call cannot be made of parts."""
     if AGGREGATES[call.function].merged_by is not None:
         return (call,)
-    if call.function != "avg" or call.data_type != DOUBLE:
+    if call.function != "avg" or call.data_type.kind is not TypeKind.DOUBLE:
         return ()
     summed = call.arguments[0].data_type
     total = decimal(MAX_DECIMAL_PRECISION, summed.scale) if summed.is_decimal else HUGEINT

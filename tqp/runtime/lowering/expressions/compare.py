@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tqp.core.datatypes import BOOLEAN, TypeKind
+from tqp.core.datatypes import BOOLEAN, COMPOSED, TypeKind
 from tqp.operators.numbers import comparisons, elementwise, wide
 from tqp.operators.strings import compare as string_compare
 from tqp.planner.algebra.expressions import Call
@@ -80,7 +80,7 @@ def compare_nodes(lowering: ExpressionLowering, function: str, left: Value, righ
     """The comparison's bool tensor; what stands under a NULL is unspecified."""
     build = lowering.stream.builder
     data_type = left.layout.data_type
-    if data_type.is_composed:
+    if data_type.kind in COMPOSED:
         left, right = lowering.order_key(left), lowering.order_key(right)
         assert left.node is not None and right.node is not None
         return compare_by_order(build, STRINGS, function, left.node, right.node)

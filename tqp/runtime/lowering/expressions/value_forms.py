@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tqp.core.datatypes import BLOB, DataType
+from tqp.core.datatypes import BLOB, COMPOSED, DataType
 from tqp.operators.nested import layout as nested_layout
 from tqp.operators.nested.order_keys import order_key as nested_keys
 from tqp.operators.numbers import wide
@@ -79,7 +79,7 @@ class ValueForms(Answers):
 
     def order_key(self, value: Value) -> Value:
         """What compares as the value does, where that is composed; else the value, comparable."""
-        if not value.layout.data_type.is_composed:
+        if value.layout.data_type.kind not in COMPOSED:
             return self.comparable(value)
         node = self.constant(value) if value.is_constant else value.node
         node = self.stream.builder.call(nested_keys, node, value.layout.data_type, name="order_key")
