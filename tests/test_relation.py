@@ -51,6 +51,18 @@ CHAINS: list[Callable[[Any], Any]] = [
     lambda con: (
         con.table("a").head(3).cross(con.table("b").project("v").set_alias("c").limit(2)).order("ALL")
     ),
+    lambda con: con.sql("SELECT 1 AS g").join(con.sql("SELECT 1 AS g, 'w' AS w"), "g"),
+    lambda con: con.sql("SELECT 1 AS g").join(con.sql("SELECT 1 AS g, 'w' AS w"), ["g"], "semi"),
+    lambda con: con.sql("SELECT 1 AS g").join(con.sql("SELECT 2 AS h"), "g < h"),
+    lambda con: con.sql("SELECT 1 AS g").set_alias("x").join(con.sql("SELECT 2 AS h"), "x.g < 2", "left"),
+    lambda con: con.sql("SELECT 1 AS g").join(con.sql("SELECT 1 AS g, 'w' AS w"), how="natural"),
+    lambda con: con.sql("SELECT 1 AS g").join(con.sql("SELECT 2 AS h"), None, "cross"),
+    lambda con: con.sql("SELECT 1 AS g").join(con.sql("SELECT 2 AS h"), how="positional"),
+    lambda con: con.sql("SELECT 3 AS g").join(con.sql("SELECT 2 AS g, 'w' AS w"), "g", "asof"),
+    lambda con: (
+        con.sql("SELECT 1 AS g").join(con.sql("SELECT 2 AS h"), "g < h").join(con.sql("SELECT 2 h"), "h")
+    ),
+    lambda con: con.from_df(pd.DataFrame({"x": [1]})).join(con.from_df(pd.DataFrame({"x": [1]})), "x"),
     lambda con: con.table("a").sum("id", groups="g").order("1"),
     lambda con: con.table("a").max("id + 1"),
     lambda con: con.table("a").mode("g"),
@@ -202,6 +214,11 @@ def test_ways_out_and_descriptions_of_relations() -> None:
         assert (
             a[["s", "id"]].columns == ("s", "id") and "a" in a.explain() and "rows" in a.explain(analyze=True)
         )
+        limit = 3
+        asked = con.sql("FROM a LIMIT ?", [limit])
+        assert "Limit 3" in asked.explain() and "rows" in asked.explain(analyze=True)
+        frame = pd.DataFrame({"x": [1]})  # noqa: F841 (the query reads it)
+        assert "frame" in con.sql("FROM frame").explain()
         assert a.to_df().equals(a.df()) and a.to_arrow_table().equals(a.arrow())
         assert a.to_arrow_reader(2).read_next_batch().num_rows == 2
         assert con.sql("FROM a").to_arrow_reader(4).read_all().num_rows == 10
@@ -320,9 +337,11 @@ def test_errors_show_the_relation() -> None:
         (lambda con: con.table("a").string_agg("s", None), "the separator is text, not a NoneType"),
         (
             lambda con: con.table("a").join(con.table("b"), None),
-            "condition of a join is text, not a NoneType",
+            'how="inner": this join needs a condition',
         ),
         (lambda con: con.table("a").join(con.table("b"), "id", None), "how=None: choose one of inner"),
+        (lambda con: con.table("a").join(con.table("b"), "id", "cross"), "cross join has no condition"),
+        (lambda con: con.table("a").join(con.table("b"), [1]), "the name of a column is text, not a int"),
         (lambda con: con.table("a").join("b", "id"), "with another, not with a str"),
         (lambda con: con.table("a").union([1]), "with another, not with a list"),
         (lambda con: con.table("a").query(1, "FROM a"), "the name of a relation is text, not a int"),

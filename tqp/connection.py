@@ -300,7 +300,7 @@ class Connection(WaysIn, WaysOut):
         return self._answer(query, params, self._variables(sys._getframe(1)))
 
     def _answer(self, query: str, params: Parameters | None, variables: Variables | None) -> QueryResult:
-        return QueryResult(self._session, self._session.run(query, params, variables))
+        return QueryResult(self._session, self._session.run(query, params, variables), query, params)
 
     def execute(self, query: str, params: Parameters | None = None) -> QueryResult:
         """`sql`, under the name that PEP 249 has for it. `fetchone` and the like of the connection give the answer's rows.

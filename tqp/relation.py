@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import sys
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
 
+from tqp.compiled import Parameters
 from tqp.core.arguments import check_choice, check_integer, check_is_text, check_name, check_query
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError
-from tqp.core.keywords import closed, in_quotes, listed, lower_ascii
+from tqp.core.keywords import closed, in_quotes, in_quotes_joined, listed, lower_ascii
 from tqp.data.results.display import MAX_ROWS
 from tqp.data.sources.base import Source
 from tqp.data.sources.stored_tables import StoredTable, table_of_rows
@@ -23,7 +25,13 @@ from tqp.statements.session import Session
 from tqp.summaries import Summaries
 from tqp.ways_out import WaysOut
 
-_JOINS = ("inner", "left", "right", "outer", "full", "semi", "anti", "cross")
+_JOINS = (
+    "inner left right outer full semi anti asof".split()  # those with a condition
+    + "cross natural positional".split()
+)
+_WITHOUT_CONDITION = _JOINS[-3:]
+#: What relations are called that nobody has named.
+UNNAMED = "relation"
 
 
 class Relational(Summaries["Relation"]):
@@ -51,7 +59,7 @@ class Relational(Summaries["Relation"]):
     @property
     def alias(self) -> str:
         """The name under which conditions of joins know it."""
-        return "relation"
+        return UNNAMED
 
     def set_alias(self, alias: str) -> Relation:
         """The same under another name."""
@@ -169,34 +177,39 @@ class Relational(Summaries["Relation"]):
             other.__tqp_view__(self._session.catalog)
         return other
 
-    def join(self, other: Relational, condition: str, how: str = "inner") -> Relation:
-        """Both beside each other: `condition` is SQL, or the names of columns that both have.
+    def join(
+        self, other: Relational, condition: str | Sequence[str] | None = None, how: str = "inner"
+    ) -> Relation:
+        """Both beside each other: `condition` is SQL, or the names of columns that both have, also as a list.
 
-        `how`: "inner", "left", "right", "outer", "semi", "anti" or "cross". In a condition each goes by its `alias`.
+        `how`: "inner", "left", "right", "outer", "semi", "anti" or "asof", and, without a condition, "cross", "natural" or
+        "positional". In a condition each goes by its `alias`. Of two that nobody has named, "relation" is neither: the condition
+        has names of columns that one of them has, or `set_alias` gives one a name.
+
+        >>> import tqp
+        >>> words = tqp.sql("SELECT 2 AS i, 'two' AS word")
+        >>> tqp.sql("SELECT i FROM range(3) r(i)").join(words, "i").fetchall()
+        [(2, 'two')]
         """
         how = how.lower() if isinstance(how, str) else how
         check_choice("how", how, _JOINS)
-        check_is_text("the condition of a join", condition)
-        if lower_ascii(self.alias) == lower_ascii(self._beside(other).alias):
-            raise BindError(
-                f'both relations are called "{self.alias}"; give one another name with set_alias()'
-            )
+        left, right = self._names_in_join(self._beside(other))
+        on = _join_condition(condition, how)
         word = "FULL" if how == "outer" else how.upper()
-        names = [name.strip() for name in condition.split(",")]
-        shared = all(name.isidentifier() for name in names)
-        on = (
-            ""
-            if word == "CROSS"
-            else f"USING ({', '.join(names)})"
-            if shared
-            else f"ON ({closed(condition)})"
-        )
-        text = f"SELECT * FROM {in_quotes(self.alias)} {word} JOIN {in_quotes(other.alias)} {on}"
-        return self._made(text, {self.alias: self, other.alias: other}, "joined")
+        text = f"SELECT * FROM {in_quotes(left)} {word} JOIN {in_quotes(right)} {on}"
+        return self._made(text, {left: self, right: other}, UNNAMED)
+
+    def _names_in_join(self, other: Relational) -> tuple[str, str]:
+        """What they go by. Raises BindError where both have the same name, and somebody gave it."""
+        if lower_ascii(self.alias) != lower_ascii(other.alias):
+            return self.alias, other.alias
+        if self.alias == UNNAMED:
+            return "%left", "%right"  # no names that SQL would say
+        raise BindError(f'both relations are called "{self.alias}"; give one another name with set_alias()')
 
     def cross(self, other: Relational) -> Relation:
         """Each row beside each of the other."""
-        return self.join(other, "", "cross")
+        return self.join(other, how="cross")
 
     def query(self, name: str, query: str) -> Relation:
         """A whole query, in which the relation goes by `name`."""
@@ -230,6 +243,25 @@ class Relational(Summaries["Relation"]):
     @abstractmethod
     def _answer(self) -> Result:
         """The answer."""
+
+
+def _join_condition(condition: str | Sequence[str] | None, how: str) -> str:
+    """USING or ON. Raises BindError where there is none and is to be one, or the other way round."""
+    if how in _WITHOUT_CONDITION:
+        if condition:
+            raise BindError(f"a {how} join has no condition; leave it out, or choose another kind of join")
+        return ""
+    if not condition:
+        raise BindError(f'how="{how}": this join needs a condition, or the names of columns that both have')
+    if not isinstance(condition, str):
+        for name in condition:
+            check_name("a column", name)
+        return f"USING ({in_quotes_joined(condition)})"
+    check_is_text("the condition of a join", condition)
+    names = [name.strip() for name in condition.split(",")]
+    if all(name.isidentifier() for name in names):
+        return f"USING ({', '.join(names)})"
+    return f"ON ({closed(condition)})"
 
 
 class Relation(Relational, WaysOut):
@@ -355,9 +387,9 @@ class Relation(Relational, WaysOut):
 class QueryResult(Result, Relational):
     """The answer of a query, of which its methods make further queries."""
 
-    def __init__(self, session: Session, result: Result) -> None:
+    def __init__(self, session: Session, result: Result, query: str, params: Parameters | None) -> None:
         super().__init__(result.columns, result.types, result._table)
-        self._session = session
+        self._session, self._query, self._params = session, query, params
         self._stored: StoredTable | None = None
 
     def _input(self) -> View | Source:
@@ -368,3 +400,8 @@ class QueryResult(Result, Relational):
 
     def _answer(self) -> Result:
         return self
+
+    def explain(self, analyze: bool = False) -> str:
+        """The plans of the query as text; see `Connection.explain`. Variables that it names are looked up again, by the caller."""
+        variables = self._session.variables(sys._getframe(1))
+        return self._session.queries.explain(self._query, analyze, self._params, variables)

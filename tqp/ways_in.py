@@ -19,7 +19,7 @@ from tqp.core.keywords import in_quotes, quoted_text
 from tqp.data.sources.make_source import make_source
 from tqp.planner.catalog_protocol import View
 from tqp.planner.parse import parse
-from tqp.relation import QueryResult, Relation
+from tqp.relation import UNNAMED, QueryResult, Relation
 from tqp.statements.session import Session
 
 #: A path, a pattern, an address, or a list of these.
@@ -86,7 +86,7 @@ class WaysIn(ABC):
     def from_df(self, df: object) -> Relation:
         """A pandas or Polars frame, or whatever else `Connection.register` takes."""
         source = make_source("df", df, self._device)
-        return self._relation(View("df", parse('FROM "df"'), inputs={"df": source}))
+        return self._relation(View(UNNAMED, parse('FROM "df"'), inputs={"df": source}))
 
     def from_arrow(self, arrow_object: object) -> Relation:
         """`from_df`."""
@@ -125,7 +125,7 @@ class WaysIn(ABC):
         for name, value in options.items():
             if value is not None:
                 said.append(f"{in_quotes(_OPTIONS.get(name, name))} = {_constant(value)}")
-        return self._relation(View(function, parse(f"FROM {function}({', '.join(said)})")))
+        return self._relation(View(UNNAMED, parse(f"FROM {function}({', '.join(said)})")))
 
     def _relation(self, view: View) -> Relation:
         relation = Relation(self._session, view)
