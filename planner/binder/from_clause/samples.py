@@ -36,7 +36,7 @@ def sampled(context: BindContext, plan: LogicalPlan, sample: exp.Expr | None) ->
         raise BindError(f"{method} samples by percent; reservoir takes a number of rows", span)
     seed = sample.args.get("seed")
     window, number = numbered(context, plan)
-    if seed is None:  # samples of one query differ, and so do those of its runs
+    if not seed:  # samples of one query differ, and so do those of its runs
         drawn = Call("random_number", (number, Literal(context.new_shared(), BIGINT)), BIGINT)
     else:
         drawn = Call("seeded_number", (number, Literal(int(_number(seed)), BIGINT)), BIGINT)
