@@ -18,7 +18,10 @@ ROOT = Path(__file__).parent.parent
 SOURCE_FOLDERS = ("tqp", "operators", "planner", "tpch")
 
 #: Where `.item()` may be called, and why: on a column it makes the host wait for the device.
-CALLS_ITEM = {"planner/binder/expressions/literals.py": "on query parameters, which are not on a device"}
+CALLS_ITEM = {
+    "planner/binder/expressions/literals.py": "on query parameters, which are not on a device",
+    "tqp/core/constants.py": "on values that become SQL text",
+}
 
 #: Where the kind of device may be asked for, and why; everything else asks for the backend (`tqp/data/backend.py`).
 ASKS_FOR_DEVICE = {

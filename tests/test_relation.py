@@ -331,8 +331,8 @@ def test_errors_show_the_relation() -> None:
         (lambda con: con.table("a").limit("x"), "count='x': give an integer, not a str"),
         (lambda con: con.table("a").limit(1, None), "offset=None: give an integer"),
         (lambda con: con.table("a").fetchmany(None), "size=None: give an integer"),
-        (lambda con: con.table("a").project(None).columns, 'no column "None"'),
-        (lambda con: con.table("a").sort(None).columns, 'no column "None"'),
+        (lambda con: con.table("a").project(None).columns, "None is neither SQL text nor an expression"),
+        (lambda con: con.table("a").sort(None).columns, "None is neither SQL text nor an expression"),
         (lambda con: con.table("a").quantile("id", "nope").columns, 'no column "nope"'),
         (lambda con: con.table("a").string_agg("s", None), "the separator is text, not a NoneType"),
         (

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import tqp
-from tqp import dbapi
+from tqp import col, dbapi
 
 
 def totals(folder: str) -> list[tuple[Any, ...]]:
@@ -28,6 +28,14 @@ def totals(folder: str) -> list[tuple[Any, ...]]:
     relation.to_parquet(os.path.join(folder, "t.parquet"))
     again = con.read_parquet(os.path.join(folder, "t.parquet")).project("region", "total + 1 AS more")
     assert again.types[0] == "VARCHAR" and again.columns == ("region", "more")
+    by_region = con.table("sales").group_by("region").agg(col("amount").sum().alias("total"), tqp.count_all().alias("n"))
+    kinds = tqp.when((col("total") > 2) & (col("n") == 2)).then("large").otherwise("small").alias("kind")
+    named = by_region.select("region", kinds, 10 - col("n")).sort(col("region").desc(), "kind")
+    assert named.rename(region="r").drop("kind").fetchall() == [("s", 9), ("n", 8)]
+    largest: tqp.Relation = con.table("sales").arg_max("region", "amount").union_by_name(con.table("sales").max("amount"))
+    assert largest.row_number("OVER ()", projected_columns="*").shape == (2, 3)
+    dicts: list[dict[str, Any]] = con.table("sales").filter(col("amount").isin([3])).to_dicts()
+    assert dicts == [{"region": "n", "amount": 3}]
     con.create_function("twice", lambda x: x * 2, ["BIGINT"], "BIGINT", type="native")
     asked = con.sql("SELECT twice(sum(amount)::BIGINT) AS t FROM sales")
     assert int(np.asarray(asked)[0]) == 12 and asked.filter("t > 0").shape == (1, 1)

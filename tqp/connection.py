@@ -43,7 +43,7 @@ from tqp.pieces import QueryInPieces
 from tqp.planner.bind import BoundStatement
 from tqp.planner.binder.expressions.calls import function_names
 from tqp.planner.optimizer import RULES
-from tqp.planner.parse import parse_statement
+from tqp.planner.parse import parse, parse_statement, split_statements
 from tqp.planner.physical.planner import PHYSICAL_RULES
 from tqp.queries import Queries, named_place
 from tqp.relation import QueryResult
@@ -391,6 +391,18 @@ class Connection(WaysIn, WaysOut):
     def explain(self, query: str, analyze: bool = False, params: Parameters | None = None) -> str:
         """The logical and physical plan as text, with estimates; with `analyze` also what a run of it took."""
         return self._queries.explain(query, analyze, params, self._variables(sys._getframe(1)))
+
+    def get_table_names(self, query: str, *, qualified: bool = False) -> set[str]:
+        """The tables that a query reads, in lower case, `qualified` by their schemas. Raises BindError where there is none of a name."""
+        with named_place(query):
+            parsed = call_deep(lambda: parse(query))
+            names = self._queries.names_read(parsed, self._catalog.state, "table")
+        return {".".join(name) if qualified else name.name for name in names}
+
+    def extract_statements(self, query: str) -> list[str]:
+        """The statements of a text, each as a text of its own. Raises ParseError."""
+        with named_place(query):
+            return [text.strip() for text in call_deep(lambda: split_statements(query))]
 
     def trace(self) -> Trace:
         """A context manager: all that runs in its block is timed by pipeline, breaker and kernel.

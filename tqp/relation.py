@@ -5,21 +5,24 @@ from __future__ import annotations
 import os
 import sys
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
 
+from tqp.clauses import Side, condition_text, grouped, is_column, ordered, selected
 from tqp.compiled import Parameters
 from tqp.core.arguments import check_choice, check_integer, check_is_text, check_name, check_query
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError
-from tqp.core.keywords import closed, in_quotes, in_quotes_joined, listed, lower_ascii
+from tqp.core.keywords import closed, in_quotes, in_quotes_joined, lower_ascii
 from tqp.data.results.display import MAX_ROWS
 from tqp.data.sources.base import Source
 from tqp.data.sources.stored_tables import StoredTable, table_of_rows
+from tqp.expressions import Expression, Sql
 from tqp.planner.catalog_protocol import View
 from tqp.planner.parse import parse
+from tqp.reshaping import Reshaping
 from tqp.result import Result
 from tqp.statements.session import Session
 from tqp.summaries import Summaries
@@ -30,12 +33,14 @@ _JOINS = (
     + "cross natural positional".split()
 )
 _WITHOUT_CONDITION = _JOINS[-3:]
+Condition = Sql | Sequence[str] | Callable[[Side, Side], Expression] | None
 #: What relations are called that nobody has named.
 UNNAMED = "relation"
 
 
-class Relational(Summaries["Relation"]):
-    """What can be made of rows by methods. Texts are SQL, which may name other tables of the connection, too.
+class Relational(Summaries["Relation"], Reshaping["Relation"]):
+    """What can be made of rows by methods. Texts are SQL, which may name other tables of the connection, too; `tqp.col` and
+    the like make expressions that may stand in their place.
 
     Nothing runs before an answer is asked for.
     """
@@ -82,27 +87,20 @@ class Relational(Summaries["Relation"]):
         )
         return Relation(self._session, view)
 
-    @property
-    def _from(self) -> str:
-        return f"FROM {in_quotes(self.alias)}"
-
-    def filter(self, condition: str) -> Relation:
+    def filter(self, condition: Sql) -> Relation:
         """The rows where the condition is true.
 
         >>> import tqp
         >>> tqp.sql("SELECT i FROM range(5) r(i)").filter("i > 2").order("i DESC").fetchall()
         [(4,), (3,)]
         """
-        return self._made(f"SELECT * {self._from} WHERE ({closed(condition)})")
+        return self._made(f"SELECT * {self._from} WHERE ({condition_text(condition)})")
 
-    def project(self, *columns: str) -> Relation:
+    def project(self, *columns: Sql | Sequence[Sql]) -> Relation:
         """These expressions of each row."""
-        return self._made(f"SELECT {listed(columns)} {self._from}")
+        return self._made(f"SELECT {selected(list(columns))} {self._from}")
 
-    def _of_all_rows(self, expressions: str) -> Relation:
-        return self.project(expressions)
-
-    def select(self, *columns: str) -> Relation:
+    def select(self, *columns: Sql | Sequence[Sql]) -> Relation:
         """`project`."""
         return self.project(*columns)
 
@@ -122,21 +120,17 @@ class Relational(Summaries["Relation"]):
     def _typed(self) -> Iterable[tuple[str, DataType]]:
         return zip(self.columns, self.types, strict=True)
 
-    def aggregate(self, expressions: str, groups: str = "") -> Relation:
+    def aggregate(self, expressions: Sql | Sequence[Sql], groups: Sql | Sequence[Sql] = "") -> Relation:
         """Aggregates by `groups`, by default by all expressions that hold none."""
-        return self._made(f"SELECT {closed(expressions)} {self._from} GROUP BY {groups or 'ALL'}")
+        return self._made(f"SELECT {selected(expressions)} {self._from} GROUP BY {grouped(groups) or 'ALL'}")
 
-    def count(self, column: str = "*") -> Relation:
-        """How many rows there are, or values of a column."""
-        return self._made(f"SELECT count({closed(column)}) {self._from}")
-
-    def order(self, keys: str) -> Relation:
+    def order(self, keys: Sql | Sequence[Sql]) -> Relation:
         """In this order, such as "a DESC, b"."""
-        return self._made(f"SELECT * {self._from} ORDER BY {keys}")
+        return self._made(f"SELECT * {self._from} ORDER BY {ordered(keys)}")
 
-    def sort(self, *keys: str) -> Relation:
+    def sort(self, *keys: Sql | Sequence[Sql]) -> Relation:
         """In the order of these keys."""
-        return self.order(listed(keys))
+        return self._made(f"SELECT * {self._from} ORDER BY {ordered(list(keys))}")
 
     def limit(self, count: int, offset: int = 0) -> Relation:
         """The first rows, behind `offset` others."""
@@ -147,13 +141,18 @@ class Relational(Summaries["Relation"]):
         """The first rows."""
         return self.limit(count)
 
-    def distinct(self) -> Relation:
-        """Each row once."""
-        return self._made(f"SELECT DISTINCT * {self._from}")
+    def distinct(self, on: Sql | Sequence[Sql] | None = None) -> Relation:
+        """Each row once, or a row for each value of `on`."""
+        of = "" if on is None else f" ON ({grouped(on)})"
+        return self._made(f"SELECT DISTINCT{of} * {self._from}")
 
     def union(self, other: Relational) -> Relation:
         """The rows of both, as UNION ALL has them."""
         return self._combined(other, "UNION ALL")
+
+    def union_by_name(self, other: Relational, *, all: bool = True) -> Relation:
+        """The rows of both, columns by their names, NULL where one has none; without `all` each row once."""
+        return self._combined(other, f"UNION {'ALL ' if all else ''}BY NAME")
 
     def intersect(self, other: Relational) -> Relation:
         """The rows that are in both, as INTERSECT ALL has them."""
@@ -177,10 +176,10 @@ class Relational(Summaries["Relation"]):
             other.__tqp_view__(self._session.catalog)
         return other
 
-    def join(
-        self, other: Relational, condition: str | Sequence[str] | None = None, how: str = "inner"
-    ) -> Relation:
-        """Both beside each other: `condition` is SQL, or the names of columns that both have, also as a list.
+    def join(self, other: Relational, condition: Condition = None, how: str = "inner") -> Relation:
+        """Both beside each other: `condition` is SQL, an expression, or the names of columns that both have, also as a list.
+
+        It may be a function of both, too, which have their columns as attributes: `lambda a, b: a.id == b.parent`.
 
         `how`: "inner", "left", "right", "outer", "semi", "anti" or "asof", and, without a condition, "cross", "natural" or
         "positional". In a condition each goes by its `alias`. Of two that nobody has named, "relation" is neither: the condition
@@ -194,6 +193,8 @@ class Relational(Summaries["Relation"]):
         how = how.lower() if isinstance(how, str) else how
         check_choice("how", how, _JOINS)
         left, right = self._names_in_join(self._beside(other))
+        if callable(condition):
+            condition = condition(Side(left), Side(right))
         on = _join_condition(condition, how)
         word = "FULL" if how == "outer" else how.upper()
         text = f"SELECT * FROM {in_quotes(left)} {word} JOIN {in_quotes(right)} {on}"
@@ -240,19 +241,30 @@ class Relational(Summaries["Relation"]):
         self._session.define(view, replace)
         return Relation(self._session, view)
 
+    def materialize(self) -> QueryResult:
+        """Run it: a relation of the rows that it has now."""
+        return QueryResult(self._session, self._answer(), f"FROM {in_quotes(self.alias)}", None)
+
+    def _types_of_names(self, names: Sequence[str]) -> tuple[DataType, ...]:
+        session = self._session
+        return session.queries.types_of_names(names, session.catalog.state)
+
     @abstractmethod
     def _answer(self) -> Result:
         """The answer."""
 
 
-def _join_condition(condition: str | Sequence[str] | None, how: str) -> str:
+def _join_condition(condition: Sql | Sequence[str] | None, how: str) -> str:
     """USING or ON. Raises BindError where there is none and is to be one, or the other way round."""
+    is_given = isinstance(condition, Expression) or bool(condition)
     if how in _WITHOUT_CONDITION:
-        if condition:
+        if is_given:
             raise BindError(f"a {how} join has no condition; leave it out, or choose another kind of join")
         return ""
-    if not condition:
+    if condition is None or not is_given:
         raise BindError(f'how="{how}": this join needs a condition, or the names of columns that both have')
+    if isinstance(condition, Expression):
+        return f"USING ({condition})" if is_column(condition) else f"ON {condition}"
     if not isinstance(condition, str):
         for name in condition:
             check_name("a column", name)

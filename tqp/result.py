@@ -176,6 +176,15 @@ class Result:
             columns = tuple(column.cut(start, stop) for column in columns)
         return list(zip(*map(python_values, columns), strict=True))
 
+    def iter_rows(self) -> Iterator[tuple[Any, ...]]:
+        """All rows, made some at a time; `for row in result` is the same."""
+        return iter(self)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """A dict for each row, by the names of columns; repeated ones become a, a_1, ..."""
+        names = unique_names(self._names)
+        return [dict(zip(names, row, strict=True)) for row in self]
+
     def fetchmany(self, size: int = 1) -> list[tuple[Any, ...]]:
         """The next rows not yet fetched by fetchone or fetchmany, `size` at most."""
         stop = min(len(self), self._fetched + max(check_integer("size", size), 0))

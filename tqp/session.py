@@ -100,7 +100,8 @@ def sql(
 def default_connection() -> Connection:
     """The connection behind `sql` where neither tables nor models are given, with which these work, too:
 
-    `query`, `execute`, `table`, `view`, `values`, `from_df`, `from_arrow`, `read_csv`, `read_parquet`, `read_json`, `register`,
+    `query`, `execute`, `table`, `view`, `values`, `from_df`, `from_arrow`, `read_csv`, `read_parquet`, `read_json`, `from_csv_auto`,
+    `from_parquet`, `register`,
     `unregister` and `create_function` of this module, which are its methods.
     """
     return _default.connection()
@@ -157,6 +158,16 @@ def read_csv(paths: Paths, **options: Any) -> Relation:
 
 def read_parquet(paths: Paths, **options: Any) -> Relation:
     """`Connection.read_parquet` of the default connection."""
+    return _default.connection().read_parquet(paths, **options)
+
+
+def from_csv_auto(paths: Paths, **options: Any) -> Relation:
+    """`read_csv`."""
+    return _default.connection().read_csv(paths, **options)
+
+
+def from_parquet(paths: Paths, **options: Any) -> Relation:
+    """`read_parquet`."""
     return _default.connection().read_parquet(paths, **options)
 
 

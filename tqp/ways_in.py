@@ -67,6 +67,14 @@ class WaysIn(ABC):
         """Parquet files; `options` are those of SQL's read_parquet, such as `filename=True`."""
         return self._read("read_parquet", paths, options)
 
+    def from_parquet(self, paths: Paths, **options: Any) -> Relation:
+        """`read_parquet`."""
+        return self.read_parquet(paths, **options)
+
+    def from_csv_auto(self, paths: Paths, **options: Any) -> Relation:
+        """`read_csv`."""
+        return self.read_csv(paths, **options)
+
     def read_csv(self, paths: Paths, **options: Any) -> Relation:
         """CSV files; `options` are those of SQL's read_csv, such as `header=True`, or pandas' names for them: `dtype`, `skiprows`.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pyarrow as pa
@@ -42,6 +42,14 @@ class WaysOut(ABC):
         """All rows that are left."""
         answer = self._result()
         return answer.fetchmany(len(answer))
+
+    def iter_rows(self) -> Iterator[tuple[Any, ...]]:
+        """See `Result.iter_rows`."""
+        return self._result().iter_rows()
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """See `Result.to_dicts`."""
+        return self._result().to_dicts()
 
     def fetchnumpy(self) -> dict[str, NDArray[Any]]:
         """See `Result.fetchnumpy`."""

@@ -209,8 +209,8 @@ def make_function(
         given = list(parameters)
     if kind != "native" and not given:
         raise BindError(f'"{name}" has no arguments to tell it how many rows there are: give type="native"')
-    texts = [_type_text(each) for each in given]
-    result = _type_text(returned if return_type is None else return_type)
+    texts = [type_text(each) for each in given]
+    result = type_text(returned if return_type is None else return_type)
     if result is None:
         raise BindError(f'"{name}" does not say what it returns: give return_type="..." or annotate it')
     found = iter(types_of([text for text in (*texts, result) if text is not None]))
@@ -261,12 +261,12 @@ def _annotations(name: str, function: Callable[..., Any]) -> tuple[list[Any] | N
 
 def _is_type(hint: Any) -> bool:
     try:
-        return _type_text(hint) is not None
+        return type_text(hint) is not None
     except BindError:
         return False
 
 
-def _type_text(given: Any) -> str | None:
+def type_text(given: Any) -> str | None:
     """What SQL calls a type: of a text, a Python or Arrow type, a type of tqp or DuckDB. Raises BindError for other classes."""
     if given is None or isinstance(given, str):
         return given
@@ -276,11 +276,11 @@ def _type_text(given: Any) -> str | None:
         return _OF_PYTHON[given]
     origin, arguments = typing.get_origin(given), typing.get_args(given)
     if origin is list and len(arguments) == 1:
-        return f"{_type_text(arguments[0])}[]"
+        return f"{type_text(arguments[0])}[]"
     if origin in (types.UnionType, typing.Union):  # X | None
         (first, *others) = [each for each in arguments if each is not type(None)]
         if not others:
-            return _type_text(first)
+            return type_text(first)
     if isinstance(given, type) or origin is not None or given is Any:
         raise BindError(f"{given!r} is not a type that SQL has; give its name, such as 'INTEGER'")
     return str(given)
