@@ -93,6 +93,7 @@ OF_EXPRESSIONS: list[Call] = [
         m.when(m.col("a") > 1).then("big").otherwise("small").alias("k"),
         m.when(m.col("a") > 1).then(1).when(m.col("g") == 1).then(2).otherwise(None),
     ],
+    lambda m, t: [m.fn("list_transform", m.col("l"), m.LambdaExpression("x", m.col("x") + m.col("a")))],
     lambda m, t: [m.star(exclude="l", rename={"a": "b"})],
     lambda m, t: [m.star(exclude=["a", "l"]), "a"],
     lambda m, t: [
@@ -281,6 +282,7 @@ def test_names_and_texts_mean_nothing_else() -> None:
         )
         assert rows.rename(**{name: "x"}).with_columns(**{text: col("x")}).drop("x").columns == (text,)
         assert rows.group_by(name).agg(tqp.count_all()).fetchall() == [(text, 1)]
+        assert rows.select_types([str]).columns == (name,)
         assert rows.select(tqp.sql_expr("1 -- note"), "2 -- note").fetchall() == [(1, 2)]
         assert rows.order([col(name).desc(), "1"]).to_dicts() == [{name: text}] and list(
             rows.iter_rows()
@@ -305,6 +307,8 @@ def test_names_and_texts_mean_nothing_else() -> None:
         (lambda t: col("a").sum().over(rows=(1, 2), range=(1, 2)), "not of both"),
         (lambda t: t.with_columns(), "with_columns.. takes at least one"),
         (lambda t: t.drop(), "drop.. takes at least one"),
+        (lambda t: tqp.star(exclude=[5]), "the name of a column is text, not a int"),
+        (lambda t: t.join(t, "a = a").columns, 'write "left_relation.a" or "right_relation.a"'),
         (lambda t: t.sample(), "either the number of rows, or percent"),
         (lambda t: t.select_types(["DATE"]), "no column is DATE"),
         (lambda t: t.select_types(["nope"]), "nope"),

@@ -205,6 +205,20 @@ def test_a_connection_has_the_rows_of_what_it_executed() -> None:
         con.fetchall()  # closed
 
 
+def test_how_many_rows_a_statement_has_changed() -> None:
+    with tqp.connect() as con, duckdb.connect() as oracle:
+        for text in (
+            "SELECT 1",
+            "CREATE TABLE t(a INTEGER)",
+            "INSERT INTO t VALUES (1), (2)",
+            "DELETE FROM t",
+            "FROM t",
+        ):
+            con.execute(text)
+            oracle.execute(text)
+            assert con.rowcount == oracle.rowcount, text
+
+
 def test_ways_out_and_descriptions_of_relations() -> None:
     with tqp.connect() as con:
         con.sql(SETUP)

@@ -326,6 +326,12 @@ class Connection(WaysIn, WaysOut):
             raise BindError("nothing has been executed; con.execute(...) comes before its rows are fetched")
         return answer
 
+    @property
+    def rowcount(self) -> int:
+        """How many rows the statement that `execute` has run last has changed; -1 where it changes none."""
+        answer: QueryResult | None = getattr(self._of_thread, "answer", None)
+        return -1 if answer is None else answer.rowcount
+
     def query(self, query: str, params: Parameters | None = None) -> QueryResult:
         """`sql`, under another of DuckDB's names."""
         return self._answer(query, params, self._variables(sys._getframe(1)))

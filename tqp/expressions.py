@@ -375,6 +375,8 @@ def star(exclude: str | Iterable[str] = (), rename: Mapping[str, str] | None = N
     * EXCLUDE ("a") RENAME ("b" AS "c")
     """
     names = [exclude] if isinstance(exclude, str) else list(exclude)
+    for name in (*names, *(rename or {}), *(rename or {}).values()):
+        check_name("a column", name)
     left_out = f" EXCLUDE ({in_quotes_joined(names)})" if names else ""
     renamed = ", ".join(f"{in_quotes(old)} AS {in_quotes(new)}" for old, new in (rename or {}).items())
     return Expression(f"*{left_out}{f' RENAME ({renamed})' if renamed else ''}")
@@ -407,6 +409,18 @@ last_value = _call("last_value", "The value of the last row of the frame.")
 def CaseExpression(condition: object, value: object) -> Case:
     """`when(condition).then(value)`, DuckDB's earlier name."""
     return when(condition).then(value)
+
+
+def LambdaExpression(parameters: str | Sequence[str], body: object) -> Expression:
+    """A function, for `list_transform` and the like: `LambdaExpression("x", col("x") + 1)`.
+
+    >>> import tqp
+    >>> doubled = tqp.fn("list_transform", [1, 2], tqp.LambdaExpression("x", tqp.col("x") * 2))
+    >>> tqp.sql("SELECT 1 AS a").select(doubled).fetchall()
+    [([2, 4],)]
+    """
+    names = [parameters] if isinstance(parameters, str) else parameters
+    return Expression(f"lambda {in_quotes_joined(names)}: {operand(body)}")
 
 
 ColumnExpression, ConstantExpression, FunctionExpression = col, lit, fn

@@ -24,6 +24,7 @@ from tqp.planner.catalog_protocol import View
 from tqp.planner.parse import parse
 from tqp.reshaping import Reshaping
 from tqp.result import Result
+from tqp.statements.execution import Effect
 from tqp.statements.session import Session
 from tqp.summaries import Summaries
 from tqp.ways_out import WaysOut
@@ -182,8 +183,8 @@ class Relational(Summaries["Relation"], Reshaping["Relation"]):
         It may be a function of both, too, which have their columns as attributes: `lambda a, b: a.id == b.parent`.
 
         `how`: "inner", "left", "right", "outer", "semi", "anti" or "asof", and, without a condition, "cross", "natural" or
-        "positional". In a condition each goes by its `alias`. Of two that nobody has named, "relation" is neither: the condition
-        has names of columns that one of them has, or `set_alias` gives one a name.
+        "positional". In a condition each goes by its `alias`; of two that nobody has named, one is "left_relation" and the other
+        "right_relation".
 
         >>> import tqp
         >>> words = tqp.sql("SELECT 2 AS i, 'two' AS word")
@@ -205,7 +206,7 @@ class Relational(Summaries["Relation"], Reshaping["Relation"]):
         if lower_ascii(self.alias) != lower_ascii(other.alias):
             return self.alias, other.alias
         if self.alias == UNNAMED:
-            return "%left", "%right"  # no names that SQL would say
+            return "left_relation", "right_relation"
         raise BindError(f'both relations are called "{self.alias}"; give one another name with set_alias()')
 
     def cross(self, other: Relational) -> Relation:
@@ -402,7 +403,13 @@ class QueryResult(Result, Relational):
     def __init__(self, session: Session, result: Result, query: str, params: Parameters | None) -> None:
         super().__init__(result.columns, result.types, result._table)
         self._session, self._query, self._params = session, query, params
+        self._num_changed = result.num_changed if isinstance(result, Effect) else None
         self._stored: StoredTable | None = None
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows the statement has changed; -1 where it is one that changes none."""
+        return -1 if self._num_changed is None else self._num_changed
 
     def _input(self) -> View | Source:
         if self._stored is None:

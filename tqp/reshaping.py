@@ -12,6 +12,7 @@ from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError
 from tqp.core.keywords import in_quotes, in_quotes_joined, lower_ascii
 from tqp.expressions import Expression, Sql, col, operand, star
+from tqp.ml.python_functions import type_text
 
 Made = TypeVar("Made")
 
@@ -80,10 +81,10 @@ class Reshaping(ABC, Generic[Made]):
         return self._made(f"SELECT {star(columns)} {self._from}")
 
     def select_types(self, types: Sequence[object]) -> Made:
-        """The columns of these types, by their names in SQL. Raises BindError where there are none."""
+        """The columns of these types, given as `cast` takes them. Raises BindError where there are none."""
         if isinstance(types, str):
             types = [types]
-        wanted = set(self._types_of_names([str(each) for each in types]))
+        wanted = set(self._types_of_names([str(type_text(each)) for each in types]))
         names = [name for name, data_type in self._typed() if data_type in wanted]
         if not names:
             raise BindError(f"no column is {' or '.join(map(str, types))}; `types` has the types of all")
