@@ -166,7 +166,6 @@ def scan_conditions(plan: LogicalPlan) -> dict[TableSource, TableConditions]:
         )
         for table, found in by_table.items()
         if all(parts[id(scan)] for scan in found)
-        and table.can_be_restricted([name for scan in found for name in scan.columns])
     }
 
 

@@ -180,6 +180,10 @@ PARTNERS = [
     "SELECT a.row, count(b.row) FROM t a LEFT JOIN u b ON a.row = b.row WHERE a.i > 70 GROUP BY a.row",
     "SELECT a.row, b.row FROM t a, u b WHERE a.row = b.row AND a.i > 1000",
     "SELECT a.row FROM t a, u b WHERE a.row = b.row AND a.i > 70 AND b.i > (SELECT min(i) FROM v WHERE v.row = a.row)",
+    "SELECT a.row, b.row, c.m FROM t a, u b, v c WHERE a.i > 30 AND a.row = b.row AND b.d < DATE '2020-03-10' AND b.row = c.row AND c.i > 35",
+    "SELECT a.row, b.s, c.m FROM t a, u b, v c WHERE c.i > 40 AND c.i = b.i AND a.i = b.i AND a.d < DATE '2020-03-11'",
+    "SELECT a.row, c.m FROM t a LEFT JOIN (u b JOIN v c ON b.row = c.row AND c.i > 40) ON a.row = b.row WHERE a.i > 35",
+    "SELECT a.row, b.m FROM t a LEFT JOIN v b ON a.row = b.row AND b.i > 40 WHERE a.i > 30 AND b.i < 60",
 ]
 SUBQUERIES = [
     "SELECT row, s FROM u WHERE row IN (SELECT row FROM t WHERE i > 74)",
@@ -242,6 +246,52 @@ def test_rows_with_a_partner_among_few_are_few(
         connection.register("many", many)
         assert connection.sql(query).fetchall() == [answer]
     assert chosen == [1, 10]
+
+
+@pytest.mark.parametrize(
+    ("condition", "num_chosen"),
+    [
+        ("many.day < 30 AND area.name = 'c'", [60]),  # neither leaves few
+        ("many.day < 30 AND area.name IN ('b', 'c')", []),
+        ("many.day < 30 AND area.id > 0", []),
+        ("area.name = 'c' AND shops.kind = 1", [100]),
+        ("area.name = 'c'", []),
+        ("many.day < 5 AND area.name = 'c'", [50]),  # its own condition leaves few
+    ],
+)
+def test_smaller_tables_tell_of_a_large_one_together(
+    condition: str, num_chosen: list[int], monkeypatch: pytest.MonkeyPatch, chosen: list[int]
+) -> None:
+    monkeypatch.setattr(base, "WORTH_CHOOSING", 500)
+    monkeypatch.setattr(wanted_rows, "_LARGEST_SHARE", 0.1)
+    rows = range(1000)
+    tables = {
+        "area": pa.table({"id": range(5), "name": list("abcde")}),
+        "shops": pa.table(
+            {
+                "id": range(50),
+                "area": [row % 5 for row in range(50)],
+                "kind": [row // 25 for row in range(50)],
+            }
+        ),
+        "many": pa.table(
+            {"shop": [row % 50 for row in rows], "day": [row // 10 for row in rows], "x": rows, "y": rows}
+        ),
+    }
+    query = (
+        "SELECT sum(x), count(y), min(kind) FROM area, shops, many"
+        f" WHERE area.id = shops.area AND shop = shops.id AND {condition}"
+    )
+
+    def asked(**options: Any) -> list[Any]:
+        with tqp.connect(threads=1, **options) as connection:
+            for name, table in tables.items():
+                connection.register(name, table.select(table.column_names))
+            return [connection.sql(query).fetchall() for _ in range(2)]
+
+    expected = asked(disabled_rules=["choose_rows"])
+    assert asked() == expected
+    assert chosen == num_chosen
 
 
 def test_a_condition_that_may_raise_is_left_to_the_query(chosen: list[int]) -> None:
