@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from tests import settings
+from tqp.data.encoding import strings
 from tqp.measuring.compare import DuckDBRun, run_duckdb
 from tqp.tpch.data import DATA
 from tqp.tpch.query import QUERY_NUMBERS, load_query
@@ -23,6 +24,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Tables of tests are small: the strings of those that are not tiny are to be stored as large tables' are.
+    strings._SMALL_TABLE = 4_096
     if device := config.getoption("--device"):
         settings.compute_on(device)
 

@@ -9,6 +9,7 @@ import torch
 
 from tqp.core.errors import ExecutionError, UnsupportedError
 from tqp.data.column import Column
+from tqp.data.encoding import strings
 from tqp.data.encoding.columns import encode_column
 from tqp.data.results.to_arrow import column_to_arrow
 from tqp.data.results.to_python import python_values
@@ -254,6 +255,14 @@ def test_dictionary_is_sorted_by_bytes_and_compact():
     assert entries == sorted(word.encode() for word in words if word != "z")
     assert column.values.dtype == torch.int8
     assert column.facts.dictionary_size == 5
+
+
+def test_strings_of_small_tables_have_a_dictionary(monkeypatch: pytest.MonkeyPatch) -> None:
+    array = pa.array([f"{i}" for i in range(5000)])
+    monkeypatch.setattr(strings, "_SMALL_TABLE", 5000)
+    assert encode(array).pool_is_dictionary
+    monkeypatch.setattr(strings, "_SMALL_TABLE", 4999)
+    assert not encode(array).pool_is_dictionary
 
 
 def test_many_distinct_strings_stay_plain():

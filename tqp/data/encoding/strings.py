@@ -24,8 +24,9 @@ from tqp.data.string_buffers import is_utf8, strings_of
 #: Rows that are all looked at to tell how many strings are distinct, and rows that are looked at where there are more.
 _ALL, _SAMPLE = 10_000, 4_096
 _MAX_ENTRIES = 1_000_000
-#: Up to this many rows a dictionary costs next to nothing, and gives group-bys and joins of dimension tables dense keys.
-_SMALL_TABLE = 4_096
+#: Up to this many rows a dictionary costs a few milliseconds once, even where all values differ, and gives the group-bys, sorts and
+#: joins of each query that reads a dimension table dense keys.
+_SMALL_TABLE = 32_768
 #: Up to so many distinct strings, pieces of a chunk have dictionaries of their own, so that threads share them; of so many rows.
 _FEW_ENTRIES, _PIECE = 1_024, 262_144
 
