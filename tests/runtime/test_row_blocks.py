@@ -6,6 +6,7 @@ import operator
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 
@@ -98,3 +99,11 @@ def test_filters_do_not_depend_on_blocks(block_rows: int, monkeypatch: pytest.Mo
         connection.register("t", table)
         for _ in range(3):  # compiled from the second time on
             assert connection.sql(query).fetchall() == [(3,), (4,)]
+
+
+def test_conditions_of_rows_need_no_third_truth_value() -> None:
+    with tqp.connect() as connection:
+        connection.register("sales", pa.table({"day": [1, None, 500], "v": [None, 3, 4], "item": [1, 2, 3]}))
+        query = "SELECT count(*) FROM sales WHERE day < 3 AND v > 0 OR day > 400 AND (v < 9 OR day = item)"
+        assert "kleene" not in connection.compile(query).code
+        assert connection.sql(query).fetchall() == [(1,)]

@@ -55,14 +55,15 @@ def _combined(
     return masks[0] if len(masks) == 1 else build.call(two, *masks, name="mask")
 
 
-def lower_conjunction(lowering: ExpressionLowering, call: Call) -> Node:
-    """A bool tensor that is True where all arguments of AND are true: one that is NULL decides as one that is false does."""
+def lower_condition(lowering: ExpressionLowering, call: Call) -> Node:
+    """A bool tensor that is True where AND or OR is true: an argument that is NULL decides as little, or as much, as one that is false."""
     build = lowering.stream.builder
+    is_and = call.function == "and"
     masks: list[Node] = []
     for argument in call.arguments:
-        with lowering.only_where(_undecided(build, masks, None, True)):
+        with lowering.only_where(_undecided(build, masks, None, is_and)):
             masks.append(lowering.condition(argument))
-    return all_of(build, masks)
+    return (all_of if is_and else _any_of)(build, masks)
 
 
 def lower_connective(lowering: ExpressionLowering, call: Call) -> Value:

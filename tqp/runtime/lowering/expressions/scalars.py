@@ -48,7 +48,7 @@ from tqp.runtime.lowering.expressions.conditions import (
     all_of,
     lower_case,
     lower_coalesce,
-    lower_conjunction,
+    lower_condition,
     lower_connective,
 )
 from tqp.runtime.lowering.expressions.domain import Domain, domain_of, lower_over_domain
@@ -156,8 +156,12 @@ class ExpressionLowering(ValueForms):
 
     def condition(self, expression: Expression) -> Node:
         """A bool tensor that is True where the expression is true: neither false nor NULL."""
-        if isinstance(expression, Call) and expression.function == "and" and self._is_over_rows(expression):
-            return lower_conjunction(self, expression)
+        if (
+            isinstance(expression, Call)
+            and expression.function in ("and", "or")
+            and self._is_over_rows(expression)
+        ):
+            return lower_condition(self, expression)
         value = self.lower(expression)
         if value.validity is None:
             return self.tensor(value)
