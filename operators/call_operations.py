@@ -18,8 +18,8 @@ from tqp.data import division
 from tqp.operators.asked_gradients import asked_only
 from tqp.operators.gradients import choose_rows
 from tqp.operators.groups import aggregates
+from tqp.operators.joins import column_keys, run_rows
 from tqp.operators.joins import pairs as join_pairs
-from tqp.operators.joins import run_rows
 from tqp.operators.memory.arrays import Array, converted
 from tqp.operators.numbers import elementwise, logic
 from tqp.operators.numbers.elementwise import of_floats
@@ -102,6 +102,9 @@ _LISTED: Mapping[Any, Operation] = {
     keys.unpack: _same_of_arrays(keys.unpack),
     domain_tables.look_up: _same_of_arrays(domain_tables.look_up, gradient=domain_tables.look_up),
     run_rows.rows_in_build: Operation("rows_in_build", run_rows.rows_in_build, run_rows.rows_in_build_array),
+    column_keys.values_in_build: Operation(
+        "values_in_build", column_keys.values_in_build, column_keys.values_in_build_array
+    ),
     logic.choose: Operation("choose", logic.choose, gradient=choose_rows),
     # methods
     "to": Operation("to", "to", converted, can_fuse=True),

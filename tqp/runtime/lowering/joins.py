@@ -23,6 +23,7 @@ from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.physical import plan as physical
 from tqp.planner.physical.plan import JoinAlgorithm
+from tqp.runtime.lowering.column_keys import contains_column, key_of_valid
 from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
 from tqp.runtime.lowering.graph_builder import Node, listed
 from tqp.runtime.lowering.join_builds import JoinSlot, lower_build, same_as_probe
@@ -198,8 +199,12 @@ class _Probe:
         )
 
     def _contains(self) -> Node:
-        key, validity = self._keys()
-        return self.build.method("contains", self.stream.object(self.slot.build), key, validity, name="found")
+        found = contains_column(self.lowering, self.node.probe_keys, self.slot)
+        if found is None:
+            key, validity = self._keys()
+            build_side = self.stream.object(self.slot.build)
+            found = self.build.method("contains", build_side, key, validity, name="found")
+        return found
 
     def _build_rows(self) -> Node:
         return self.stream.input(f"{self.slot.payload}_count", InputKind.FRAME_ROWS, self.slot.payload)
@@ -288,16 +293,21 @@ class _Probe:
             self.stream.filter(mask, 1.0)
 
     def _inner_by_key(self) -> None:
-        stream, slot = self.stream, self.slot
-        key, validity = self._keys()
+        stream, slot, keys = self.stream, self.slot, self.node.probe_keys
         has_columns = bool(slot.columns or slot.in_source)
+        found = None if self.node.all_match else contains_column(self.lowering, keys, slot)
+        key, validity = self._keys() if found is None else (None, None)
         if not self.node.all_match:
-            found = self.build.method("contains", stream.object(slot.build), key, validity, name="found")
+            if found is None:
+                found = self.build.method("contains", stream.object(slot.build), key, validity, name="found")
             stream.filter(found, self._selectivity(), may_wait=not has_columns)
             if not has_columns:
                 return
             rows = stream.space.links[0].rows
-            key = self.build.call(torch.index_select, key, 0, rows, name="build_rows")
+            if key is None:
+                key = key_of_valid(self.lowering, keys, slot)
+            else:
+                key = self.build.call(torch.index_select, key, 0, rows, name="build_rows")
         if has_columns:
             stream.link(Link(stream.space), Link(self.build_space, key))
 

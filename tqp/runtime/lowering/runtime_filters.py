@@ -9,9 +9,16 @@ from tqp.operators.joins.run_rows import rows_in_build
 from tqp.operators.rows import selection as row_kernels
 from tqp.planner.algebra.expressions import ColumnRef, Expression
 from tqp.planner.physical import plan as physical
+from tqp.runtime.lowering.column_keys import contains_column
 from tqp.runtime.lowering.graph_builder import listed
 from tqp.runtime.lowering.join_builds import JoinSlot
-from tqp.runtime.lowering.keys import hashed_key, key_validity, lower_values, packed_key, range_checks
+from tqp.runtime.lowering.keys import (
+    hashed_key,
+    key_validity,
+    lower_values,
+    packed_key,
+    range_checks,
+)
 from tqp.runtime.lowering.stream import InputKind, Stream
 from tqp.runtime.lowering.zones import skip_zones
 
@@ -35,16 +42,19 @@ def lower_runtime_filter(plan: PlanLowering, node: physical.RuntimeFilter) -> St
             return stream
         values = lower_values(lowering, node.keys)
         validity = key_validity(lowering, values, join.null_equal)
-        if join.packing is None:
-            key = hashed_key(lowering, values, join.null_equal, exact=join.exact)
-        else:
+        if join.packing is not None:
             inside = range_checks(lowering, values, join.packing)
             if inside is not None:
                 stream.keep(build.call(row_kernels.row_indices, inside, validity, name="rows"))
                 values = lower_values(lowering, node.keys)
                 validity = key_validity(lowering, values, join.null_equal)
-            key = packed_key(lowering, values, join.packing)
-        mask = build.method("contains", stream.object(join.build), key, validity)
+        mask = contains_column(lowering, node.keys, join)
+        if mask is None:
+            if join.packing is None:
+                key = hashed_key(lowering, values, join.null_equal, exact=join.exact)
+            else:
+                key = packed_key(lowering, values, join.packing)
+            mask = build.method("contains", stream.object(join.build), key, validity)
     stream.filter(mask, node.estimated_rows / max(1.0, node.input.estimated_rows))
     return stream
 

@@ -1,0 +1,77 @@
+"""Values of a column that a join build has a row for, against a look at every value, and joins by them against DuckDB."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from tests.oracle import assert_same_rows
+from tqp.operators.joins import column_keys
+from tqp.operators.joins.offset_array_join import build_offset_array
+from tqp.operators.joins.perfect_hash_join import build_membership, build_perfect_hash
+
+
+@pytest.fixture(autouse=True)
+def few_rows_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(column_keys, "_MANY_ROWS", 1)
+
+
+@pytest.mark.parametrize("make", [build_membership, build_perfect_hash, build_offset_array])
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64])
+@pytest.mark.parametrize("nullable", [False, True])
+@pytest.mark.parametrize(
+    "keys", [[], [0], [64], [3, 4, 5], [5, 3, 4], [3, 4, 6], [62, 63, 64], list(range(65))]
+)
+def test_values_with_a_partner(make, dtype: torch.dtype, nullable: bool, keys: list[int]) -> None:  # type: ignore[no-untyped-def]
+    generator = torch.Generator().manual_seed(len(keys))
+    values = torch.randint(-5, 60, (1000,), generator=generator).to(dtype)
+    validity = torch.rand(1000, generator=generator) < 0.7 if nullable else None
+    build = make(torch.tensor(keys, dtype=torch.int32), 65)
+    wanted = torch.isin(values.to(torch.int64) + 5, torch.tensor(keys))
+    if validity is not None:
+        values = torch.where(validity, values, -5)  # any value that has a key may stand under NULL
+        wanted &= validity
+    assert torch.equal(column_keys.values_in_build(values, validity, (-5, 65, False), build), wanted)
+    assert column_keys.values_in_build(values[:0], None, (-5, 65, False), build).tolist() == []
+
+
+@pytest.mark.parametrize(("dtype", "minimum"), [(torch.int8, 100), (torch.int8, -300), (torch.int16, 32_700)])
+def test_ends_beyond_the_type_of_the_column(dtype: torch.dtype, minimum: int) -> None:
+    limits = torch.iinfo(dtype)
+    low, high = max(minimum, limits.min), min(minimum + 499, limits.max)
+    values = torch.arange(low, high + 1).to(dtype)
+    build = build_membership(torch.arange(500), 500)
+    assert bool(column_keys.values_in_build(values, None, (minimum, 500, False), build).all())
+
+
+_random = np.random.default_rng(5)
+_TABLES = {
+    "sales": pa.table(
+        {
+            "day": pa.array(_random.integers(0, 500, 3000), mask=_random.random(3000) < 0.1),
+            "item": _random.integers(0, 40, 3000),
+            "v": _random.integers(-99, 99, 3000),
+        }
+    ),
+    "days": pa.table({"day": range(-30, 600), "month": [day // 30 for day in range(-30, 600)]}),
+    "items": pa.table({"item": range(40), "kind": [item % 7 for item in range(40)]}),
+}
+
+
+@pytest.mark.parametrize("backend", ["host", "torch"])
+@pytest.mark.parametrize("months", ["= 3", "IN (3, 4)", "IN (3, 5)", "= 99", "< 0", ">= 0"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT count(*), sum(v), min(s.day) FROM sales s JOIN days d ON s.day = d.day WHERE month {}",
+        "SELECT s.day, month, v FROM sales s JOIN days d ON s.day = d.day WHERE month {}",
+        "SELECT kind, sum(v) FROM sales s JOIN days d USING (day) JOIN items i USING (item) WHERE month {} AND kind < 3 GROUP BY 1",
+        "SELECT v FROM sales WHERE day IN (SELECT day FROM days WHERE month {})",
+        "SELECT v FROM sales s ANTI JOIN (FROM days WHERE month {}) d ON s.day = d.day",
+        "SELECT v FROM sales WHERE day NOT IN (SELECT day FROM days WHERE month {})",
+    ],
+)
+def test_joins(query: str, months: str, backend: str) -> None:
+    assert_same_rows(_TABLES, query.format(months) + " ORDER BY ALL", backend=backend)
