@@ -7,28 +7,15 @@ keep their rows, which are what they are for. Their last key has no ties, so tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from tqp.bench import operator_data as data
-from tqp.measuring.query import Query
+from tqp.bench.case import Case
+from tqp.bench.nested_cases import nested
 
 #: Makes tables by name, for a number of rows.
 MakeTables = Callable[[int], Mapping[str, pa.Table]]
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A query over the tables of one data set; `table` is the one whose rows the operator works on."""
-
-    name: str
-    table: str
-    text: str
-
-    def query(self, number: int) -> Query:
-        """The case as what measuring takes."""
-        return Query(number, self.name, self.text)
 
 
 def _joins() -> Iterator[Case]:
@@ -440,4 +427,5 @@ SUITES: tuple[tuple[MakeTables, tuple[Case, ...]], ...] = (
     (data.text_tables, tuple(_likes())),
     (data.scalar_tables, tuple(_scalars())),
     (data.written_tables, tuple(_texts())),
+    (data.nested_tables, tuple(nested())),
 )

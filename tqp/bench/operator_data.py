@@ -200,6 +200,51 @@ def written_tables(rows: int) -> dict[str, pa.Table]:
     }
 
 
+def nested_tables(rows: int) -> dict[str, pa.Table]:
+    """`carts`, a fifth of `rows`: lists of no to ten integers, doubles and words, pairs of structs, maps of three keys, and arrays.
+
+    One list in fifty is NULL. The keys of `carts` have the number of distinct values in their names.
+    """
+    random = np.random.default_rng(8)
+    size = max(1, rows // 5)
+    ends = np.cumsum(random.integers(0, 11, size))
+    count = int(ends[-1])
+    offsets = pa.array(np.concatenate([[0], ends]).astype(np.int32), mask=random.random(size + 1) < 0.02)
+    words = pa.array(WORDS).take(random.integers(0, len(WORDS), count))
+    lists = {
+        "items": random.integers(0, 1000, count),
+        "prices": random.random(count),
+        "words": words,
+        "lines": pa.StructArray.from_arrays(
+            [pa.array(random.integers(0, 1000, count)), pa.array(random.random(count))], ["item", "price"]
+        ),
+    }
+    keys = pa.array(["red", "green", "blue"] * size)
+    thirds = pa.array(np.arange(0, 3 * size + 1, 3, dtype=np.int32))
+    vectors = pa.array(random.random(16 * size).astype(np.float32))
+    return {
+        "carts": pa.table(
+            {
+                "serial": np.arange(size),
+                **{f"k{number}": random.integers(0, number, size) for number in (6, 1000, 100_000)},
+                "word": pa.array(WORDS).take(random.integers(0, len(WORDS), size)),
+                **{
+                    name: pa.ListArray.from_arrays(offsets, pa.array(values))
+                    for name, values in lists.items()
+                },
+                "point": pa.StructArray.from_arrays(
+                    [pa.array(random.integers(0, 100, size)), pa.array(random.random(size))], ["x", "y"]
+                ),
+                "colors": pa.MapArray.from_arrays(thirds, keys, pa.array(random.integers(0, 1000, 3 * size))),
+                "vector": pa.FixedSizeListArray.from_arrays(vectors, 16),
+                "line": pc.binary_join(
+                    pa.ListArray.from_arrays(pa.array(np.append(0, ends)).cast("int32"), words), " "
+                ),
+            }
+        )
+    }
+
+
 _GREEK = str.maketrans("abcdefghijklmnopqrstuvwxyz", "αβγδεζηθικλμνξοπρστυφχψωάέ")
 
 
