@@ -80,21 +80,33 @@ def filtered_lists(lengths: Tensor, values: Values, validity: Tensor | None, mas
 
 def element_counts(lengths: Tensor, kept: Tensor) -> Tensor:
     """How many of the elements of each list are among those kept (int64, places among all elements)."""
-    return count_by_group(torch.index_select(list_rows(lengths), 0, kept), lengths.shape[0])
+    return count_by_group(lists_of_places(lengths, kept), lengths.shape[0])
 
 
-def any_element(lengths: Tensor, rows: Tensor, mask: Tensor) -> Tensor:
-    """bool: is the mask true for an element of the list? `rows`: the list of each."""
+def lists_of_places(lengths: Tensor, places: Tensor) -> Tensor:
+    """int64: the list of each of the places among all elements, which ascend."""
+    ends = lengths.cumsum(0)
+    if places.shape[0] * _FEW < ends.shape[0]:
+        return torch.searchsorted(ends, places, right=True)
+    return torch.index_select(list_rows(lengths), 0, places)
+
+
+#: One place for so many lists is looked for among the ends of these.
+_FEW = 16
+
+
+def any_element(lengths: Tensor, mask: Tensor) -> Tensor:
+    """bool: is the mask true for an element of the list?"""
     found = torch.zeros(lengths.shape[0], dtype=torch.bool, device=lengths.device)
-    hits = torch.index_select(rows, 0, row_indices(mask))
-    return found.index_fill_(0, hits, True)
+    return found.index_fill_(0, lists_of_places(lengths, row_indices(mask)), True)
 
 
-def first_place(lengths: Tensor, rows: Tensor, mask: Tensor) -> Tensor:
+def first_place(lengths: Tensor, mask: Tensor) -> Tensor:
     """int64: the place, from 1, of the first element of the list for which the mask is true; 0 where there is none."""
     hits = row_indices(mask)
-    places = torch.index_select(places_in_lists(lengths), 0, hits)
-    return least_by_group(places, torch.index_select(rows, 0, hits), lengths.shape[0]).clamp_(min=0)
+    rows = lists_of_places(lengths, hits)
+    before = torch.index_select(lengths.cumsum(0) - lengths, 0, rows)
+    return least_by_group(hits + 1 - before, rows, lengths.shape[0]).clamp_(min=0)
 
 
 def unnested_rows(lists: Sequence[tuple[Lists, Tensor | None]], keeps_rows: bool) -> tuple[Tensor, Tensor]:

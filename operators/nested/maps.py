@@ -75,7 +75,7 @@ def _faults(maps: Lists, validity: Tensor | None, key_type: DataType) -> tuple[T
     if is_there is None:
         null = torch.zeros_like(lengths, dtype=torch.bool)
     else:
-        null = any_element(lengths, rows, ~is_there)
+        null = any_element(lengths, ~is_there)
     first, _ = _first_and_last(rows, Vector(keys.values, is_there), key_type)
     return null, (element_counts(lengths, first) < lengths) & ~null
 

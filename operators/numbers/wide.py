@@ -266,6 +266,8 @@ def sum_all(values: Tensor) -> Tensor:
 
 
 def _exact_sums(values: Tensor, sums_of: Callable[[Tensor], Tensor]) -> Tensor:
+    if is_wide(values) and is_host(values) and bool((values[:, 0] == values[:, 1] >> 63).all()):
+        values = values[:, 1]  # which all of them fit
     if _sum_fits_narrow(values):
         return from_narrow(sums_of(values))
     return from_limb_sums([sums_of(limb) for limb in limbs(values)])

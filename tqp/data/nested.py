@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias, Union
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.process.memory_budget import reserve
+from tqp.data.backend import is_host
 from tqp.data.repeats import repeated
 from tqp.data.strings import Strings
 
@@ -129,7 +132,15 @@ def cut_vector(vector: Vector, start: int, stop: int) -> Vector:
 def flattened(lists: Lists, validity: Tensor | None = None) -> tuple[Vector, Tensor]:
     """The elements of all lists that are there, one list after the other, and how many each has (int64 [n])."""
     lengths = lists.lengths if validity is None else lists.lengths * validity
+    if is_host(lengths) and _follow_each_other(lists.starts.numpy(), lengths.numpy()):
+        start = int(lists.starts[0])
+        return cut_vector(lists.elements, start, start + int(lengths.sum())), lengths
     return take_vector(lists.elements, element_places(lists.starts, lengths)), lengths
+
+
+def _follow_each_other(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> bool:
+    """Is there one list at least, and begins each where that before it ends?"""
+    return starts.shape[0] > 0 and bool((starts[:-1] + lengths[:-1] == starts[1:]).all())
 
 
 def element_places(starts: Tensor, lengths: Tensor) -> Tensor:

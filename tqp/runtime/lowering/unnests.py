@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tqp.operators.nested import elements as element_kernels
 from tqp.planner.physical import plan as physical
+from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.keys import lower_values
 from tqp.runtime.lowering.layouts import PLACE_LAYOUT, element_layout
 from tqp.runtime.lowering.stream import Stream, Value
@@ -18,29 +20,59 @@ if TYPE_CHECKING:
 def lower_unnest(plan: PlanLowering, node: physical.Unnest) -> Stream:
     """Each row once for each element of its lists; no row waits for the others."""
     stream = plan.lower(node.input)
-    lowering = plan.enter(stream, node)
+    lists = lower_values(plan.enter(stream, node), node.lists)
+    made = node.fields[len(node.fields) - len(lists) - node.has_places :]
+    unnested = _elements_of_one if len(lists) == 1 and not node.keeps_rows else _elements_of_several
+    values, place = unnested(stream, node, lists, [field.name for field in made])
+    for each, (values_node, validity), field in zip(lists, values, made, strict=False):
+        layout = element_layout(each.layout.data_type.element)
+        value = Value(layout, values_node, stream.or_all_rows(validity))
+        stream.add_computed_column(field.id, field.name, value)
+    if place is not None:
+        stream.add_computed_column(made[-1].id, made[-1].name, place)
+    return stream
+
+
+def _elements_of_one(
+    stream: Stream, node: physical.Unnest, lists: Sequence[Value], names: Sequence[str]
+) -> tuple[list[tuple[Node, Node]], Value | None]:
+    """The elements of one list, as they stand there, and their places; the stream's rows become theirs."""
     build = stream.builder
-    lists = lower_values(lowering, node.lists)
+    flat = build.call(element_kernels.flatten_lists, lists[0].node, lists[0].validity, name="elements")
+    values, validity, lengths = (
+        build.call(operator.getitem, flat, part, name=name)
+        for part, name in enumerate((names[0], names[0], "lengths"))
+    )
+    stream.keep(build.call(element_kernels.list_rows, lengths, name="rows"))
+    if not node.has_places:
+        return [(values, validity)], None
+    place = build.call(element_kernels.places_in_lists, lengths, name="place")
+    return [(values, validity)], Value(PLACE_LAYOUT, place)
+
+
+def _elements_of_several(
+    stream: Stream, node: physical.Unnest, lists: Sequence[Value], names: Sequence[str]
+) -> tuple[list[tuple[Node, Node]], Value | None]:
+    """As `_elements_of_one`, of several lists, which end with the longest, or with rows that are kept without an element."""
+    build = stream.builder
     pairs = [(each.node, each.validity) for each in lists]
     found = build.call(element_kernels.unnested_rows, pairs, node.keeps_rows, name="unnested")
     rows, places = (
         build.call(operator.getitem, found, part, name=name) for part, name in enumerate(("rows", "places"))
     )
-    made = node.fields[len(node.fields) - len(lists) - node.has_places :]
-    values = [
-        build.call(element_kernels.elements_at, each.node, each.validity, rows, places, name=field.name)
-        for each, field in zip(lists, made, strict=False)
+    taken = [
+        build.call(element_kernels.elements_at, each.node, each.validity, rows, places, name=name)
+        for each, name in zip(lists, names, strict=False)
     ]
     stream.keep(rows)
-    for each, found, field in zip(lists, values, made, strict=False):
-        node_of, validity = (build.call(operator.getitem, found, part, name=field.name) for part in range(2))
-        layout = element_layout(each.layout.data_type.element)
-        stream.add_computed_column(field.id, field.name, Value(layout, node_of, stream.or_all_rows(validity)))
-    if node.has_places:
-        place = build.call(operator.add, places, 1, name="place")
-        is_there = None
-        if node.keeps_rows:
-            is_there = build.call(element_kernels.is_in_a_list, pairs, rows, places, name="is_there")
-        layout = PLACE_LAYOUT.with_nullable(node.keeps_rows)
-        stream.add_computed_column(made[-1].id, made[-1].name, Value(layout, place, is_there))
-    return stream
+    values = [
+        (build.call(operator.getitem, each, 0, name=name), build.call(operator.getitem, each, 1, name=name))
+        for each, name in zip(taken, names, strict=False)
+    ]
+    if not node.has_places:
+        return values, None
+    is_there = None
+    if node.keeps_rows:
+        is_there = build.call(element_kernels.is_in_a_list, pairs, rows, places, name="is_there")
+    place = build.call(operator.add, places, 1, name="place")
+    return values, Value(PLACE_LAYOUT.with_nullable(node.keeps_rows), place, is_there)

@@ -17,6 +17,7 @@ from torch import Tensor
 from tqp.core.datatypes import VARCHAR, DataType, TypeKind
 from tqp.core.frozen import dataclass
 from tqp.data.nested import count_of
+from tqp.operators.groups.runs import reduce_runs
 from tqp.operators.nested import elements as element_kernels
 from tqp.operators.nested import maps as map_kernels
 from tqp.operators.nested.lists import in_element_form, struct_extract
@@ -275,7 +276,7 @@ def lower_over_elements(lowering: ExpressionLowering, expression: OverElements) 
             )
         elif function in _SEARCHES:
             mask = lowering.condition(expression.body)
-            node = build.call(_SEARCHES[function], elements.lengths, elements.rows, mask)
+            node = build.call(_SEARCHES[function], elements.lengths, mask)
         else:
             raise AssertionError(function)
     validity = lists.validity
@@ -310,15 +311,23 @@ def _reductions(
     assert isinstance(pending, Pending)
     build = lowering.stream.builder
     columns = [(each.node, each.validity) for each in outputs]
-    nodes = [
-        build.call(_reduce, reduction, columns, elements.rows, elements.lengths, name=reduction.kind)
-        for reduction in (calls.reductions[number] for number in pending.reductions)
-    ]
+    nodes = []
+    for reduction in (calls.reductions[number] for number in pending.reductions):
+        is_fold = reduction.is_mergeable and not (reduction.distinct or reduction.order)
+        of_rows = None if is_fold else elements.rows
+        nodes.append(build.call(_reduce, reduction, columns, of_rows, elements.lengths, name=reduction.kind))
     return lambda: pending.finish(lowering, nodes)
 
 
-def _reduce(reduction: Reduction, columns: Sequence[tuple[Any, Any]], rows: Tensor, lengths: Tensor) -> Any:
-    """A reduction of columns of the elements, for each list."""
+def _reduce(
+    reduction: Reduction, columns: Sequence[tuple[Any, Any]], rows: Tensor | None, lengths: Tensor
+) -> Any:
+    """A reduction of columns of the elements, for each list. `rows`: the list of each element; None for a plain fold."""
+    if rows is None:
+        values, validity = columns[reduction.column] if reduction.column >= 0 else (None, None)
+        if not isinstance(values, Tensor) or not values.requires_grad:
+            return reduce_runs(reduction.kind, values, validity, lengths)
+        rows = element_kernels.list_rows(lengths)
     frame = Frame(rows.shape[0], tuple(FrameColumn(*each) for each in columns))
     return GroupedRows(frame, rows, lengths.shape[0]).reduce(reduction)
 

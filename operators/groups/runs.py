@@ -1,0 +1,104 @@
+"""Reductions of groups that stand one after the other, as the elements of lists do: no row asks for the number of its group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tqp.data.backend import is_host
+from tqp.data.repeats import numbers_of
+from tqp.operators.groups.folds import FOLDS
+from tqp.operators.memory.arrays import Array
+from tqp.operators.numbers.wide import from_narrow
+
+#: The greatest absolute sum of 64 bits.
+_LARGEST = 2**63 - 1
+
+
+def reduce_runs(kind: str, values: Any, validity: Tensor | None, lengths: Tensor) -> Tensor:
+    """What `FOLDS[kind].by_group` makes of `values` [n], of groups of `lengths` rows (int64 [g], whose sum is n)."""
+    if is_host(lengths) and kind in _OF_RUNS:
+        array = values.numpy() if isinstance(values, Tensor) else None
+        counted = None if validity is None or bool(validity.all()) else validity.numpy()
+        found = _OF_RUNS[kind](array, counted, lengths.numpy())
+        if found is not None:
+            return torch.from_numpy(found)
+    return FOLDS[kind].by_group(values, numbers_of(lengths), lengths.shape[0], validity, None)
+
+
+def _reduced(ufunc: np.ufunc, values: Array, lengths: Array, nothing: Any) -> Array:
+    """Of each run; `nothing` of an empty one."""
+    starts = np.cumsum(lengths)
+    starts -= lengths
+    is_empty = lengths == 0
+    if not is_empty.any():
+        return np.asarray(ufunc.reduceat(values, starts)) if len(starts) else values[:0]
+    found = np.full(lengths.shape[0], nothing, values.dtype)
+    if values.shape[0]:
+        found[~is_empty] = ufunc.reduceat(values, starts[~is_empty])
+    return found
+
+
+def _count(values: Array | None, validity: Array | None, lengths: Array) -> Array:
+    return lengths if validity is None else _reduced(np.add, validity.astype(np.int64), lengths, 0)
+
+
+def _sum(values: Array, validity: Array | None, lengths: Array) -> Array | None:
+    if values.dtype.kind == "f":  # in row order, which a reduction of numpy leaves
+        return None
+    counted = values if validity is None else values * validity
+    return _reduced(np.add, counted.astype(np.int64, copy=False), lengths, 0)
+
+
+def _sum_wide(values: Array, validity: Array | None, lengths: Array) -> Array | None:
+    if values.ndim == 2:
+        return None
+    longest = int(lengths.max(initial=0))
+    largest = max(int(values.max(initial=0)), -int(values.min(initial=0)))
+    if largest * longest > _LARGEST:
+        return None
+    sums = _sum(values, validity, lengths)
+    assert sums is not None
+    return from_narrow(torch.from_numpy(sums)).numpy()
+
+
+def _least(values: Array, validity: Array | None, lengths: Array) -> Array | None:
+    return _extreme(values, validity, lengths, np.minimum, np.fmin, np.nan)
+
+
+def _greatest(values: Array, validity: Array | None, lengths: Array) -> Array | None:
+    return _extreme(values, validity, lengths, np.maximum, np.maximum, -np.inf)
+
+
+def _extreme(
+    values: Array,
+    validity: Array | None,
+    lengths: Array,
+    of_integers: np.ufunc,
+    of_floats: np.ufunc,
+    of_no_float: float,
+) -> Array | None:
+    """Of floats NaN is the greatest."""
+    if values.ndim == 2 or values.dtype.kind not in "if":
+        return None
+    if values.dtype.kind == "f":
+        ufunc, nothing = of_floats, of_no_float
+    else:
+        limits = np.iinfo(values.dtype)
+        ufunc, nothing = of_integers, limits.max if of_integers is np.minimum else limits.min
+    counted = values if validity is None else np.where(validity, values, np.asarray(nothing, values.dtype))
+    return _reduced(ufunc, counted, lengths, nothing)
+
+
+_OF_RUNS: dict[str, Callable[[Any, Array | None, Array], Array | None]] = {
+    "count_star": lambda values, validity, lengths: lengths,
+    "count": _count,
+    "sum": _sum,
+    "sum_wide": _sum_wide,
+    "min": _least,
+    "max": _greatest,
+}
