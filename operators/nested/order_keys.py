@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
+from tqp.data.backend import is_host
 from tqp.data.nested import Lists, Structs, Values, Vector, count_of, element_dtype
 from tqp.data.strings import Strings
 from tqp.operators.nested.layout import compact, device_of
@@ -114,6 +116,10 @@ def _number_bytes(values: Tensor, data_type: DataType) -> Tensor:
 
 def _word_bytes(words: Tensor, width: int) -> Tensor:
     """The lowest `width` bytes of int64 [n], the highest first, with the sign inverted."""
+    if is_host(words):
+        sign = np.int64(-(2**63) if width == 8 else 1 << (8 * width - 1))
+        highest_first = (words.numpy() ^ sign).astype(f">u{width}")
+        return torch.from_numpy(highest_first.view(np.uint8).reshape(-1, width))
     shifts = torch.arange(8 * (width - 1), -1, -8, device=words.device)
     data = ((words.unsqueeze(1) >> shifts) & 0xFF).to(torch.uint8)
     data[:, 0] ^= 0x80

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tqp.core.datatypes import BOOLEAN, COMPOSED, TypeKind
+from tqp.operators.nested import equality as nested_equality
 from tqp.operators.numbers import comparisons, elementwise, wide
 from tqp.operators.strings import compare as string_compare
 from tqp.planner.algebra.expressions import Call
@@ -81,9 +82,7 @@ def compare_nodes(lowering: ExpressionLowering, function: str, left: Value, righ
     build = lowering.stream.builder
     data_type = left.layout.data_type
     if data_type.kind in COMPOSED:
-        left, right = lowering.order_key(left), lowering.order_key(right)
-        assert left.node is not None and right.node is not None
-        return compare_by_order(build, STRINGS, function, left.node, right.node)
+        return _compare_composed(lowering, function, left, right)
     forms = {value.layout.form for value in (left, right) if not value.is_null}
     if data_type.is_string:
         if left.layout.has_dictionary and right.layout.pool == left.layout.pool:
@@ -98,6 +97,17 @@ def compare_nodes(lowering: ExpressionLowering, function: str, left: Value, righ
     if right.is_constant and data_type.is_integer_like:
         return _compare_with_literal(lowering, function, left, right)
     return build.call(NUMBER_COMPARISONS[function], lowering.tensor(left), lowering.scalar_or_tensor(right))
+
+
+def _compare_composed(lowering: ExpressionLowering, function: str, left: Value, right: Value) -> Node:
+    build = lowering.stream.builder
+    if function in _BY_LESS or not left.layout.data_type.is_nested:
+        left, right = lowering.order_key(left), lowering.order_key(right)
+        assert left.node is not None and right.node is not None
+        return compare_by_order(build, STRINGS, function, left.node, right.node)
+    sides = (lowering.constant(each) if each.is_constant else each.node for each in (left, right))
+    same = build.call(nested_equality.equal, *sides, left.layout.data_type, name="equal")
+    return build.call(operator.invert, same) if function == "not_equal" else same
 
 
 def _compare_floats(lowering: ExpressionLowering, function: str, left: Value, right: Value) -> Node:
