@@ -32,14 +32,14 @@ def reduce_runs(kind: str, values: Any, validity: Tensor | None, lengths: Tensor
 
 def _reduced(ufunc: np.ufunc, values: Array, lengths: Array, nothing: Any) -> Array:
     """Of each run; `nothing` of an empty one."""
-    starts = np.cumsum(lengths)
-    starts -= lengths
-    is_empty = lengths == 0
-    if not is_empty.any():
-        return np.asarray(ufunc.reduceat(values, starts)) if len(starts) else values[:0]
     found = np.full(lengths.shape[0], nothing, values.dtype)
-    if values.shape[0]:
-        found[~is_empty] = ufunc.reduceat(values, starts[~is_empty])
+    ends = np.cumsum(lengths)
+    rows = (
+        int(np.searchsorted(ends, values.shape[0])) + 1 if values.shape[0] else 0
+    )  # behind them all are empty
+    if rows:
+        ufunc.reduceat(values, ends[:rows] - lengths[:rows], out=found[:rows])
+        np.copyto(found, nothing, where=lengths == 0)  # of these it takes the next value
     return found
 
 
@@ -58,7 +58,8 @@ def _sum_wide(values: Array, validity: Array | None, lengths: Array) -> Array | 
     if values.ndim == 2:
         return None
     longest = int(lengths.max(initial=0))
-    largest = max(int(values.max(initial=0)), -int(values.min(initial=0)))
+    low, high = torch.aminmax(torch.from_numpy(values)) if values.size else (0, 0)
+    largest = max(int(high), -int(low))
     if largest * longest > _LARGEST:
         return None
     sums = _sum(values, validity, lengths)

@@ -12,10 +12,11 @@ from torch import Tensor
 from tqp.core.datatypes import BLOB, DataType
 from tqp.core.errors import ExecutionError
 from tqp.data.nested import Lists, Structs, Values, Vector, count_of, element_dtype, take_vector
+from tqp.data.repeats import repeated
 from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel, NullRule, Overload
 from tqp.operators.nested import layout
-from tqp.operators.nested.elements import Pair, list_rows, lists_of, places_in_lists
+from tqp.operators.nested.elements import Pair, lists_of
 from tqp.operators.nested.order_keys import order_key
 from tqp.operators.numbers import wide
 from tqp.operators.numbers.logic import any_true
@@ -141,8 +142,10 @@ def list_slice_by_steps(
     span = end - begin
     lengths = torch.where(span >= 0, span.div(step.abs(), rounding_mode="floor") + 1, 0)
     begin = torch.where(step > 0, begin, end)
-    rows, within = list_rows(lengths), places_in_lists(lengths) - 1
-    places = (lists.starts + begin - 1)[rows] + within * step.expand(lengths.shape[0])[rows]
+    before = lengths.cumsum(0) - lengths
+    places = repeated(lists.starts + begin - 1 - before * step, lengths)
+    steps = step if step.numel() == 1 else repeated(step, lengths)
+    places += torch.arange(places.shape[0], device=places.device) * steps
     return lists_of(lengths, *take_vector(lists.elements, places))
 
 

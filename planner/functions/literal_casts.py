@@ -72,9 +72,20 @@ def cast_value(value: Value, source: DataType, target: DataType) -> Any:
         return bool(value)
     if target.is_temporal and source.is_temporal and isinstance(value, int):
         return _convert_temporal(value, source, target)
+    if source.kind is target.kind is TypeKind.LIST and isinstance(value, tuple):
+        return _cast_elements(value, source.element, target.element)
     if target == VARCHAR:
         return _to_text(value, source)
     return NotImplemented
+
+
+def _cast_elements(values: tuple[Any, ...], source: DataType, target: DataType) -> Any:
+    """What cannot be cast is left to the kernels: TRY_CAST keeps the other elements."""
+    try:
+        cast = tuple(cast_value(each, source, target) for each in values)
+    except ExecutionError:
+        return NotImplemented
+    return NotImplemented if NotImplemented in cast else cast
 
 
 def bounds_error(value: object, source: DataType, target: DataType) -> ExecutionError:

@@ -1,34 +1,39 @@
-"""Runs of equal neighbours and the sums over them."""
+"""Reductions of runs of rows against those of groups by number, on both backends."""
 
 from __future__ import annotations
-
-import itertools
 
 import pytest
 import torch
 
-from tqp.operators.rows.runs import Runs
+from tqp.core.backends import Backend
+from tqp.data.backend import computing_with
+from tqp.operators.groups.folds import FOLDS
+from tqp.operators.groups.runs import _OF_RUNS, reduce_runs
+
+_DTYPES = {"int8": torch.int8, "int64": torch.int64, "float64": torch.float64, "float32": torch.float32}
 
 
-@pytest.mark.parametrize("keys", [[], [5], [1, 1, 1], [1, 2, 3], [3, 3, 1, 1, 1, 7], [2**40, 2**40, -1]])
-@pytest.mark.parametrize("dtype", [torch.int8, torch.int32, torch.int64])
-def test_runs_and_their_sums(keys: list[int], dtype: torch.dtype) -> None:
-    key = torch.tensor([k % 100 if dtype is torch.int8 else k % 2**31 for k in keys], dtype=dtype)
-    groups = [list(rows) for _, rows in itertools.groupby(range(len(keys)), lambda row: int(key[row]))]
-    runs = Runs(key)
-    assert runs.count == len(groups)
-    assert runs.first_rows.tolist() == [rows[0] for rows in groups]
-    assert runs.lengths().tolist() == [len(rows) for rows in groups]
-    assert runs.ids().tolist() == [number for number, rows in enumerate(groups) for _ in rows]
-    for low, high in ((0, 1), (-7, 90), (-(2**31), 2**31 - 1), (-(2**60), 2**60)):
-        values = torch.tensor([low if row % 2 else high for row in range(len(keys))], dtype=torch.int64)
-        expected = [sum(int(values[row]) for row in rows) for rows in groups]
-        assert runs.sums(values, (low, high)).tolist() == expected
+@pytest.mark.parametrize("kind", sorted(_OF_RUNS))
+@pytest.mark.parametrize("dtype", _DTYPES)
+@pytest.mark.parametrize("lengths", [[], [0], [0, 0, 3], [2, 0, 5, 1, 0], [1, 1, 1], [0, 7, 0, 0]], ids=str)
+@pytest.mark.parametrize("backend", Backend)
+def test_runs_are_reduced_as_groups_are(kind: str, dtype: str, lengths: list[int], backend: Backend) -> None:
+    if kind == "sum_wide" and dtype.startswith("float"):
+        pytest.skip("of integers only")
+    generator = torch.Generator().manual_seed(len(lengths))
+    counts = torch.tensor(lengths, dtype=torch.int64)
+    num_rows = sum(lengths)
+    values = torch.randint(-9, 9, (num_rows,), generator=generator).to(_DTYPES[dtype])
+    if values.is_floating_point() and num_rows > 2:
+        values[1], values[2] = float("nan"), float("-inf")
+    ids = torch.repeat_interleave(torch.arange(len(lengths)), counts)
+    for validity in (None, torch.ones(num_rows, dtype=torch.bool), torch.arange(num_rows) % 3 > 0):
+        with computing_with(backend):
+            found = reduce_runs(kind, values, validity, counts)
+            expected = FOLDS[kind].by_group(values, ids, len(lengths), validity, None)
+        assert torch.equal(found.nan_to_num(7.5), expected.nan_to_num(7.5)), (validity, found, expected)
 
 
-def test_running_sums_may_leave_their_width() -> None:
-    values = torch.full((100_000,), 2**30, dtype=torch.int32)
-    runs = Runs(torch.arange(100_000))
-    assert runs.sums(values, (0, 2**30)).tolist() == values.tolist()
-    flags = torch.tensor([True, False, True])
-    assert Runs(torch.tensor([1, 1, 2])).sums(flags, (0, 1)).tolist() == [1, 1]
+def test_sums_beyond_64_bits_are_exact() -> None:
+    values = torch.full((3,), 2**62)
+    assert reduce_runs("sum_wide", values, None, torch.tensor([3])).tolist() == [[0, -(2**62)]]

@@ -38,7 +38,7 @@ class NestedNames:
             "" if part is None else "-" if part.meta.get(OPEN_END) else self.text(part)
             for part in (node.this, node.expression, node.args.get("step"))
         )
-        return f"{first}:{last}" + (f":{step}" if node.args.get("step") is not None else "")
+        return f"{first}:{last or '-'}:{step}" if step else f"{first}:{last}"
 
     def _struct(self, node: exp.Struct) -> str:
         return f"struct_pack({', '.join(map(self._named, node.expressions))})"

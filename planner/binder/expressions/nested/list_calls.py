@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from sqlglot import exp
 
 from tqp.core.datatypes import BIGINT, BOOLEAN, NULL, UBIGINT, VARCHAR, TypeKind, list_of, row_of
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.planner.algebra.element_expressions import OverElements
 from tqp.planner.algebra.expressions import Call, Expression, Literal, is_null_literal
 from tqp.planner.binder.expressions.coercion import as_list, cast_to, folded, null_after, unify
 from tqp.planner.binder.expressions.forms.forms import Forms, Nodes
+from tqp.planner.binder.expressions.nested.lambdas import element_of
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.functions.type_rules import bends, settle
 from tqp.planner.parse import Span, span_of
 
 if TYPE_CHECKING:
     from tqp.planner.binder.expressions.scalars import ExpressionBinder
+
+#: Constants up to which each element is compared with all of them.
+_FEW = 8
 
 
 def _zip(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
@@ -78,7 +83,29 @@ def _compare_sets(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span 
     if _is_null_of_lists(values) or is_null and all(each.data_type.kind is TypeKind.LIST for each in values):
         return Literal(None, BOOLEAN)  # of whatever types the lists are
     pair = _pair(name, [settle(each) for each in values], span)
+    if name == "list_has_any":
+        for lists, constants in (pair, pair[::-1]):
+            if _are_few(constants) and not isinstance(lists, Literal):
+                return _any_of(binder, lists, constants, span)
     return folded(Call(name, pair, BOOLEAN, span))
+
+
+def _are_few(constants: Expression) -> TypeGuard[Literal]:
+    """Are they values with which each element may be compared?"""
+    values = constants.value if isinstance(constants, Literal) else None
+    if not isinstance(values, tuple) or constants.data_type.element.is_composed:
+        return False
+    return 0 < len(values) <= _FEW and None not in values
+
+
+def _any_of(binder: ExpressionBinder, lists: Expression, constants: Literal, span: Span | None) -> Expression:
+    """Is an element of the list one of the constants?"""
+    assert isinstance(constants.value, tuple)
+    element = element_of(binder, lists, "x")
+    values = (Literal(each, element.data_type) for each in constants.value)
+    parts = tuple(Call("equal", (element, each), BOOLEAN, span) for each in values)
+    body = parts[0] if len(parts) == 1 else Call("or", parts, BOOLEAN)
+    return OverElements("list_any", lists, body, element, None, BOOLEAN, span=span)
 
 
 def bind_set_operator(binder: ExpressionBinder, node: exp.Binary) -> Expression:
