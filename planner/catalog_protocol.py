@@ -35,6 +35,8 @@ class View:
     comment: str | None = None
     #: Of columns, by their names in lower case.
     comments: Mapping[str, str | None] = field(default_factory=dict)
+    #: How many of its columns, the last ones, `*` does not stand for.
+    num_hidden: int = 0
 
     @property
     def place(self) -> ObjectName:

@@ -272,3 +272,33 @@ def test_copy_from_csv_without_rows_and_with_texts_that_are_not_null(tmp_path: P
         )
         answers.append(connection.execute("FROM t ORDER BY ALL").fetchall())
     assert answers[0] == answers[1]
+
+
+def test_generated_columns_are_computed_again(tmp_path: Path) -> None:
+    asked = "SELECT x, y, k FROM t ORDER BY x"
+    with tqp.connect() as ours, duckdb.connect() as reference, tqp.connect() as again:
+        ours.sql("CREATE TABLE t(x INTEGER, y AS (x + 1), k INTEGER); INSERT INTO t VALUES (1, 5), (2, 6)")
+        ours.sql(f"EXPORT DATABASE '{tmp_path / 'ours'}'")
+        reference.execute(f"IMPORT DATABASE '{tmp_path / 'ours'}'")
+        assert reference.execute(asked).fetchall() == [(1, 2, 5), (2, 3, 6)]
+        again.sql(f"IMPORT DATABASE '{tmp_path / 'ours'}'")
+        again.sql("INSERT INTO t VALUES (3, 7)")
+        assert again.sql(asked).fetchall() == [(1, 2, 5), (2, 3, 6), (3, 4, 7)]
+
+
+def test_defaults_and_types_of_generated_columns_cannot_change() -> None:
+    with tqp.connect() as con:
+        con.sql("CREATE TABLE t(x INTEGER, y AS (x + 1))")
+        for statement, message in (
+            ("INSERT INTO t(y) VALUES (1)", 'column "y" of table "t" is generated'),
+            ("UPDATE t SET y = 1", 'column "y" of table "t" is generated'),
+            ("ALTER TABLE t ALTER y TYPE BIGINT", 'column "y" of table "t" is generated'),
+            ("ALTER TABLE t DROP COLUMN x", "part of a constraint or of a generated column"),
+        ):
+            with pytest.raises((tqp.BindError, tqp.UnsupportedError), match=message):
+                con.sql(statement)
+        con.sql("CREATE TABLE u(x VARCHAR, y INTEGER AS (x))")
+        with pytest.raises(
+            tqp.ConstraintError, match='the generated column "y" of table "u" cannot be computed'
+        ):
+            con.sql("INSERT INTO u VALUES ('a')")

@@ -11,12 +11,18 @@ from tqp.planner.syntax.parts import Name, Part
 
 @dataclass(frozen=True, slots=True)
 class ColumnClause:
-    """A column of CREATE TABLE; without `type` only its name was given, in front of AS."""
+    """A column of CREATE TABLE; without `type` and `generated`, what it is computed by, only its name was given, in front of AS."""
 
     name: Name
     type: Part | None = None
     nullable: bool = True
     default: Part | None = None
+    generated: Part | None = None
+
+    @property
+    def is_name(self) -> bool:
+        """Whether only its name was given."""
+        return self.type is None and self.generated is None
 
 
 @dataclass(frozen=True, slots=True)

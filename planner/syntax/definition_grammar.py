@@ -271,7 +271,7 @@ class DefinitionGrammar(QueryGrammar):
             self.collected(element)
             if not columns:
                 self.complain("a table has at least one column")
-        is_list_of_names = bool(columns) and all(column.type is None for column in columns)
+        is_list_of_names = bool(columns) and all(column.is_name for column in columns)
         if self.kind == "AS" and (not columns or is_list_of_names):
             self.advance()
             query = self.part(self.query)
@@ -284,7 +284,7 @@ class DefinitionGrammar(QueryGrammar):
             )
         if not columns:
             self.refuse('"(" or AS')
-        without = next((column for column in columns if column.type is None), None)
+        without = next((column for column in columns if column.is_name), None)
         if without is not None:
             self.complain(f'the column "{without.name.text}" has no type')
         return CreateTable(
@@ -305,8 +305,10 @@ class DefinitionGrammar(QueryGrammar):
         if self.kind in (",", ")"):
             return ColumnClause(name)
         if self.kind in ("GENERATED", "AS"):
-            self.lacks("a generated column")
+            return ColumnClause(name, generated=self._generated())
         data_type = self.part(self.type)
+        if self.kind in ("GENERATED", "AS"):
+            return ColumnClause(name, data_type, generated=self._generated())
         nullable, default = True, None
         while True:
             if self.skip("CONSTRAINT"):
@@ -325,12 +327,24 @@ class DefinitionGrammar(QueryGrammar):
                 checks.append(self._check())
             elif self.kind == "REFERENCES":
                 self.lacks("a foreign key")
-            elif self.kind in ("GENERATED", "AS"):
-                self.lacks("a generated column")
             elif self.kind == "COLLATE":
                 self.lacks("COLLATE")
             else:
                 return ColumnClause(name, data_type, nullable, default)
+
+    def _generated(self) -> Part:
+        """What a generated column is computed by."""
+        if self.skip("GENERATED"):
+            self.expect_any(("ALWAYS",), "ALWAYS")
+        self.expect("AS", "(")
+        expression = self.part(self.expression)
+        self.close()
+        if self.kind == "STORED":
+            self.lacks("a generated column that is STORED")
+        self.skip("VIRTUAL")
+        if self.kind in _CONSTRAINTS or self.kind in ("NOT", "NULL", "DEFAULT", "REFERENCES", "COLLATE"):
+            self.complain("a generated column has no constraints and no default")
+        return expression
 
     def _check(self) -> Part:
         self.expect("CHECK", "(")

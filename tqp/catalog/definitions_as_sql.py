@@ -74,7 +74,13 @@ def _queries_of(definition: TableDefinition) -> Iterator[str]:
 
 def create_table(definition: TableDefinition) -> str:
     """CREATE TABLE; keys of one column stand beside it."""
-    parts = [_column(column, definition) for column in definition.columns]
+    generated = {each.place: each for each in definition.generated}
+    parts = [
+        f"{quoted(column.name)} {column.data_type} GENERATED ALWAYS AS({generated[place].expression})"
+        if place in generated
+        else _column(column, definition)
+        for place, column in enumerate(definition.all_columns)
+    ]
     parts += [f"CHECK(({check}))" for check in definition.checks]
     parts += [key_text(key) for key in definition.keys if len(key.columns) > 1]
     kind = "TEMP TABLE" if definition.temporary else "TABLE"

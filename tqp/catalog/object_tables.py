@@ -75,7 +75,7 @@ def _duckdb_tables(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
                 "temporary": each.temporary,
                 "has_primary_key": any(key.is_primary for key in definition.keys),
                 "estimated_size": each.what.num_rows,
-                "column_count": len(definition.columns),
+                "column_count": len(definition.all_columns),
                 "check_constraint_count": len(definition.checks),
                 "sql": create_table(definition),
             }

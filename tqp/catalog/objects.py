@@ -54,7 +54,7 @@ def objects_of(state: CatalogState) -> list[CatalogObject]:
 def columns_of_object(each: CatalogObject, catalog: Catalog) -> Sequence[ColumnDefinition]:
     """The columns of a table or view; none of a view whose query fails."""
     if isinstance(each.what, StoredTable):
-        return each.what.definition.columns
+        return each.what.definition.all_columns
     try:
         if isinstance(each.what, View):
             statement = bind(each.what.query, catalog.seen_from(each.what))

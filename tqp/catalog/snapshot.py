@@ -17,7 +17,7 @@ from tqp.core.datatypes import DataType
 from tqp.core.definitions import TableDefinition
 from tqp.core.errors import BindError
 from tqp.core.file_kinds import FileKind, kind_of_name
-from tqp.core.keywords import lower_ascii
+from tqp.core.keywords import in_quotes, lower_ascii
 from tqp.core.names import SYSTEM_SCHEMAS, LookedUp, ObjectName
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.core.schema import TableSource
@@ -28,7 +28,7 @@ from tqp.ml.model import Model
 from tqp.ml.python_functions import PythonFunction
 from tqp.planner.algebra.expressions import Literal
 from tqp.planner.catalog_protocol import Macro, Setting, View
-from tqp.planner.parse import Span
+from tqp.planner.parse import Span, parse
 
 #: What names meant when they were looked up: the version of a table or of files, a view, a macro, a model or function, a type,
 #: a sequence, a value, or None; under "path" the schemas that are searched; the time, under "clock"; the text of a setting; and under "never", what no name means again.
@@ -89,19 +89,24 @@ class Snapshot:
         self.read["table", looked_up] = None if table is None else table.version
         if table is not None and table.error is not None:
             raise type(table.error)(table.error.message)
-        return table
+        return None if table is None or table.has_generated else table
 
     def lookup_definition(self, name: str, schemas: tuple[str, ...] = ()) -> TableDefinition | None:
         """How the table of that name was made by a statement, or None."""
-        table = self.lookup(name, schemas)
+        looked_up = self._looked_up(name, schemas)
+        table = self._table(looked_up)
+        self.read["table", looked_up] = None if table is None else table.version
         return table.definition if isinstance(table, StoredTable) else None
 
     def lookup_view(self, name: str, schemas: tuple[str, ...] = ()) -> View | None:
-        """The view of that name, or None."""
+        """The view of that name, or None; of a table with generated columns, which is looked up first, its columns and what computes these."""
         looked_up = self._looked_up(name, schemas)
         view = self._view(looked_up)
         self.read["view", looked_up] = view
-        return view
+        if view is not None:
+            return view
+        table = self._table(looked_up)
+        return _with_generated(table) if isinstance(table, StoredTable) and table.has_generated else None
 
     def lookup_macro(self, name: str, schemas: tuple[str, ...] = ()) -> Macro | None:
         """The macro of that name, or None."""
@@ -262,3 +267,27 @@ class Snapshot:
     def agrees(self, read: Meanings) -> bool:
         """Whether all these names still mean what they meant."""
         return all(self.meaning(kind, name) == meaning for (kind, name), meaning in read.items())
+
+
+def _with_generated(table: StoredTable) -> View:
+    """All columns of a table, and those that `*` does not stand for."""
+    definition = table.definition
+    expressions = {
+        each.place: f"CAST(({each.expression}) AS {each.column.data_type})" for each in definition.generated
+    }
+    items = [
+        f"{expressions[place]} AS {in_quotes(column.name)}"
+        if place in expressions
+        else in_quotes(column.name)
+        for place, column in enumerate(definition.all_columns)
+    ]
+    items += map(in_quotes, table.hidden_names)
+    query = parse(f"SELECT {', '.join(items)} FROM {in_quotes(definition.name)}")
+    return View(
+        definition.name,
+        query,
+        temporary=definition.temporary,
+        schema=definition.schema,
+        inputs={lower_ascii(definition.name): table},
+        num_hidden=len(table.hidden_names),
+    )

@@ -22,6 +22,15 @@ class ColumnDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class GeneratedColumn:
+    """A column of which nothing is stored: where it stands among all columns, and the SQL of what it is computed by."""
+
+    place: int
+    column: ColumnDefinition
+    expression: str
+
+
+@dataclass(frozen=True, slots=True)
 class UniqueKey:
     """Columns whose values no two rows have in common; NULLs are not compared."""
 
@@ -41,7 +50,7 @@ class IndexDefinition:
 
 @dataclass(frozen=True, slots=True)
 class TableDefinition:
-    """`checks`: the SQL of conditions that are false for no row."""
+    """`columns`: those that are stored; `checks`: the SQL of conditions that are false for no row."""
 
     name: str
     columns: tuple[ColumnDefinition, ...]
@@ -50,6 +59,7 @@ class TableDefinition:
     temporary: bool = False
     schema: str = MAIN
     indexes: tuple[IndexDefinition, ...] = ()
+    generated: tuple[GeneratedColumn, ...] = ()
     comment: str | None = None
 
     @property
@@ -63,6 +73,14 @@ class TableDefinition:
         return (*self.keys, *(index.unique for index in self.indexes if index.unique is not None))
 
     @property
+    def all_columns(self) -> tuple[ColumnDefinition, ...]:
+        """The columns that are stored, and those that are generated, each at its place."""
+        found = list(self.columns)
+        for each in self.generated:
+            found.insert(each.place, each.column)
+        return tuple(found)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The names of the columns, in order."""
         return tuple(column.name for column in self.columns)
@@ -72,11 +90,15 @@ class TableDefinition:
         for place, column in enumerate(self.columns):
             if lower_ascii(column.name) == lower_ascii(name):
                 return place
+        if any(lower_ascii(each.column.name) == lower_ascii(name) for each in self.generated):
+            raise BindError(
+                f'column "{name}" of table "{self.name}" is generated, which is not possible here', span
+            )
         raise BindError(f'table "{self.name}" has no column "{name}"' + nearest(name, self.names), span)
 
     def has_column(self, name: str) -> bool:
         """Whether there is a column of that name, ignoring case."""
-        return lower_ascii(name) in map(lower_ascii, self.names)
+        return any(lower_ascii(name) == lower_ascii(each.name) for each in self.all_columns)
 
 
 @dataclass(frozen=True, slots=True)

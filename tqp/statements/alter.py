@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 
 from tqp.core.datatypes import DataType
-from tqp.core.definitions import ColumnDefinition, TableDefinition
+from tqp.core.definitions import ColumnDefinition, GeneratedColumn, TableDefinition
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError
 from tqp.core.keywords import in_quotes, lower_ascii
 from tqp.data.column import Column
@@ -85,6 +85,13 @@ def _check_without_indexes(table: StoredTable, clauses: Alter) -> None:
 
 def _rename_column(execution: Execution, table: StoredTable, alteration: RenameColumn) -> StoredTable:
     definition, name = table.definition, alteration.name
+    for number, each in enumerate(definition.generated):
+        if lower_ascii(each.column.name) == lower_ascii(alteration.column.text):
+            if definition.has_column(name.text) and lower_ascii(name.text) != lower_ascii(each.column.name):
+                raise BindError(f'the table has a column "{name.text}" already', name.span)
+            renamed = dataclasses.replace(each, column=dataclasses.replace(each.column, name=name.text))
+            generated = (*definition.generated[:number], renamed, *definition.generated[number + 1 :])
+            return table.defined(dataclasses.replace(definition, generated=generated))
     place = definition.place_of(alteration.column.text, alteration.column.span)
     old = definition.names[place]
     if definition.has_column(name.text) and lower_ascii(name.text) != lower_ascii(old):
@@ -95,7 +102,14 @@ def _rename_column(execution: Execution, table: StoredTable, alteration: RenameC
     )
     changed = dataclasses.replace(definition.columns[place], name=name.text)
     checks = tuple(_renamed_in(check, old, name.text) for check in definition.checks)
-    return table.defined(dataclasses.replace(_with(definition, place, changed), keys=keys, checks=checks))
+    generated = tuple(
+        dataclasses.replace(each, expression=_renamed_in(each.expression, old, name.text))
+        for each in definition.generated
+    )
+    renamed_all = dataclasses.replace(
+        _with(definition, place, changed), keys=keys, checks=checks, generated=generated
+    )
+    return table.defined(renamed_all)
 
 
 def _add_column(execution: Execution, table: StoredTable, alteration: AddColumn) -> StoredTable:
@@ -104,6 +118,8 @@ def _add_column(execution: Execution, table: StoredTable, alteration: AddColumn)
         if alteration.if_not_exists:
             return table
         raise BindError(f'the table has a column "{name.text}" already', name.span)
+    if alteration.column.generated is not None:
+        raise UnsupportedError("ALTER TABLE ADD of a generated column is not supported", name.span)
     column = column_definition(execution, alteration.column, definition.schema)
     place = len(definition.columns)
     values = None
@@ -123,12 +139,24 @@ def _drop_column(execution: Execution, table: StoredTable, alteration: DropColum
     definition, column = table.definition, alteration.column
     if alteration.if_exists and not definition.has_column(column.text):
         return table
+    kept = tuple(
+        each for each in definition.generated if lower_ascii(each.column.name) != lower_ascii(column.text)
+    )
+    if len(kept) < len(definition.generated):
+        (gone,) = set(definition.generated) - set(kept)
+        return table.defined(dataclasses.replace(definition, generated=_moved(kept, gone.place)))
     place = definition.place_of(column.text, column.span)
     _check_free(definition, place, column, "dropped")
     if len(definition.columns) == 1:
         raise BindError("the only column of a table cannot be dropped", column.span)
     columns = (*definition.columns[:place], *definition.columns[place + 1 :])
-    return table.without_column(dataclasses.replace(definition, columns=columns), place)
+    generated = _moved(definition.generated, definition.all_columns.index(definition.columns[place]))
+    return table.without_column(dataclasses.replace(definition, columns=columns, generated=generated), place)
+
+
+def _moved(generated: tuple[GeneratedColumn, ...], gone: int) -> tuple[GeneratedColumn, ...]:
+    """The places of generated columns where there is no column any more at a place."""
+    return tuple(dataclasses.replace(each, place=each.place - (each.place > gone)) for each in generated)
 
 
 def _change_type(execution: Execution, table: StoredTable, alteration: ChangeType) -> StoredTable:
@@ -193,9 +221,11 @@ def _check_free(definition: TableDefinition, place: int, column: Name, what: str
     """Raises UnsupportedError where a constraint reads the column."""
     name = definition.names[place]
     in_key = any(name in key.columns for key in definition.keys)
-    if in_key or any(_renamed_in(check, name, "") != check for check in definition.checks):
+    read = [*definition.checks, *(each.expression for each in definition.generated)]
+    if in_key or any(_renamed_in(text, name, "") != text for text in read):
         raise UnsupportedError(
-            f'the column "{name}" is part of a constraint, and so cannot be {what}', column.span
+            f'the column "{name}" is part of a constraint or of a generated column, and so cannot be {what}',
+            column.span,
         )
 
 

@@ -31,7 +31,9 @@ def resolved(
         raise UnsupportedError(
             f'ON CONFLICT of a table "{_NEW}", or one with a column "{ROW_ID}", is not supported'
         )
-    empty = StoredTable.empty(replace(table.definition, name=_NEW, temporary=True), table.device)
+    empty = StoredTable.empty(
+        replace(table.definition, name=_NEW, temporary=True, generated=()), table.device
+    )
     new = empty.with_rows(rows)
     new = new.with_kept(others(new, [_repeated(execution, new, key) for key in keys]))
     found = [_conflicting(execution, table, new, key) for key in keys]

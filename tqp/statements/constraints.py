@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tqp.core.datatypes import TypeKind
-from tqp.core.definitions import ColumnDefinition, UniqueKey
-from tqp.core.errors import BindError, ConstraintError
+from tqp.core.definitions import ColumnDefinition, GeneratedColumn, UniqueKey
+from tqp.core.errors import BindError, ConstraintError, ExecutionError
 from tqp.core.keywords import in_quotes, in_quotes_joined
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.parse import Span
@@ -28,6 +28,8 @@ def check_constraints(
     for column in definition.columns:
         if column.name in names and not column.nullable:
             _check_not_null(changed, column.name)
+    for each in definition.generated:
+        _check_generated(execution, changed, each)
     for condition in definition.checks:
         state = execution.state.with_table(changed)
         text = f"SELECT 1 FROM {version.place.in_quotes} WHERE NOT ({condition}) LIMIT 1"
@@ -38,6 +40,16 @@ def check_constraints(
     for key in definition.unique_keys:
         if any(name in names for name in key.columns):
             check_unique(execution, version, key)
+
+
+def _check_generated(execution: Execution, changed: StoredTable, generated: GeneratedColumn) -> None:
+    text = f"SELECT {in_quotes(generated.column.name)} FROM {changed.place.in_quotes}"
+    try:
+        execution.rows_of(text, execution.state.with_table(changed))
+    except ExecutionError as error:
+        raise ConstraintError(
+            f'the generated column "{generated.column.name}" of table "{changed.name}" cannot be computed of a new row: {error.message}'
+        ) from None
 
 
 def _check_not_null(changed: StoredTable, name: str) -> None:

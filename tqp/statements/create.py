@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tqp.core.datatypes import DataType
-from tqp.core.definitions import ColumnDefinition, TableDefinition, UniqueKey
-from tqp.core.errors import BindError
+from tqp.core.definitions import ColumnDefinition, GeneratedColumn, TableDefinition, UniqueKey
+from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.keywords import lower_ascii
 from tqp.core.names import ObjectName
 from tqp.data.sources.stored_tables import StoredTable, table_of_rows
@@ -69,18 +69,58 @@ def _definition(execution: Execution, clauses: CreateTable, schema: str) -> Tabl
     """What CREATE TABLE declares. Raises BindError for what does not go together."""
     command = execution.command
     execution.refuse_parameters("a table")
-    columns = tuple(column_definition(execution, column, schema) for column in clauses.columns)
+    stored = [column for column in clauses.columns if column.generated is None]
+    if not stored:
+        raise BindError("a table has at least one column that is not generated", clauses.name.span)
+    columns = tuple(column_definition(execution, column, schema) for column in stored)
     for number, column in enumerate(clauses.columns):
-        if lower_ascii(column.name.text) in (lower_ascii(each.name) for each in columns[:number]):
+        if lower_ascii(column.name.text) in (
+            lower_ascii(each.name.text) for each in clauses.columns[:number]
+        ):
             raise BindError(f'the table has two columns "{column.name.text}"', column.name.span)
     checks = tuple(map(command.source, clauses.checks))
     definition = TableDefinition(clauses.name.text, columns, (), checks, clauses.temporary, schema)
     definition = with_keys(definition, clauses.keys)
+    definition = _with_generated(execution, clauses, definition)
     table = StoredTable.empty(definition, execution.session.device)
     for check in clauses.checks:
         query = command.query("SELECT 1 FROM", definition.place.in_quotes, "WHERE", check)
         execution.session.queries.types(query, execution.state.with_table(table))
     return definition
+
+
+def _with_generated(
+    execution: Execution, clauses: CreateTable, definition: TableDefinition
+) -> TableDefinition:
+    """With the columns that are computed. Raises BindError for what cannot be computed of the others row by row."""
+    command, queries = execution.command, execution.session.queries
+    state = execution.state.with_table(StoredTable.empty(definition, execution.session.device))
+    source = definition.place.in_quotes
+    generated = {lower_ascii(each.name.text): each for each in clauses.columns if each.generated is not None}
+    found = []
+    for place, each in enumerate(clauses.columns):
+        if each.generated is None:
+            continue
+        span = command.span(each.generated)
+        tokens = range(each.generated.start, each.generated.stop)
+        if any(command.tokens.kinds[index] == "SELECT" for index in tokens):
+            raise BindError("a generated column is computed without a subquery", span)
+        other = next(
+            (index for index in tokens if lower_ascii(command.tokens.name(index)) in generated), None
+        )
+        if other is not None:
+            name = command.tokens.name(other)
+            raise UnsupportedError(f'a generated column that reads another ("{name}") is not supported', span)
+        queries.types(command.query("SELECT 1 FROM", source, "WHERE (", each.generated, ") IS NULL"), state)
+        query = command.query("SELECT (", each.generated, ") FROM", source)
+        if queries.is_random(query, state):
+            raise UnsupportedError("a generated column of random numbers is not supported", span)
+        (data_type,) = queries.types(query, state)
+        if each.type is not None:
+            data_type = execution.type_of(each.type)
+        column = ColumnDefinition(each.name.text, data_type)
+        found.append(GeneratedColumn(place, column, command.source(each.generated)))
+    return replace(definition, generated=tuple(found))
 
 
 def column_definition(execution: Execution, clause: ColumnClause, schema: str) -> ColumnDefinition:

@@ -12,7 +12,7 @@ from typing import Any
 from tqp.catalog.definitions_as_sql import schema_statements
 from tqp.catalog.state import Kind
 from tqp.core.errors import BindError, Error, UnsupportedError
-from tqp.core.keywords import lower_ascii, quoted_text
+from tqp.core.keywords import lower_ascii, quoted, quoted_text
 from tqp.core.names import DATABASE, MAIN, ObjectName, shown
 from tqp.core.process.deep_recursion import call_deep
 from tqp.data.sources.file_identity import reading
@@ -63,6 +63,8 @@ def export_database(execution: Execution) -> Result:
         for table, name in _file_names(execution.state.tables.values()):
             path = quoted_text(os.path.join(folder, f"{name}.{form}"))
             copied = f"COPY {shown(table.name, table.definition.schema)}"
+            if table.definition.generated:
+                copied += f"({', '.join(map(quoted, table.definition.names))})"
             execution.session.run_one(f"{copied} TO {path} {_said(form, options)}", None, execution.variables)
             loads.append(f"{copied} FROM {path} {_said(form, {**_READ[form], **read})};")
         _write(os.path.join(folder, _LOAD), loads)

@@ -132,7 +132,7 @@ def _defined_columns(
     """The columns of a query, as a statement has made them where it is all of a table."""
     columns = _columns(context, query, siblings)
     definition = _definition(context, query, siblings)
-    return (columns, None) if definition is None else (definition.columns, definition)
+    return (columns, None) if definition is None else (definition.all_columns, definition)
 
 
 def _columns(context: BindContext, query: exp.Expr, siblings: Scope) -> list[ColumnDefinition]:

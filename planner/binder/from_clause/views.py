@@ -46,8 +46,10 @@ def bind_view(context: BindContext, view: View, span: Span | None) -> BoundQuery
         with _pointing_at(view, span):
             return column.field()
 
+    first_hidden = len(names) - view.num_hidden
     columns = [
-        ScopeColumn(name, partial(make, column)) for name, column in zip(names, bound.columns, strict=True)
+        ScopeColumn(name, partial(make, column), is_hidden=place >= first_hidden)
+        for place, (name, column) in enumerate(zip(names, bound.columns, strict=True))
     ]
     return replace(bound, columns=columns)
 

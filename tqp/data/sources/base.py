@@ -104,6 +104,8 @@ class Source(ABC):
     num_rows: int
     #: Whether some rows of a column can be read without encoding all: `chunks_of_rows`.
     reads_rows = False
+    #: Whether it has columns that are computed when they are read, so that it is read as a view is.
+    has_generated = False
 
     def __init__(
         self,

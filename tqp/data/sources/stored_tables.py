@@ -53,6 +53,7 @@ class StoredTable(Source):
         hidden_names = [name for name in hidden_names if not definition.has_column(name)]
         super().__init__(definition.name, definition.names, device, hidden_names=hidden_names)
         self.definition, self.num_rows = definition, num_rows
+        self.has_generated = bool(definition.generated)
         self._chunks = [tuple(each) for each in chunks]
         self._hidden = hidden or {}
 
