@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
@@ -38,3 +40,10 @@ def compute_on(device: str) -> None:
         make(self, device if named is None and not asks_for_host else named, *others, **options)
 
     tqp.Connection.__init__ = make_there  # type: ignore[method-assign]
+
+
+@contextmanager
+def sharing_threads(threads: int) -> Iterator[None]:
+    """In the block, work is shared as that of a query of a connection with so many threads is."""
+    with tqp.connect(threads=threads) as connection, connection._executor.memory.query():
+        yield

@@ -111,12 +111,18 @@ class _Choice:
         self.chosen: dict[TableSource, Source] = {}
         self.satisfied: tuple[Expression, ...] = ()
         self._compiler, self._conditions = compiler, conditions
-        self._tables = dict(sorted(tables.items(), key=lambda item: item[0].num_rows))
         self._unread = {
             original: table
-            for original, table in self._tables.items()
+            for original, table in tables.items()
             if table.can_choose_rows(conditions[original].read)
         }
+        if not self._unread:
+            tables = {}
+        for original, table in tables.items():
+            if not table.reads_rows:  # of a lazy table, only reading tells how many rows there are
+                table.encode(conditions[original].read)
+        self._tables = dict(sorted(tables.items(), key=lambda item: item[1].num_rows))
+        self._unread = {each: table for each, table in self._tables.items() if each in self._unread}
         self._asked: dict[TableSource, _Asked | None] = {}
         self._satisfying: dict[TableSource, BoolArray] = {}
 
@@ -174,7 +180,8 @@ class _Choice:
         return [
             partner
             for partner in self._conditions[original].partners
-            if partner.table in self._tables and partner.table.num_rows < original.num_rows
+            if partner.table in self._tables
+            and self._tables[partner.table].num_rows < self._tables[original].num_rows
         ]
 
     def _has_others(self, original: TableSource) -> bool:

@@ -14,8 +14,9 @@ import pytest
 import torch
 
 import tqp
+from tests.settings import sharing_threads
 from tqp.data.encoding import integers as encode_integers
-from tqp.data.sharing import Handout, map_in_pool, share, sharing_threads
+from tqp.data.sharing import Handout, map_in_pool, share
 from tqp.data.sources.make_source import make_source
 
 

@@ -8,11 +8,12 @@ import pytest
 import torch
 
 import tqp
+from tests.settings import sharing_threads
 from tqp.core.datatypes import BIGINT, DOUBLE
 from tqp.data.column import Column
 from tqp.data.encoding.columns import encode_column
 from tqp.data.encoding.value_dictionary import make_value_dictionary
-from tqp.data.sharing import WORTH_SHARING, sharing_threads
+from tqp.data.sharing import WORTH_SHARING
 
 _RANDOM = np.random.default_rng(6)
 

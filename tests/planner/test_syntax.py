@@ -185,7 +185,6 @@ def test_parentheses_cost_a_few_frames() -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        "SELECT a -> '$..b' FROM (SELECT '{}' AS a)",
         "CREATE NONSENSE",
         "CALL f()",
         "EXPLAIN (FORMAT json) SELECT 1",

@@ -13,6 +13,7 @@ import tqp
 import tqp.compiler as compiler_module
 import tqp.queries as queries_module
 from tests.oracle import assert_same_rows
+from tqp.data.column import Column
 from tqp.data.encoding import value_dictionary
 from tqp.data.sources.base import Source
 from tqp.planner.physical import aggregate_planning, dictionary_encoded_keys
@@ -158,14 +159,20 @@ def test_planning_reads_no_values(monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns are encoded before the plan is optimized, dictionaries made between two plannings."""
     steps: list[str] = []
 
-    def reads(self: Source, *_: object) -> NoReturn:
-        raise AssertionError("a column is read")
+    column = Source.column
+
+    def reads(self: Source, name: str) -> Column:
+        assert self.is_encoded(name), "a column is read"
+        return column(self, name)
+
+    def makes(self: Source, *_: object) -> NoReturn:
+        raise AssertionError("a dictionary is made")
 
     def reading_nothing(plan: Callable[..., Planned]) -> Callable[..., Planned]:
         def planned(*arguments: object) -> Planned:
             with monkeypatch.context() as patch:
-                patch.setattr(Source, "_encode_shared", reads)
-                patch.setattr(Source, "value_dictionary", reads)
+                patch.setattr(Source, "column", reads)
+                patch.setattr(Source, "value_dictionary", makes)
                 steps.append(plan.__name__)
                 return plan(*arguments)
 
