@@ -80,7 +80,9 @@ def cast_value(value: Value, source: DataType, target: DataType) -> Any:
 
 
 def _cast_elements(values: tuple[Any, ...], source: DataType, target: DataType) -> Any:
-    """What cannot be cast is left to the kernels: TRY_CAST keeps the other elements."""
+    """What cannot be cast is left to the kernels: TRY_CAST keeps the other elements, and of a union NULL may be a member."""
+    if target.is_composed:
+        return NotImplemented
     try:
         cast = tuple(cast_value(each, source, target) for each in values)
     except ExecutionError:

@@ -4,7 +4,7 @@ import pytest
 
 import tqp
 
-FALSE, TRUE, UNKNOWN = (f"list_has_any([1, length('a')], [{each}])" for each in (2, 1, "NULL"))
+FALSE, TRUE, UNKNOWN = (f"list_has_all([1, length('a')], [{each}])" for each in (2, 1, "NULL"))
 QUERIES = (
     "SELECT k, sum(i) AS s FROM t WHERE {} GROUP BY k",
     "SELECT count(*) AS c FROM t WHERE {} AND i > 5",
@@ -33,7 +33,7 @@ def test_what_decides_is_computed_once_and_first() -> None:
     with tqp.connect() as connection:
         connection.execute("CREATE TABLE t AS SELECT range AS i FROM range(20)")
         plan = connection.explain(f"SELECT DISTINCT i + 1 FROM t WHERE {FALSE} AND i > 3")
-        assert "Join inner" in plan and plan.count("Filter list_has_any") == 2  # logical and physical
+        assert "Join inner" in plan and plan.count("Filter list_has_all") == 2  # logical and physical
         with pytest.raises(tqp.ExecutionError):  # what may raise does so where there are rows
             connection.sql("SELECT i FROM t WHERE CAST(lower('A') AS INTEGER) = 1").fetchall()
         assert "Join" not in connection.explain("SELECT i FROM t WHERE CAST(lower('A') AS INTEGER) = 1")
