@@ -112,12 +112,14 @@ def average_instant(totals: Tensor, counts: Tensor) -> Tensor:
 def average_interval(months: Tensor, days: Tensor, microseconds: Tensor, counts: Tensor) -> Tensor:
     """The average of intervals of these sums, int64 [n, 3]; anything where the count is 0.
 
-    Of the sums int64 [n], that of microseconds or [n, 2] of 128 bits. `counts`: int64 [n]. What months leave goes to the days, a
+    Of the sums int64 [n], or [n, 2] of 128 bits. `counts`: int64 [n]. What months leave goes to the days, a
     month having 30, what days leave to the microseconds, and what these leave is added whole, as DuckDB does. Raises
     ExecutionError for microseconds beyond 64 bits.
     """
-    if wide.is_wide(microseconds):
-        microseconds = wide.to_narrow(microseconds, "Overflow in the sum of INTERVALs")
+    months, days, microseconds = (
+        wide.to_narrow(sums, "Overflow in the sum of INTERVALs") if wide.is_wide(sums) else sums
+        for sums in (months, days, microseconds)
+    )
     counts = counts.clamp(min=1)
     (whole_months, months), (whole_days, days), (clock, rest) = (
         (torch.div(total, counts, rounding_mode="trunc"), torch.fmod(total, counts))
