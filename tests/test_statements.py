@@ -55,7 +55,8 @@ def answer_of_tqp(connection: tqp.Connection, statement: str) -> Answer:
 
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
-def test_scripts(path: Path, setting: str) -> None:
+def test_scripts(path: Path, setting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # where COPY writes
     one_thread = {"threads": 1}  # of many, DuckDB now and then inserts a row that repeats a key
     with duckdb.connect(config=one_thread) as oracle, tqp.connect(**SETTINGS[setting]) as connection:
         oracle.execute("SET TimeZone = 'UTC'")

@@ -64,9 +64,9 @@ INSERT INTO g16 VALUES (1, 9) ON CONFLICT (x) DO UPDATE SET y = excluded.y + g16
 INSERT OR REPLACE INTO g16 VALUES (2, 7), (8, 8);
 MERGE INTO g16 USING (SELECT 5 AS x) s USING (x) WHEN MATCHED THEN UPDATE SET y = z;
 FROM g16 ORDER BY x;
-COPY g16(x, y) TO '/tmp/tqp_generated.csv';
+COPY g16(x, y) TO 'generated.csv';
 TRUNCATE g16;
-COPY g16 FROM '/tmp/tqp_generated.csv';
+COPY g16 FROM 'generated.csv';
 FROM g16 ORDER BY x;
 CREATE SCHEMA s;
 CREATE TABLE s.g(x INT, y AS (x + 1));
