@@ -31,9 +31,20 @@ from tqp.planner.catalog_protocol import Macro, Setting, View
 from tqp.planner.parse import Span, parse
 
 #: What names meant when they were looked up: the version of a table or of files, a view, a macro, a model or function, a type,
-#: a sequence, a value, or None; under "path" the schemas that are searched; the time, under "clock"; the text of a setting; and under "never", what no name means again.
+#: a sequence, a value, or None; under "path" the schemas that are searched, under "macros" the places of all macros; the time, under "clock"; the text of a setting; and under "never", what no name means again.
 Meaning = (
-    int | str | tuple[str, ...] | View | Macro | Model | PythonFunction | DataType | Sequence | Literal | None
+    int
+    | str
+    | tuple[str, ...]
+    | tuple[ObjectName, ...]
+    | View
+    | Macro
+    | Model
+    | PythonFunction
+    | DataType
+    | Sequence
+    | Literal
+    | None
 )
 Meanings = dict[tuple[str, str | LookedUp | NamedFiles], Meaning]
 
@@ -117,7 +128,8 @@ class Snapshot:
         return macro
 
     def macro_names(self) -> SequenceOf[str]:
-        """Every macro's name."""
+        """Every macro's name. A new one may take that of a function which a query calls."""
+        self.read["macros", ""] = tuple(self.state.macros)
         return [macro.name for macro in self.state.macros.values()]
 
     def lookup_files(
@@ -241,6 +253,8 @@ class Snapshot:
                 return state.functions.get(name)
             elif kind == "path":
                 return state.path
+            elif kind == "macros":
+                return tuple(state.macros)
             elif kind == "never":
                 return None
             elif kind == "variable":
