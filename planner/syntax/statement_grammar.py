@@ -25,6 +25,7 @@ from tqp.planner.syntax.clauses import (
 )
 from tqp.planner.syntax.parts import Name
 from tqp.planner.syntax.query_grammar import Statement
+from tqp.planner.syntax.sqlglot_tokens import sqlglot_tokens
 from tqp.planner.syntax.tokens import Tokens
 from tqp.planner.syntax.words import COLUMN_NAMES, END, FUNCTION_NAMES, LABELS, TEXT
 
@@ -200,8 +201,9 @@ class StatementGrammar(ChangeGrammar):
 
     def _text_as_name(self) -> Name:
         written = self.name_at(self.index)
+        (token,) = sqlglot_tokens(self.tokens, self.index, self.index + 1)
         self.advance()
-        return written._replace(text=self.tokens.source(self.index - 1)[1:-1].replace("''", "'"))
+        return written._replace(text=token.text)
 
     def _call(self) -> CallFunction:
         self.expect("CALL")

@@ -55,6 +55,13 @@ ROLLBACK;
 SELECT table_name, comment FROM duckdb_tables() ORDER BY ALL;
 CREATE OR REPLACE TABLE u(a INT);
 SELECT table_name, comment FROM duckdb_tables() ORDER BY ALL;
+COMMENT ON TABLE u IS $x$it's$x$;
+SELECT table_name, comment FROM duckdb_tables() ORDER BY ALL;
+COMMENT ON TABLE u IS N'new
+ line''s';
+COMMENT ON TABLE u IS 'in two'
+  ' lines';
+SELECT table_name, comment FROM duckdb_tables() ORDER BY ALL;
 COMMENT ON TABLE u IS 'again';
 COMMENT ON TABLE u IS NULL;
 SELECT table_name, comment FROM duckdb_tables() ORDER BY ALL;
