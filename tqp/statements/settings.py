@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -18,7 +19,6 @@ from tqp.planner.functions.literal_casts import cast_value
 from tqp.planner.parse import Span
 from tqp.planner.syntax.clauses import Reset, Set, Use
 from tqp.planner.syntax.parts import Name, Part
-from tqp.planner.syntax.tokens import dotted_names
 from tqp.planner.syntax.words import NAME
 from tqp.result import Result
 from tqp.runtime.progress_bar import is_interactive
@@ -110,20 +110,41 @@ def use(execution: Execution) -> Result:
 
 def _schema(execution: Execution, value: Any) -> None:
     """The one schema that is searched first."""
-    _search(execution, [] if value is None else [_names(str(value))])
+    schemas = [] if value is None else _schemas(str(value))
+    if value is not None and len(schemas) != 1:
+        raise _no_schema(value)
+    _search(execution, schemas)
 
 
 def _search_path(execution: Execution, value: Any) -> None:
     """The schemas that are searched: their names, with commas between."""
-    _search(execution, [] if value is None else list(map(_names, str(value).split(","))))
+    _search(execution, [] if value is None else _schemas(str(value)))
 
 
-def _names(text: str) -> tuple[str, ...]:
-    """The names in a text such as `memory.main`."""
-    names = dotted_names(text)
-    if names is None:
-        raise BindError(f'"{text}" is no name of a schema')
-    return names
+#: A name in a search path, in quotes or without, and what stands behind it.
+_IN_PATH = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^".,]*[^".,\s]))\s*([.,]|$)')
+
+
+def _schemas(text: str) -> list[tuple[str, ...]]:
+    """The schemas in a text such as `s,memory."a b"`, each perhaps behind the name of its database; of an empty text none."""
+    schemas, names, place = list[tuple[str, ...]](), tuple[str, ...](), 0
+    while place < len(text):
+        found = _IN_PATH.match(text, place)
+        if found is None:
+            raise _no_schema(text)
+        within_quotes, plain, mark = found.groups()
+        names = (*names, plain or within_quotes.replace('""', '"'))
+        if mark != ".":
+            schemas.append(names)
+            names = ()
+        place = found.end()
+    if names:
+        raise _no_schema(text)
+    return schemas
+
+
+def _no_schema(value: object) -> BindError:
+    return BindError(f'"{value}" is no name of a schema')
 
 
 def _search(execution: Execution, schemas: Sequence[tuple[str, ...]], span: Span | None = None) -> None:
