@@ -260,7 +260,8 @@ def test_planning_is_linear_in_the_length(con: tqp.Connection, kind: str) -> Non
         return time.thread_time() - start
 
     short = min(seconds(4_000 + extra) for extra in range(3))
-    assert seconds(40_000) < 30 * short + 0.1
+    # the lesser of two: a collection of garbage of all tests before takes a second
+    assert min(seconds(40_000 + extra) for extra in range(2)) < 30 * short + 0.1
 
 
 def test_intervals(con: tqp.Connection, oracle: duckdb.DuckDBPyConnection) -> None:

@@ -1,4 +1,4 @@
-"""The cases of `tqp bench operators` about lists, structs, maps and arrays."""
+"""The cases of `tqp bench operators` about lists, structs, maps, arrays and JSON."""
 
 from __future__ import annotations
 
@@ -73,3 +73,20 @@ def nested() -> Iterator[Case]:
         yield Case(name, "carts", reduced.format(expression))
     for name, text in _QUERIES.items():
         yield Case(name, "carts", text)
+
+
+def json() -> Iterator[Case]:
+    """Parts of documents, and whether they are any."""
+    for name, column in (
+        ("short", "short"),
+        ("of 90 bytes", "long"),
+        ("of 90 bytes, a thousand of them", "few"),
+    ):
+        text = f"SELECT count(b) AS n, sum(b) AS total FROM (SELECT ({column} ->> '$.a.b')::BIGINT AS b FROM documents)"
+        yield Case(f"json: a number in documents {name}", "documents", text)
+    yield Case("json: valid", "documents", "SELECT count(*) AS n FROM documents WHERE json_valid(long)")
+    yield Case(
+        "json: length of an array",
+        "documents",
+        "SELECT sum(json_array_length(long, '$.tags')) AS n FROM documents",
+    )

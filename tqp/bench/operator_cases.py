@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tqp.bench import operator_data as data
 from tqp.bench.case import Case
-from tqp.bench.nested_cases import nested
+from tqp.bench.nested_cases import json, nested
 
 #: Makes tables by name, for a number of rows.
 MakeTables = Callable[[int], Mapping[str, pa.Table]]
@@ -428,4 +428,5 @@ SUITES: tuple[tuple[MakeTables, tuple[Case, ...]], ...] = (
     (data.scalar_tables, tuple(_scalars())),
     (data.written_tables, tuple(_texts())),
     (data.nested_tables, tuple(nested())),
+    (data.json_tables, tuple(json())),
 )

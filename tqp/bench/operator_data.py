@@ -245,6 +245,21 @@ def nested_tables(rows: int) -> dict[str, pa.Table]:
     }
 
 
+def json_tables(rows: int) -> dict[str, pa.Table]:
+    """`documents`, a tenth of `rows`: JSON with a number in `$.a.b`, all different and `short` or of about 90 bytes (`long`); `few` are a thousand long ones."""
+    random = np.random.default_rng(9)
+    size = max(1, rows // 10)
+    number = pa.array(random.permutation(size)).cast(pa.string())
+    join = pc.binary_join_element_wise
+    word = pa.array(WORDS).take(random.integers(0, len(WORDS), size))
+    short = join('{"a": {"b": ', number, "}}", "")
+    long = join(
+        '{"name": "', word, '", "tags": ["x", "', word, '", null], "price": 12.5, "a": {"c": true, "b": ', number, "}}", "",
+    )  # fmt: skip
+    few = long.take(random.integers(0, min(1000, size), size))
+    return {"documents": pa.table({"short": short, "long": long, "few": few})}
+
+
 _GREEK = str.maketrans("abcdefghijklmnopqrstuvwxyz", "αβγδεζηθικλμνξοπρστυφχψωάέ")
 
 
