@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -168,18 +169,18 @@ def test_a_statement_whose_file_is_replaced_meanwhile_reads_it_anew(
 ) -> None:
     path = tmp_path / "f.parquet"
     pq.write_table(pa.table({"i": range(10)}), path)
-    read = pq.ParquetFile.__enter__
+    begin = pq.ParquetFile.__init__
 
-    def replaced(file: pq.ParquetFile) -> pq.ParquetFile:
+    def replaced(file: pq.ParquetFile, *arguments: Any, **named: Any) -> None:
         monkeypatch.undo()
         pq.write_table(pa.table({"i": range(20)}), tmp_path / "new")
         os.replace(tmp_path / "new", path)
-        return read(file)
+        begin(file, *arguments, **named)
 
     for statement in (f"CREATE TABLE t AS FROM '{path}'", f"INSERT INTO u FROM '{path}'"):
         with tqp.connect() as connection:
             connection.sql(f"CREATE TABLE u(i BIGINT); DESCRIBE FROM '{path}'")
-            monkeypatch.setattr(pq.ParquetFile, "__enter__", replaced)
+            monkeypatch.setattr(pq.ParquetFile, "__init__", replaced)
             connection.sql(statement)
             table = "t" if statement.startswith("CREATE") else "u"
             assert connection.sql(f"SELECT count(*), max(i) FROM {table}").fetchall() == [(20, 19)]

@@ -108,6 +108,11 @@ def opened(path: str) -> Iterator[Any]:
         yield stream
 
 
+def as_native_file(source: Any) -> pa.NativeFile:
+    """What `opened` gives, as a file of Arrow's."""
+    return pa.OSFile(source) if isinstance(source, str) else pa.PythonFile(source, mode="r")
+
+
 def put(local: str, address: str) -> None:
     """Copy a local file to an address, in place of what is there. Raises OSError."""
     system, inner = _system(address)

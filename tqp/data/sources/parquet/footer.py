@@ -1,40 +1,123 @@
-"""Parquet footers in which decimals that are stored as integers are these integers, so that readers hand them out as they lie.
+"""Parquet footers that are made of others: with decimals as the integers that they are stored as, or of one column only.
 
-A reader makes 128-bit decimals of them, which takes twice the time and memory. What a footer says of a column is that it is
-of a physical type and, beside that, that its values are decimals: without the second, the first is read.
+A reader makes 128-bit decimals of integers that are decimals, which takes twice the time and memory. What a footer says of a
+column is that it is of a physical type and, beside that, that its values are decimals: without the second, the first is read.
 """
 
 from __future__ import annotations
 
+import base64
 import io
+import itertools
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tqp.data.sources.parquet.thrift import CompactReader
+from tqp.data.sources.parquet.thrift import (
+    CompactReader,
+    binary_field,
+    integer_field,
+    integer_value,
+    list_of_integers,
+    list_of_structs,
+    list_of_texts,
+    small_integer_field,
+    struct_bytes,
+    struct_field,
+)
 
-_MAGIC = b"PAR1"
+MAGIC = b"PAR1"
 #: Bytes behind the footer: its length and the magic number.
 _TAIL = 8
 #: Fields of FileMetaData and SchemaElement in parquet.thrift, and of the union LogicalType.
 _SCHEMA = 2
-_TYPE, _CONVERTED_TYPE, _SCALE, _PRECISION, _LOGICAL_TYPE = 1, 6, 7, 8, 10
+_TYPE, _NUM_CHILDREN, _CONVERTED_TYPE, _SCALE, _PRECISION, _LOGICAL_TYPE = 1, 5, 6, 7, 8, 10
 _LOGICAL_DECIMAL = 5
-#: Values of the enumerations Type and ConvertedType.
+#: Values of the enumerations Type, ConvertedType, CompressionCodec and Encoding.
 _INT32, _INT64 = 1, 2
 _DECIMAL = 5
+_UNCOMPRESSED = 0
+_ENCODINGS = {"PLAIN": 0, "RLE": 3, "RLE_DICTIONARY": 8}
+#: Where Arrow writes its own schema.
+_ARROW_SCHEMA = b"ARROW:schema"
 
 
 def with_stored_integers(metadata: pq.FileMetaData) -> pq.FileMetaData:
     """The same metadata, in which columns of decimals with the physical type INT32 or INT64 are integers."""
+    footer = _footer(metadata)
+    elements, start, stop = _schema(footer)
+    changed = footer[:start] + b"".join(map(_without_decimal, elements)) + footer[stop:]
+    return pq.read_metadata(pa.BufferReader(MAGIC + with_tail(changed)))
+
+
+def leaf_elements(metadata: pq.FileMetaData) -> list[bytes]:
+    """What the schema of a file says of each leaf column: a SchemaElement, written."""
+    elements, *_ = _schema(_footer(metadata))
+    return [each for each in elements if not _num_children(each)]
+
+
+def footer_of_chunk(
+    element: bytes,
+    field: pa.Field | None,
+    chunk: pq.ColumnChunkMetaData,
+    num_rows: int,
+    offsets: tuple[int | None, int],
+    size: int,
+) -> bytes:
+    """The footer of a file of nothing but one column in one row group, in pages that are not compressed.
+
+    `element`: what the schema says of the column, which is not nested; `field`: what it is in Arrow; None: as the schema says.
+    `offsets`: where the page of its dictionary and those of its data begin; `size`: their bytes.
+    """
+    dictionary, data = offsets
+    physical = next(value for number, _, value in CompactReader(element).fields() if number == _TYPE)
+    column = [
+        small_integer_field(1, integer_value(physical)),
+        list_of_integers(2, list(_ENCODINGS.values())),
+        list_of_texts(3, [chunk.path_in_schema.encode()]),
+        small_integer_field(4, _UNCOMPRESSED),
+        integer_field(5, chunk.num_values),
+        integer_field(6, size),
+        integer_field(7, size),
+        integer_field(9, data),
+        *([] if dictionary is None else [integer_field(11, dictionary)]),
+    ]
+    columns = list_of_structs(1, [struct_bytes([integer_field(2, data), struct_field(3, column)])])
+    group = struct_bytes([columns, integer_field(2, size), integer_field(3, num_rows)])
+    root = struct_bytes([binary_field(4, b"schema"), small_integer_field(_NUM_CHILDREN, 1)])
+    return with_tail(
+        struct_bytes(
+            [
+                small_integer_field(1, 2),
+                list_of_structs(_SCHEMA, [root, element]),
+                integer_field(3, num_rows),
+                list_of_structs(4, [group]),
+                *([] if field is None else [list_of_structs(5, [_arrow_schema(field)])]),
+            ]
+        )
+    )
+
+
+def _arrow_schema(field: pa.Field) -> bytes:
+    written = base64.b64encode(pa.schema([field]).serialize())
+    return struct_bytes([binary_field(1, _ARROW_SCHEMA), binary_field(2, written)])
+
+
+def with_tail(footer: bytes) -> bytes:
+    """What a file ends in."""
+    return footer + len(footer).to_bytes(4, "little") + MAGIC
+
+
+def _footer(metadata: pq.FileMetaData) -> bytes:
+    """A FileMetaData, written."""
     written = io.BytesIO()
     metadata.write_metadata_file(written)
-    footer = written.getvalue()[len(_MAGIC) : -_TAIL]
-    changed = _without_decimals(footer)
-    return pq.read_metadata(pa.BufferReader(_MAGIC + changed + len(changed).to_bytes(4, "little") + _MAGIC))
+    return written.getvalue()[len(MAGIC) : -_TAIL]
 
 
-def _without_decimals(footer: bytes) -> bytes:
+def _schema(footer: bytes) -> tuple[Sequence[bytes], int, int]:
+    """The SchemaElements of a footer, written, and where they begin and end."""
     reader = CompactReader(footer)
     previous = 0
     while (field := reader.field(previous)) is not None:
@@ -43,37 +126,34 @@ def _without_decimals(footer: bytes) -> bytes:
             reader.skip(kind)
             continue
         size, _ = reader.items()
-        start = reader.at
-        elements = b"".join([_plain_element(reader) for _ in range(size)])
-        return footer[:start] + elements + footer[reader.at :]
+        bounds = [reader.at]
+        for _ in range(size):
+            reader.skip_struct()
+            bounds.append(reader.at)
+        elements = [footer[start:stop] for start, stop in itertools.pairwise(bounds)]
+        return elements, bounds[0], bounds[-1]
     raise ValueError("a Parquet footer without a schema")
 
 
-def _plain_element(reader: CompactReader) -> bytes:
-    """The next SchemaElement, without what makes integers decimals."""
-    start, previous = reader.at, 0
-    values: list[tuple[int, int, bytes]] = []
-    physical, is_decimal = None, False
-    while (field := reader.field(previous)) is not None:
-        previous, kind = field
-        first = reader.at
-        if previous == _TYPE:
-            physical = reader.integer()
-        elif previous == _CONVERTED_TYPE:
-            is_decimal |= reader.integer() == _DECIMAL
-        elif previous == _LOGICAL_TYPE:
-            chosen = reader.field(0)
-            is_decimal |= chosen is not None and chosen[0] == _LOGICAL_DECIMAL
-            reader.at = first
-            reader.skip(kind)
-        else:
-            reader.skip(kind)
-        values.append((previous, kind, reader.data[first : reader.at]))
+def _num_children(element: bytes) -> int:
+    found = (
+        integer_value(value)
+        for number, _, value in CompactReader(element).fields()
+        if number == _NUM_CHILDREN
+    )
+    return next(found, 0)
+
+
+def _without_decimal(element: bytes) -> bytes:
+    """A SchemaElement without what makes integers decimals."""
+    fields = CompactReader(element).fields()
+    values = {number: value for number, _, value in fields}
+    physical = _TYPE in values and integer_value(values[_TYPE])
+    logical = CompactReader(values[_LOGICAL_TYPE]).field(0) if _LOGICAL_TYPE in values else None
+    is_decimal = (_CONVERTED_TYPE in values and integer_value(values[_CONVERTED_TYPE]) == _DECIMAL) or (
+        logical is not None and logical[0] == _LOGICAL_DECIMAL
+    )
     if not is_decimal or physical not in (_INT32, _INT64):
-        return reader.data[start : reader.at]
-    kept = [each for each in values if each[0] not in (_CONVERTED_TYPE, _SCALE, _PRECISION, _LOGICAL_TYPE)]
-    result, previous = bytearray(), 0
-    for number, kind, value in kept:  # ascending by less than 16: the newest of the format has eleven
-        result += bytes([(number - previous) << 4 | kind]) + value
-        previous = number
-    return bytes(result) + b"\0"
+        return element
+    said = (_CONVERTED_TYPE, _SCALE, _PRECISION, _LOGICAL_TYPE)
+    return struct_bytes(each for each in fields if each[0] not in said)

@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 #: Types of the protocol, by number.
-_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
+_TRUE, _FALSE, _BYTE, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = (
+    1,
+    2,
+    3,
+    5,
+    6,
+    7,
+    8,
+    9,
+    10,
+    11,
+    12,
+)
+
+#: A field of a struct: its number, its type, and its value as it is written.
+Field = tuple[int, int, bytes]
 
 
 class CompactReader:
@@ -22,13 +38,23 @@ class CompactReader:
 
     def varint(self) -> int:
         """The next number, of any length."""
-        result, shift = 0, 0
-        while True:
-            byte = self.byte()
+        data, at = self.data, self.at
+        byte = data[at]
+        result, shift = byte & 0x7F, 7
+        while byte >= 0x80:
+            at += 1
+            byte = data[at]
             result |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return result
             shift += 7
+        self.at = at + 1
+        return result
+
+    def skip_varint(self) -> None:
+        """To behind a number."""
+        data, at = self.data, self.at
+        while data[at] >= 0x80:
+            at += 1
+        self.at = at + 1
 
     def integer(self) -> int:
         """The next number with a sign."""
@@ -71,7 +97,7 @@ class CompactReader:
         elif kind == _STRUCT:
             self.skip_struct()
         else:
-            self.varint()
+            self.skip_varint()
 
     def _skip_item(self, kind: int) -> None:
         self.skip(_BYTE if kind in (_TRUE, _FALSE) else kind)
@@ -82,6 +108,17 @@ class CompactReader:
         while (field := self.field(previous)) is not None:
             previous, kind = field
             self.skip(kind)
+
+    def fields(self) -> list[Field]:
+        """The fields of a struct as they are written."""
+        found = []
+        previous = 0
+        while (field := self.field(previous)) is not None:
+            previous, kind = field
+            start = self.at
+            self.skip(kind)
+            found.append((previous, kind, self.data[start : self.at]))
+        return found
 
     def struct(self) -> dict[int, Any]:
         """The values of a struct by the numbers of its fields: structs as such, lists as lists, maps as lists of pairs."""
@@ -115,3 +152,85 @@ class CompactReader:
             raise ValueError("it ends too early")
         self.at += length
         return self.data[self.at - length : self.at]
+
+
+def integer_value(written: bytes) -> int:
+    """The number with a sign that a field holds."""
+    return CompactReader(written).integer()
+
+
+def struct_bytes(fields: Iterable[Field]) -> bytes:
+    """A struct, written: fields in ascending order of their numbers, less than 16 from one to the next."""
+    written, previous = bytearray(), 0
+    for number, kind, value in fields:
+        written.append((number - previous) << 4 | kind)
+        written += value
+        previous = number
+    written.append(0)
+    return bytes(written)
+
+
+def small_integer_field(number: int, value: int) -> Field:
+    """A field that holds a number of up to 32 bits."""
+    return number, _I32, integer_bytes(value)
+
+
+def integer_field(number: int, value: int) -> Field:
+    """A field that holds a number of up to 64 bits."""
+    return number, _I64, integer_bytes(value)
+
+
+def flag_field(number: int, value: bool) -> Field:
+    """A field that is true or false."""
+    return number, _TRUE if value else _FALSE, b""
+
+
+def binary_field(number: int, value: bytes) -> Field:
+    """A field that holds text or bytes."""
+    return number, _BINARY, binary_bytes(value)
+
+
+def struct_field(number: int, fields: Iterable[Field]) -> Field:
+    """A field that holds a struct."""
+    return number, _STRUCT, struct_bytes(fields)
+
+
+def list_of_integers(number: int, values: Sequence[int]) -> Field:
+    """A field that holds a list of numbers of up to 32 bits."""
+    return _list(number, _I32, list(map(integer_bytes, values)))
+
+
+def list_of_texts(number: int, values: Sequence[bytes]) -> Field:
+    """A field that holds a list of texts."""
+    return _list(number, _BINARY, list(map(binary_bytes, values)))
+
+
+def list_of_structs(number: int, values: Sequence[bytes]) -> Field:
+    """A field that holds a list of structs, which are written already."""
+    return _list(number, _STRUCT, values)
+
+
+def _list(number: int, kind: int, items: Sequence[bytes]) -> Field:
+    size = len(items)
+    header = bytes([size << 4 | kind]) if size < 15 else bytes([0xF0 | kind]) + _varint(size)
+    return number, _LIST, header + b"".join(items)
+
+
+def integer_bytes(value: int) -> bytes:
+    """A number with a sign, written."""
+    return _varint(value << 1 if value >= 0 else ~(value << 1))
+
+
+def binary_bytes(value: bytes) -> bytes:
+    """Text or bytes, written."""
+    return _varint(len(value)) + value
+
+
+def _varint(value: int) -> bytes:
+    """A number without a sign."""
+    written = bytearray()
+    while value >= 0x80:
+        written.append(value & 0x7F | 0x80)
+        value >>= 7
+    written.append(value)
+    return bytes(written)
