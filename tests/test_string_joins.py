@@ -38,6 +38,7 @@ def _tables() -> dict[str, pa.Table]:
     }
 
 
+_GROUPS = "WITH g AS (SELECT name, kind, sum(n) AS n FROM {0} GROUP BY name, kind) "
 QUERIES = [
     "SELECT count(*), sum(a.n * b.n) FROM {0} a JOIN {1} b ON a.name = b.name",
     "SELECT count(*), sum(a.n), sum(b.n) FROM {0} a LEFT JOIN {1} b ON a.name = b.name",
@@ -49,6 +50,13 @@ QUERIES = [
     "SELECT count(*), sum(a.n * b.n) FROM {0} a JOIN {1} b ON a.name IS NOT DISTINCT FROM b.name AND a.kind = b.kind",
     "SELECT a.name, count(*) AS c FROM {0} a JOIN {1} b ON a.name = b.name GROUP BY a.name ORDER BY c DESC, a.name LIMIT 5",
     "SELECT count(*) FROM {0} a JOIN {1} b ON upper(a.name) = upper(b.name)",
+    # a plan that is read several times: each of its readers has a column of its own for the names
+    _GROUPS + "SELECT count(*), sum(a.n * b.n) FROM g a JOIN g b ON a.name = b.name AND a.kind = b.kind + 1",
+    _GROUPS
+    + "SELECT count(*), sum(a.n), sum(b.n) FROM g a LEFT JOIN g b ON a.name = b.name AND b.kind = 1 AND b.n > a.n",
+    _GROUPS
+    + "SELECT count(*), sum(a.n) FROM g a JOIN g b ON a.name IS NOT DISTINCT FROM b.name JOIN {1} c ON b.name = c.name",
+    _GROUPS + "SELECT count(*) FROM g a WHERE name NOT IN (SELECT name FROM g WHERE kind = 1)",
 ]
 
 
@@ -78,3 +86,8 @@ def test_the_plan_says_so() -> None:
         "SELECT few.n + others.n FROM few JOIN others USING (name)"
     )
     assert "string join" in connection.explain("SELECT odd.n + keys.n FROM odd JOIN keys USING (name)")
+    groups = _GROUPS.format("few")
+    shared = connection.explain(
+        groups + "SELECT a.n + b.n FROM g a JOIN g b ON a.name = b.name AND a.kind = 1"
+    )
+    assert "offset-array join" in shared

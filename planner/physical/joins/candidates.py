@@ -230,7 +230,9 @@ class JoinCandidates:
         candidates = [rows / self.estimator.distinct(build, single.right) for single in singles]
         spans = [self._span(single, probe, build) for single in singles]
         saved = [saved_work(kind, single, probe, build, self.estimator) for single in singles]
-        return reduce_keys(keys, candidates, spans, saved)
+        sides = probe.field_facts, build.field_facts
+        are_packed = pack_join_keys(keys, *sides, self.dictionaries, None) is not None
+        return reduce_keys(keys, candidates, spans, saved, are_packed)
 
 
 def _is_one_word(data_type: DataType) -> bool:
@@ -240,11 +242,28 @@ def _is_one_word(data_type: DataType) -> bool:
 
 
 def dictionary_sizes(root: LogicalPlan) -> dict[int, int]:
-    """Entries of the dictionaries of table columns below, by column id."""
-    return {
+    """Entries of the dictionaries of table columns below, by column id: a scan's, or that under which a shared plan passes it on."""
+    nodes = walk_plan(root)
+    sizes = {
         field.id: field.facts.dictionary_size
-        for node in walk_plan(root)
+        for node in nodes
         if isinstance(node, Scan)
         for field in node.field_facts.values()
         if field.facts.dictionary_size is not None
     }
+    if not sizes or Shared not in root.kinds:
+        return sizes
+    renamed = {
+        field.id: stored.id
+        for node in nodes
+        if isinstance(node, Shared)
+        for field, stored in zip(node.fields, node.input.schema, strict=True)
+        if field.id != stored.id
+    }
+    for id in renamed:
+        origin = id
+        while origin in renamed:
+            origin = renamed[origin]
+        if origin in sizes:
+            sizes[id] = sizes[origin]
+    return sizes
