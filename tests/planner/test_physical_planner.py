@@ -203,6 +203,22 @@ def test_two_sparse_keys_become_one_dense_key() -> None:
     assert join.algorithm is JoinAlgorithm.SORT
 
 
+def test_one_dense_key_stands_for_few_others_only_where_all_make_one_integer() -> None:
+    """Pairs of the dense key are compared in each other key, while the integer of all is hashed as it is."""
+    sizes = {
+        "part": (20_000, False),
+        "supplier": (10_000, False),
+        "day": (20_000, False),
+        "kind": (900, False),
+    }
+    lines, offers = table("lines", 0, 600_000, **sizes), table("offers", 10, 160_000, **sizes)
+    equalities = [call("equal", column(lines, i), column(offers, i)) for i in range(4)]
+    for keys, algorithm in ((2, JoinAlgorithm.OFFSET_ARRAY), (4, JoinAlgorithm.HASH)):
+        condition = call("and", *equalities[:keys])
+        (join,) = nodes(plan_physical(Join(lines, offers, JoinType.INNER, condition)), physical.Join)
+        assert join.algorithm is algorithm
+
+
 def test_group_algorithms() -> None:
     few = table("few", 0, 1_000_000, key=(100, False), value=(10, False))
     many = table("many", 0, 1_000_000, key=(1_000_000, False), value=(10, False))

@@ -19,6 +19,8 @@ from tqp.planner.physical.plan import KeyPacking, KeyPart
 #: Entries that a table may have too many, to save subtracting the least key of each row.
 _FREE_ENTRIES = 1 << 12
 _LARGEST_PACKED = (1 << 62) - 1
+#: Build rows that share the one key that stands for several, at most: each is a pair, for which the others are compared. The first
+#: of these costs half as much as each more; a hash of all keys takes as long as 16 such pairs, or longer if they do not pack.
 _MOST_CANDIDATES = 16.0
 
 
@@ -40,17 +42,22 @@ def dense_span(
 
 
 def reduce_keys(
-    keys: JoinKeys, candidates: Sequence[float], spans: Sequence[int | None], saved: Sequence[float]
+    keys: JoinKeys,
+    candidates: Sequence[float],
+    spans: Sequence[int | None],
+    saved: Sequence[float],
+    are_packed: bool,
 ) -> JoinKeys:
     """One dense key instead of several that are not dense together; the other equalities become residual.
 
     `candidates[i]`: how many build rows share a value of key i on average; `spans[i]`: its range, if dense;
-    `saved[i]`: what a runtime filter on it saves.
+    `saved[i]`: what a runtime filter on it saves; `are_packed`: whether all keys make one integer, which is hashed as it is.
     """
+    most = _MOST_CANDIDATES / (2 * len(keys.left) - 3) if are_packed else _MOST_CANDIDATES
     usable = [
         position
         for position, span in enumerate(spans)
-        if span is not None and candidates[position] <= _MOST_CANDIDATES and not keys.null_equal[position]
+        if span is not None and candidates[position] <= most and not keys.null_equal[position]
     ]
     if not usable:
         return keys
