@@ -110,12 +110,12 @@ class Expression:
     @property
     def named(self) -> str:
         """Its SQL in the list of a SELECT."""
-        return self._text if self._name is None else f"{self._text} AS {in_quotes(self._name)}"
+        return str(self) if self._name is None else f"{self} AS {in_quotes(self._name)}"
 
     @property
     def as_key(self) -> str:
         """Its SQL as a key of ORDER BY."""
-        return f"{self._text}{self._direction}{self._nulls}"
+        return f"{self}{self._direction}{self._nulls}"
 
     # names, types and order
 
@@ -240,15 +240,21 @@ class Expression:
 
     def n_unique(self) -> Expression:
         """How many distinct values there are."""
-        return Expression(f"count(DISTINCT {self})")
+        return Call(f"count(DISTINCT {self}")
 
     def where(self, condition: Expression) -> Expression:
-        """An aggregate of the rows where the condition is true; to be said before `over`."""
-        return Expression(f"{self} FILTER (WHERE {operand(condition)})")
+        """An aggregate of the rows where the condition is true, in place of another condition; to be said before `over`.
+
+        Raises BindError for anything but a call.
+        """
+        raise BindError(f"where() comes behind the call of an aggregate, not behind {self}")
 
     def ignore_nulls(self) -> Expression:
-        """A window function that passes over rows without a value; to be said before `over`."""
-        return Expression(f"{self._text.removesuffix(')')} IGNORE NULLS)")
+        """A window function that passes over rows without a value; to be said before `over`.
+
+        Raises BindError for anything but a call.
+        """
+        raise BindError(f"ignore_nulls() comes behind the call of a window function, not behind {self}")
 
     def over(
         self,
@@ -286,10 +292,38 @@ Sql = str | Expression
 
 
 @dataclass(frozen=True, eq=False, repr=False, slots=True)
-class Case(Expression):
-    """CASE, to which `when` adds branches, and `otherwise` the value where no condition is true; until then that is NULL."""
+class Call(Expression):
+    """A call of a function; its text is what stands before the closing parenthesis.
 
-    _branches: str = ""
+    >>> from tqp import col
+    >>> col("a").first().where(col("b") > 0).ignore_nulls()
+    first("a" IGNORE NULLS) FILTER (WHERE ("b" > 0))
+    """
+
+    _passing_over: str = ""
+    _filter: str = ""
+
+    def __str__(self) -> str:
+        return f"{self._text}{self._passing_over}){self._filter}"
+
+    def where(self, condition: Expression) -> Expression:
+        """See `Expression.where`."""
+        return replace(self, _filter=f" FILTER (WHERE {operand(condition)})")
+
+    def ignore_nulls(self) -> Expression:
+        """See `Expression.ignore_nulls`."""
+        return replace(self, _passing_over=" IGNORE NULLS")
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Case(Expression):
+    """CASE, to which `when` adds branches, and `otherwise` the value where no condition is true; until then that is NULL.
+
+    Its text is that of the branches.
+    """
+
+    def __str__(self) -> str:
+        return f"(CASE{self._text} END)"
 
     @overload
     def when(self, condition: object) -> When: ...
@@ -299,12 +333,12 @@ class Case(Expression):
 
     def when(self, condition: object, value: object = _LATER) -> When | Case:
         """Another branch, whose value `then` gives, or the second argument."""
-        branch = When(self._branches, condition)
+        branch = When(self._text, condition)
         return branch if value is _LATER else branch.then(value)
 
     def otherwise(self, value: object) -> Expression:
         """The value where no condition is true."""
-        return Expression(f"(CASE{self._branches} ELSE {operand(value)} END)")
+        return Expression(f"(CASE{self._text} ELSE {operand(value)} END)")
 
 
 class When:
@@ -315,8 +349,7 @@ class When:
 
     def then(self, value: object) -> Case:
         """The value where the condition is true, and none before."""
-        branches = f"{self._branches} THEN {operand(value)}"
-        return Case(f"(CASE{branches} END)", _branches=branches)
+        return Case(f"{self._branches} THEN {operand(value)}")
 
 
 def col(*names: str) -> Expression:
@@ -349,7 +382,7 @@ def fn(name: str | tuple[str, ...], *arguments: object) -> Expression:
     for part in parts:
         check_name("a function", part)
     said = ".".join(part if _PLAIN_FUNCTION.fullmatch(part) else in_quotes(part) for part in parts)
-    return Expression(f"{said}({', '.join(map(operand, arguments))})")
+    return Call(f"{said}({', '.join(map(operand, arguments))}")
 
 
 def when(condition: object) -> When:
@@ -390,7 +423,7 @@ def sql_expr(text: str) -> Expression:
 
 def count_all() -> Expression:
     """How many rows there are."""
-    return Expression("count(*)")
+    return Call("count(*")
 
 
 row_number = _call(
