@@ -347,7 +347,7 @@ def test_errors_show_the_relation() -> None:
         (lambda con: con.table("a").fetchmany(None), "size=None: give an integer"),
         (lambda con: con.table("a").project(None).columns, "None is neither SQL text nor an expression"),
         (lambda con: con.table("a").sort(None).columns, "None is neither SQL text nor an expression"),
-        (lambda con: con.table("a").quantile("id", "nope").columns, 'no column "nope"'),
+        (lambda con: con.table("a").quantile("id", "nope"), "q='nope': give a share from 0 to 1"),
         (lambda con: con.table("a").string_agg("s", None), "the separator is text, not a NoneType"),
         (
             lambda con: con.table("a").join(con.table("b"), None),

@@ -7,6 +7,7 @@ import re
 from tqp.core.errors import BindError
 from tqp.core.keywords import closed
 from tqp.expressions import Expression, Sql, col
+from tqp.planner.syntax.tokens import between_commas
 
 _COLUMN = re.compile('"(?:[^"]|"")+"')
 
@@ -29,6 +30,11 @@ def ordered(items: object) -> str:
 def grouped(items: object) -> str:
     """SQL of the keys of groups, given in the same way: without their names."""
     return ", ".join(map(closed, _flat(items)))
+
+
+def parts(items: Sql) -> list[str]:
+    """The expressions of a list, which SQL text may be, each as SQL."""
+    return [str(items)] if isinstance(items, Expression) else [*map(closed, between_commas(items))]
 
 
 def is_column(expression: Expression) -> bool:

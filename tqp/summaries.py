@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from typing import Any, Generic, Protocol, TypeVar, cast
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
-from tqp.core.arguments import check_integer, check_is_text
+from tqp.clauses import parts
+from tqp.core.arguments import check_integer, check_is_text, list_elements
 from tqp.core.datatypes import DataType
+from tqp.core.errors import BindError
 from tqp.core.keywords import closed, in_quotes, quoted_text
 from tqp.expressions import Sql
 
 Made = TypeVar("Made")
-_Made_co = TypeVar("_Made_co", covariant=True)
+Given = ParamSpec("Given")
 
 #: What `describe` says of a column: of one that is no number only those without a mean.
 _DESCRIBED = {
@@ -26,52 +30,219 @@ _DESCRIBED = {
 _OF_ANY_TYPE = ("count", "min", "max")
 
 
-class _Aggregate(Protocol[_Made_co]):
-    """A method that takes an expression."""
+@dataclass(frozen=True, slots=True)
+class _Function(Generic[Made]):
+    """A function of SQL, to be called for rows."""
 
-    def __call__(
-        self, expression: Sql, groups: Sql = "", window_spec: str = "", projected_columns: str = ""
-    ) -> _Made_co: ...
+    rows: Summaries[Made]
+    name: str
 
-
-class _Ranking(Protocol[_Made_co]):
-    """A method that takes a window."""
-
-    def __call__(self, window_spec: str, projected_columns: str = "") -> _Made_co: ...
-
-
-class _AggregateOfAny(Protocol):
-    def __get__(self, rows: Summaries[Made], owner: object = None) -> _Aggregate[Made]: ...
-
-
-class _RankingOfAny(Protocol):
-    def __get__(self, rows: Summaries[Made], owner: object = None) -> _Ranking[Made]: ...
-
-
-def _aggregate(function: str, documentation: str) -> _AggregateOfAny:
-    """The method that calls an aggregate of one argument."""
-
-    def method(
-        self: Summaries[Any],
+    def call(
+        self,
         expression: Sql,
+        *arguments: str,
         groups: Sql = "",
         window_spec: str = "",
         projected_columns: str = "",
-    ) -> Any:
-        return self._of(f"{function}({closed(expression)})", groups, window_spec, projected_columns)
+        ignore_nulls: bool = False,
+    ) -> Made:
+        """A call for each expression of the list, behind the projected columns. Raises BindError for groups of a window."""
+        nulls = " IGNORE NULLS" if ignore_nulls else ""
+        calls = [
+            f"{self.name}({', '.join([*each, *arguments])}{nulls}) {window_spec}"
+            for each in [[part] for part in parts(expression)] or [[]]
+        ]
+        columns = [projected_columns, *calls] if projected_columns else calls
+        if not window_spec:
+            return self.rows.aggregate(columns, groups)
+        if str(groups):
+            raise BindError(
+                "groups and window_spec do not go together; PARTITION BY cuts a window into groups"
+            )
+        return self.rows.project(columns)
 
-    method.__doc__ = documentation
-    return cast(_AggregateOfAny, method)
+
+class _Method(Protocol[Given]):
+    """A method of `Summaries`, by what it takes."""
+
+    def __get__(self, rows: Summaries[Made], owner: object = None) -> Callable[Given, Made]: ...
 
 
-def _ranking(function: str, documentation: str) -> _RankingOfAny:
-    """The method that calls a window function without arguments."""
+def _calls(
+    name: str, form: Callable[Concatenate[_Function[Any], Given], Any], documentation: str
+) -> _Method[Given]:
+    """The method that calls a function of SQL in one of the forms below."""
 
-    def method(self: Summaries[Any], window_spec: str, projected_columns: str = "") -> Any:
-        return self._of(f"{function}()", "", window_spec, projected_columns)
+    @wraps(form)
+    def method(self: Summaries[Any], *arguments: Given.args, **named: Given.kwargs) -> Any:
+        return form(_Function(self, name), *arguments, **named)
 
-    method.__doc__ = documentation
-    return cast(_RankingOfAny, method)
+    method.__doc__, method.__name__ = documentation, name
+    return cast("_Method[Given]", method)
+
+
+def _aggregate(
+    function: _Function[Made],
+    expression: Sql,
+    groups: Sql = "",
+    window_spec: str = "",
+    projected_columns: str = "",
+) -> Made:
+    return function.call(
+        expression, groups=groups, window_spec=window_spec, projected_columns=projected_columns
+    )
+
+
+def _grouped_first(
+    function: _Function[Made],
+    expression: Sql,
+    groups: Sql = "",
+    projected_columns: str = "",
+    window_spec: str = "",
+) -> Made:
+    return _aggregate(function, expression, groups, window_spec, projected_columns)
+
+
+def _count(
+    function: _Function[Made],
+    expression: Sql = "*",
+    groups: Sql = "",
+    window_spec: str = "",
+    projected_columns: str = "",
+) -> Made:
+    return _aggregate(function, expression, groups, window_spec, projected_columns)
+
+
+def _quantile(
+    function: _Function[Made],
+    expression: Sql,
+    q: float | Sequence[float] = 0.5,
+    groups: Sql = "",
+    window_spec: str = "",
+    projected_columns: str = "",
+) -> Made:
+    return function.call(
+        expression,
+        _shares(q),
+        groups=groups,
+        window_spec=window_spec,
+        projected_columns=projected_columns,
+    )
+
+
+def _arg_extreme(
+    function: _Function[Made],
+    arg_column: Sql,
+    value_column: Sql,
+    groups: Sql = "",
+    window_spec: str = "",
+    projected_columns: str = "",
+) -> Made:
+    return function.call(
+        arg_column,
+        closed(value_column),
+        groups=groups,
+        window_spec=window_spec,
+        projected_columns=projected_columns,
+    )
+
+
+def _joined_texts(
+    function: _Function[Made],
+    expression: Sql,
+    sep: str = ",",
+    groups: Sql = "",
+    window_spec: str = "",
+    projected_columns: str = "",
+) -> Made:
+    check_is_text("the separator", sep)
+    return function.call(
+        expression,
+        quoted_text(sep),
+        groups=groups,
+        window_spec=window_spec,
+        projected_columns=projected_columns,
+    )
+
+
+def _bits(
+    function: _Function[Made],
+    expression: Sql,
+    min: int | None = None,
+    max: int | None = None,
+    groups: Sql = "",
+    window_spec: str = "",
+    projected_columns: str = "",
+) -> Made:
+    if (min is None) != (max is None):
+        raise BindError("bitstring_agg() takes both min and max, or neither")
+    given = {"min": min, "max": max}
+    bounds = [str(check_integer(name, value)) for name, value in given.items() if value is not None]
+    return function.call(
+        expression, *bounds, groups=groups, window_spec=window_spec, projected_columns=projected_columns
+    )
+
+
+def _ranking(function: _Function[Made], window_spec: str, projected_columns: str = "") -> Made:
+    return function.call("", window_spec=window_spec, projected_columns=projected_columns)
+
+
+def _tiles(
+    function: _Function[Made], window_spec: str, num_buckets: int, projected_columns: str = ""
+) -> Made:
+    count = str(check_integer("num_buckets", num_buckets))
+    return function.call("", count, window_spec=window_spec, projected_columns=projected_columns)
+
+
+def _value(
+    function: _Function[Made], expression: Sql, window_spec: str = "", projected_columns: str = ""
+) -> Made:
+    return function.call(expression, window_spec=window_spec, projected_columns=projected_columns)
+
+
+def _moved(
+    function: _Function[Made],
+    expression: Sql,
+    window_spec: str,
+    offset: int = 1,
+    default_value: str = "NULL",
+    ignore_nulls: bool = False,
+    projected_columns: str = "",
+) -> Made:
+    return function.call(
+        expression,
+        str(check_integer("offset", offset)),
+        closed(default_value),
+        window_spec=window_spec,
+        projected_columns=projected_columns,
+        ignore_nulls=ignore_nulls,
+    )
+
+
+def _nth(
+    function: _Function[Made],
+    expression: Sql,
+    window_spec: str,
+    offset: int,
+    ignore_nulls: bool = False,
+    projected_columns: str = "",
+) -> Made:
+    return function.call(
+        expression,
+        str(check_integer("offset", offset)),
+        window_spec=window_spec,
+        projected_columns=projected_columns,
+        ignore_nulls=ignore_nulls,
+    )
+
+
+def _shares(q: object) -> str:
+    """A share, or a list of them, as SQL."""
+    shares = list_elements(q)
+    try:
+        return str(float(q)) if shares is None else f"[{', '.join(str(float(each)) for each in shares)}]"  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise BindError(f"q={q!r}: give a share from 0 to 1, or a list of them") from None
 
 
 class Summaries(ABC, Generic[Made]):
@@ -100,213 +271,83 @@ class Summaries(ABC, Generic[Made]):
     def _typed(self) -> Iterable[tuple[str, DataType]]:
         """The columns by name, in order."""
 
-    def _of(self, call: str, groups: Sql, window_spec: str, projected_columns: str) -> Made:
-        before = f"{closed(projected_columns)}, " if projected_columns else ""
-        if window_spec:
-            return self.project(f"{before}{call} {closed(window_spec)}")
-        return self.aggregate(before + call, groups)
-
-    sum = _aggregate("sum", "The sum of an expression, such as the name of a column.")
-    min = _aggregate("min", "The least value.")
-    max = _aggregate("max", "The greatest value.")
-    avg = _aggregate("avg", "The mean.")
-    mean = _aggregate("avg", "The mean.")
-    median = _aggregate("median", "The median.")
-    mode = _aggregate("mode", "The value that is there most often.")
-    stddev = _aggregate("stddev_samp", "The standard deviation of the sample.")
-    std = _aggregate("stddev_samp", "The standard deviation of the sample.")
-    stddev_samp = _aggregate("stddev_samp", "The standard deviation of the sample.")
-    stddev_pop = _aggregate("stddev_pop", "The standard deviation of the population.")
-    var = _aggregate("var_samp", "The variance of the sample.")
-    variance = _aggregate("var_samp", "The variance of the sample.")
-    var_samp = _aggregate("var_samp", "The variance of the sample.")
-    var_pop = _aggregate("var_pop", "The variance of the population.")
-    product = _aggregate("product", "The product.")
-    geomean = _aggregate("geomean", "The geometric mean.")
-    favg = _aggregate("favg", "The mean, summed with Kahan's corrections.")
-    fsum = _aggregate("fsum", "The sum of floats with Kahan's corrections.")
-    first = _aggregate("first", "The value of the first row.")
-    last = _aggregate("last", "The value of the last row.")
-    any_value = _aggregate("any_value", "The first value that is not NULL.")
-    bit_and = _aggregate("bit_and", "The bits that all values have.")
-    bit_or = _aggregate("bit_or", "The bits that one value has.")
-    bit_xor = _aggregate("bit_xor", "The bits that an odd number of values has.")
-    bool_and = _aggregate("bool_and", "Whether all are true.")
-    bool_or = _aggregate("bool_or", "Whether one is true.")
-    histogram = _aggregate("histogram", "In how many rows each value is, as a MAP.")
-    list = _aggregate("list", "A list of the values.")
-
-    row_number = _ranking("row_number", "The number of each row, from 1, in the order of its window.")
-    rank = _ranking("rank", "The number of the first row that is equal in the order of the window.")
-    dense_rank = _ranking(
-        "dense_rank", "How many different rows there are up to it in the order of the window."
+    sum = _calls("sum", _aggregate, "The sum of an expression, such as the name of a column.")
+    min = _calls("min", _aggregate, "The least value.")
+    max = _calls("max", _aggregate, "The greatest value.")
+    avg = _calls("avg", _aggregate, "The mean.")
+    mean = _calls("avg", _aggregate, "The mean.")
+    median = _calls("median", _aggregate, "The median.")
+    mode = _calls("mode", _aggregate, "The value that is there most often.")
+    stddev = _calls("stddev_samp", _aggregate, "The standard deviation of the sample.")
+    std = _calls("stddev_samp", _aggregate, "The standard deviation of the sample.")
+    stddev_samp = _calls("stddev_samp", _aggregate, "The standard deviation of the sample.")
+    stddev_pop = _calls("stddev_pop", _aggregate, "The standard deviation of the population.")
+    var = _calls("var_samp", _aggregate, "The variance of the sample.")
+    variance = _calls("var_samp", _aggregate, "The variance of the sample.")
+    var_samp = _calls("var_samp", _aggregate, "The variance of the sample.")
+    var_pop = _calls("var_pop", _aggregate, "The variance of the population.")
+    product = _calls("product", _aggregate, "The product.")
+    geomean = _calls("geomean", _grouped_first, "The geometric mean.")
+    favg = _calls("favg", _aggregate, "The mean, summed with Kahan's corrections.")
+    fsum = _calls("fsum", _aggregate, "The sum of floats with Kahan's corrections.")
+    first = _calls("first", _grouped_first, "The value of the first row.")
+    last = _calls("last", _grouped_first, "The value of the last row.")
+    any_value = _calls("any_value", _aggregate, "The first value that is not NULL.")
+    bit_and = _calls("bit_and", _aggregate, "The bits that all values have.")
+    bit_or = _calls("bit_or", _aggregate, "The bits that one value has.")
+    bit_xor = _calls("bit_xor", _aggregate, "The bits that an odd number of values has.")
+    bool_and = _calls("bool_and", _aggregate, "Whether all are true.")
+    bool_or = _calls("bool_or", _aggregate, "Whether one is true.")
+    histogram = _calls("histogram", _aggregate, "In how many rows each value is, as a MAP.")
+    count = _calls("count", _count, "How many rows there are, or values of an expression.")
+    quantile_disc = _calls(
+        "quantile_disc",
+        _quantile,
+        "The value below which that share of the values lies: one of them; with several shares a list.",
     )
-    rank_dense = _ranking("dense_rank", "`dense_rank`.")
-    percent_rank = _ranking("percent_rank", "The share of the other rows that come before.")
-    cume_dist = _ranking("cume_dist", "The share of the rows that come before, or are equal.")
-
-    def count(
-        self, expression: Sql = "*", groups: Sql = "", window_spec: str = "", projected_columns: str = ""
-    ) -> Made:
-        """How many rows there are, or values of an expression."""
-        return self._of(f"count({closed(expression)})", groups, window_spec, projected_columns)
-
-    def quantile_disc(
-        self,
-        expression: Sql,
-        q: float | Sequence[float] = 0.5,
-        groups: Sql = "",
-        window_spec: str = "",
-        projected_columns: str = "",
-    ) -> Made:
-        """The value below which that share of the values lies: one of them; with several shares a list."""
-        call = f"quantile_disc({closed(expression)}, {q})"
-        return self._of(call, groups, window_spec, projected_columns)
-
     quantile = quantile_disc
+    quantile_cont = _calls(
+        "quantile_cont",
+        _quantile,
+        "The value below which that share of the values lies, between two where it is none of them.",
+    )
+    arg_max = _calls("arg_max", _arg_extreme, "The one's value in the row where the other's is greatest.")
+    arg_min = _calls("arg_min", _arg_extreme, "The one's value in the row where the other's is least.")
+    string_agg = _calls("string_agg", _joined_texts, "The texts, one after the other.")
+    bitstring_agg = _calls(
+        "bitstring_agg",
+        _bits,
+        "A BIT with a one for each value, the first for `min` and the last for `max`, which are the least and the greatest.",
+    )
+    list = _calls("list", _aggregate, "A list of the values.")
 
-    def quantile_cont(
-        self,
-        expression: Sql,
-        q: float | Sequence[float] = 0.5,
-        groups: Sql = "",
-        window_spec: str = "",
-        projected_columns: str = "",
-    ) -> Made:
-        """The value below which that share of the values lies, between two where it is none of them."""
-        call = f"quantile_cont({closed(expression)}, {q})"
-        return self._of(call, groups, window_spec, projected_columns)
+    row_number = _calls("row_number", _ranking, "The number of each row, from 1, in the order of its window.")
+    rank = _calls("rank", _ranking, "The number of the first row that is equal in the order of the window.")
+    dense_rank = _calls(
+        "dense_rank", _ranking, "How many different rows there are up to it in the order of the window."
+    )
+    rank_dense = _calls("dense_rank", _ranking, "`dense_rank`.")
+    percent_rank = _calls("percent_rank", _ranking, "The share of the other rows that come before.")
+    cume_dist = _calls("cume_dist", _ranking, "The share of the rows that come before, or are equal.")
 
-    def arg_max(
-        self,
-        arg_column: Sql,
-        value_column: Sql,
-        groups: Sql = "",
-        window_spec: str = "",
-        projected_columns: str = "",
-    ) -> Made:
-        """The one's value in the row where the other's is greatest."""
-        call = f"arg_max({closed(arg_column)}, {closed(value_column)})"
-        return self._of(call, groups, window_spec, projected_columns)
+    n_tile = _calls(
+        "ntile",
+        _tiles,
+        "The number of each row's part, where partitions are cut into so many equal ones.",
+    )
+    lag = _calls("lag", _moved, "The value of the row that is so many before in the order of the window.")
+    lead = _calls("lead", _moved, "The value of the row that is so many behind in the order of the window.")
+    first_value = _calls("first_value", _value, "The value of the first row of the frame.")
+    last_value = _calls("last_value", _value, "The value of the last row of the frame.")
+    nth_value = _calls("nth_value", _nth, "The value of the frame's row of that number, from 1.")
 
-    def arg_min(
-        self,
-        arg_column: Sql,
-        value_column: Sql,
-        groups: Sql = "",
-        window_spec: str = "",
-        projected_columns: str = "",
-    ) -> Made:
-        """The one's value in the row where the other's is least."""
-        call = f"arg_min({closed(arg_column)}, {closed(value_column)})"
-        return self._of(call, groups, window_spec, projected_columns)
-
-    def string_agg(
-        self,
-        expression: Sql,
-        sep: str = ",",
-        groups: Sql = "",
-        window_spec: str = "",
-        projected_columns: str = "",
-    ) -> Made:
-        """The texts, one after the other."""
-        check_is_text("the separator", sep)
-        call = f"string_agg({closed(expression)}, {quoted_text(sep)})"
-        return self._of(call, groups, window_spec, projected_columns)
-
-    def bitstring_agg(
-        self,
-        expression: Sql,
-        min: int | None = None,
-        max: int | None = None,
-        groups: Sql = "",
-        window_spec: str = "",
-        projected_columns: str = "",
-    ) -> Made:
-        """A BIT with a one for each value, the first for `min` and the last for `max`, which are the least and the greatest."""
-        bounds = (
-            ""
-            if min is None or max is None
-            else f", {check_integer('min', min)}, {check_integer('max', max)}"
-        )
-        return self._of(
-            f"bitstring_agg({closed(expression)}{bounds})", groups, window_spec, projected_columns
-        )
-
-    def n_tile(self, window_spec: str, num_buckets: int, projected_columns: str = "") -> Made:
-        """The number of each row's part, where partitions are cut into so many equal ones."""
-        count = check_integer("num_buckets", num_buckets)
-        return self._of(f"ntile({count})", "", window_spec, projected_columns)
-
-    def lag(
-        self,
-        expression: Sql,
-        window_spec: str,
-        offset: int = 1,
-        default_value: str = "NULL",
-        ignore_nulls: bool = False,
-        projected_columns: str = "",
-    ) -> Made:
-        """The value of the row that is so many before in the order of the window."""
-        return self._moved(
-            "lag", expression, window_spec, offset, default_value, ignore_nulls, projected_columns
-        )
-
-    def lead(
-        self,
-        expression: Sql,
-        window_spec: str,
-        offset: int = 1,
-        default_value: str = "NULL",
-        ignore_nulls: bool = False,
-        projected_columns: str = "",
-    ) -> Made:
-        """The value of the row that is so many behind in the order of the window."""
-        return self._moved(
-            "lead", expression, window_spec, offset, default_value, ignore_nulls, projected_columns
-        )
-
-    def _moved(
-        self,
-        function: str,
-        expression: Sql,
-        window_spec: str,
-        offset: int,
-        default_value: str,
-        ignore_nulls: bool,
-        projected_columns: str,
-    ) -> Made:
-        rows, nulls = check_integer("offset", offset), " IGNORE NULLS" if ignore_nulls else ""
-        call = f"{function}({closed(expression)}, {rows}, {closed(default_value)}{nulls})"
-        return self._of(call, "", window_spec, projected_columns)
-
-    def first_value(self, expression: Sql, window_spec: str = "", projected_columns: str = "") -> Made:
-        """The value of the first row of the frame."""
-        return self._of(f"first_value({closed(expression)})", "", window_spec, projected_columns)
-
-    def last_value(self, expression: Sql, window_spec: str = "", projected_columns: str = "") -> Made:
-        """The value of the last row of the frame."""
-        return self._of(f"last_value({closed(expression)})", "", window_spec, projected_columns)
-
-    def nth_value(
-        self,
-        expression: Sql,
-        window_spec: str,
-        offset: int,
-        ignore_nulls: bool = False,
-        projected_columns: str = "",
-    ) -> Made:
-        """The value of the frame's row of that number, from 1."""
-        row, nulls = check_integer("offset", offset), " IGNORE NULLS" if ignore_nulls else ""
-        return self._of(f"nth_value({closed(expression)}, {row}{nulls})", "", window_spec, projected_columns)
-
-    def value_counts(self, expression: Sql) -> Made:
+    def value_counts(self, expression: Sql, groups: Sql = "") -> Made:
         """Each value, and in how many rows it is."""
-        return self.aggregate(f"{closed(expression)}, count({closed(expression)})", expression)
+        return self.count(expression, groups, projected_columns=str(expression))
 
     def unique(self, expression: Sql) -> Made:
         """Each value once."""
-        return self.aggregate(expression, expression)
+        return self.aggregate(expression)
 
     def describe(self) -> Made:
         """The number of values, the least and the greatest of each column, and of numbers the mean, deviation and median.

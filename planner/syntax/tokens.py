@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from tqp.core.errors import ParseError
 from tqp.core.keywords import KEYWORDS
@@ -51,6 +52,7 @@ _NUMBER_FORM = re.compile(r"[\d_]*\.?[\d_]*(?:[eE][-+]?[\d_]+)?")
 _HEXADECIMAL, _BINARY = re.compile("([0-9a-fA-F]{2})*"), re.compile("[01]*")
 #: What stands in a text, by the letter before it.
 _DIGITS = {"x": _HEXADECIMAL, "X": _HEXADECIMAL, "b": _BINARY, "B": _BINARY}
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _NEW_LINE = re.compile("[\n\r]")
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 
@@ -155,6 +157,22 @@ def dotted_names(text: str) -> tuple[str, ...] | None:
     if len(kinds) % 2 == 0 or any(kind != "." for kind in kinds[1::2]) or not LABELS.issuperset(kinds[::2]):
         return None
     return tuple(tokens.name(index) for index in range(0, len(kinds), 2))
+
+
+def between_commas(text: str) -> list[str]:
+    """The parts of a list, which may hold commas in brackets; none of an empty text. Raises ParseError.
+
+    >>> between_commas("a, f(b, 1)")
+    ['a', 'f(b, 1)']
+    """
+    tokens = tokenize(text)
+    cuts, depth = [-1], 0
+    for kind, start in zip(tokens.kinds, tokens.starts, strict=False):
+        if kind == "," and not depth:
+            cuts.append(start)
+        depth += (kind in _OPENING) - (kind in _CLOSING)
+    pieces = pairwise([*cuts, len(text)])
+    return [text[start + 1 : stop].strip() for start, stop in pieces] if text.strip() else []
 
 
 def _check_number(text: str, start: int, stop: int) -> None:
