@@ -23,7 +23,7 @@ from tqp.planner.algebra.expressions import (
     HasExpressions,
     SortKey,
 )
-from tqp.planner.algebra.join_keys import JoinType
+from tqp.planner.algebra.join_keys import LEFT_ONLY, JoinType
 from tqp.planner.algebra.known_fields import Fields
 from tqp.planner.algebra.node import Node
 from tqp.planner.algebra.node_text import (
@@ -262,11 +262,16 @@ class Join(PhysicalPlan):
     mark: Field | None = None
     all_match: bool = False  # every probe row has a partner, as is known
     by_key: bool = False  # of a perfect-hash join: build columns stand in tables by key, not in rows that a position leads to
-    #: The build side is a whole table, whose index on the key takes the place of a build.
+    #: The build side is a whole table, whose index on the key takes the place of a build, or the set of its keys where only these are asked for.
     indexed: bool = False
     bounds: tuple[Bound, ...] = ()  # of a range join: all but the last on one build key, see `range_joins`
 
     INPUTS, EXPRESSIONS = ("probe", "build"), ("probe_keys", "build_keys", "bounds", "residual")
+
+    @property
+    def asks_for_keys(self) -> bool:
+        """Is only asked whether a build row has the key?"""
+        return self.join_type in LEFT_ONLY and not self.residual
 
     def describe(self, names: Names) -> str:
         keys = [
@@ -281,7 +286,7 @@ class Join(PhysicalPlan):
             for bound in self.bounds
         ]
         how = f"{self.algorithm.value}{_packed(self.packing)}"
-        how += ", index of the table" * self.indexed
+        how += f", {'keys' if self.asks_for_keys else 'index'} of the table" * self.indexed
         how += ", values by key" * self.by_key + ", all match" * self.all_match
         text = f"Join {self.identifier} {self.join_type.value} [{how}]"
         if keys:

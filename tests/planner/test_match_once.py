@@ -29,6 +29,11 @@ PAIRS = [
         ("SELECT max(a), min(b) FROM left_rows l JOIN right_rows r ON l.k = r.k", [JoinType.INNER]),
         ("SELECT a FROM left_rows l JOIN right_rows r ON l.k = r.k", [JoinType.INNER]),
         ("SELECT DISTINCT a FROM left_rows l JOIN few ON l.k = few.k", [JoinType.INNER]),  # nothing to save
+        (
+            "SELECT DISTINCT few.k FROM few JOIN right_rows r ON few.k = r.k",
+            [JoinType.SEMI],
+        ),  # by the keys of a table
+        ("SELECT DISTINCT few.k FROM few JOIN right_rows r ON few.k = r.k AND b > 3", [JoinType.INNER]),
         ("SELECT DISTINCT a FROM left_rows l, right_rows r", [JoinType.INNER]),
         (
             "SELECT DISTINCT a FROM (SELECT a FROM left_rows l JOIN right_rows r ON l.k = r.k LIMIT 9999)",

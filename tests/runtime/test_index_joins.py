@@ -8,7 +8,9 @@ import torch
 
 import tqp
 from tests.oracle import assert_same_rows
-from tqp.data.encoding.sorted_columns import key_index
+from tqp.core.datatypes import BIGINT
+from tqp.data.encoding.columns import encode_chunks
+from tqp.data.encoding.sorted_columns import KeySet, key_index
 from tqp.operators.joins.perfect_hash_join import build_of_index
 
 _ORDERS = 2000
@@ -63,6 +65,17 @@ _QUERIES = [
     "SELECT v, a.k, o.k FROM asked a FULL JOIN (FROM orders WHERE day < 9) o ON a.k = o.k",
     "SELECT day, count(*) FROM orders o WHERE day < 50 AND EXISTS (FROM lines l WHERE l.k = o.k AND a < b) GROUP BY day",
     "SELECT o.* FROM orders o WHERE day < 50 AND EXISTS (FROM lines l WHERE l.k = o.k AND l.a > o.day AND l.b < 80)",
+    # asked for keys only: columns in no order, with NULLs, on either side
+    "SELECT name FROM customers a WHERE EXISTS (FROM orders o WHERE o.c = a.c)",
+    "SELECT name FROM customers a WHERE NOT EXISTS (FROM orders o WHERE o.c = a.c)",
+    "SELECT v FROM asked a WHERE k IN (SELECT k FROM lines)",
+    "SELECT v FROM asked a WHERE NOT EXISTS (FROM orders o WHERE o.day * 2 = a.k - 5000)",
+    "SELECT o.k, day FROM orders o WHERE c IN (SELECT v FROM asked) AND NOT EXISTS (FROM asked a WHERE a.k = o.k)",
+    "SELECT o.k FROM orders o WHERE NOT EXISTS (FROM none n WHERE n.k = o.c)",
+    "SELECT o.k FROM orders o WHERE c IN (SELECT k FROM none)",
+    "SELECT v FROM asked a WHERE NOT EXISTS (FROM orders o WHERE o.day = a.v) OR v IN (SELECT c FROM orders)",
+    "SELECT DISTINCT name FROM customers a, orders o, asked b WHERE a.c = o.c AND a.c = b.v",
+    "SELECT s, max(a.c) FROM customers a, orders o WHERE a.c = o.c GROUP BY s",
     "SELECT v, 100 // (b - 1000) FROM asked a JOIN lines l ON a.k = l.k WHERE b > 3 AND 10 % (b + 1) > 1",
 ]
 
@@ -87,6 +100,23 @@ def test_the_plan_says_so_and_nothing_is_built() -> None:
     assert "index of the table" in plan
     assert code.count("# pipeline") == 1  # orders with their lines
     assert "index of the table" not in _plan(_QUERIES[0], "index_join")[0]
+
+
+def test_keys_of_a_table_in_any_order_are_asked_where_they_are() -> None:
+    for query in (
+        "SELECT name FROM customers a WHERE NOT EXISTS (FROM orders o WHERE o.c = a.c)",
+        "SELECT DISTINCT s FROM customers a JOIN orders o ON a.c = o.c",
+    ):
+        plan, code = _plan(query)
+        assert "keys of the table" in plan
+        assert code.count("build side") == 0
+        assert "keys of the table" not in _plan(query, "index_join")[0]
+    for query in (
+        "SELECT name FROM customers a WHERE NOT EXISTS (FROM orders o WHERE o.c = a.c AND day < 9)",
+        "SELECT name FROM customers a WHERE a.c NOT IN (SELECT c FROM orders)",
+        "SELECT s, count(*) FROM customers a JOIN orders o ON a.c = o.c GROUP BY s",
+    ):
+        assert "keys of the table" not in _plan(query)[0]
 
 
 def test_many_rows_do_not_use_it() -> None:
@@ -171,3 +201,14 @@ def test_joins_are_ordered_so_that_indexes_are_used() -> None:
     plan, _ = _plan(query)
     assert "on k#2 = k#1" in plan  # orders of few customers look their lines up
     assert plan.count("index of the table") == 1
+
+
+@pytest.mark.parametrize("low", [-(2**63), -7, 2**63 - 12])
+def test_a_set_of_keys_has_the_values_of_a_column_and_grows(low: int) -> None:
+    column = encode_chunks("k", [pa.array([low + 5, None, low + 3, low + 5])], BIGINT, torch.device("cpu"))
+    keys = KeySet(column)
+    for first, size in ((3, 3), (4, 2 + 4), (0, 10), (3, 3)):
+        least = min(first, 3)
+        found = keys.over(low + least, max(first + size, 6) - least)
+        assert [low + least + i for i in found.nonzero().flatten().tolist()] == [low + 3, low + 5]
+    assert keys.nbytes == 10

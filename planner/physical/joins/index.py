@@ -1,6 +1,7 @@
 """Index joins: few rows look up their partners in a whole table through the index on its key, which outlives the query.
 
-What the table is filtered by comes after the join: the conditions see the rows found, not all rows of the table.
+What the table is filtered by comes after the join: the conditions see the rows found, not all rows of the table. Where it is only
+asked whether an unfiltered table has a key, the set of its keys is enough, which a table in any order has.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from tqp.core.frozen import dataclass
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import ColumnRef, Expression, all_column_ids, conjuncts
 from tqp.planner.algebra.field_facts import filter_fields, join_fields
-from tqp.planner.algebra.join_keys import JoinKeys
+from tqp.planner.algebra.join_keys import LEFT_ONLY, JoinKeys
 from tqp.planner.algebra.known_fields import Fields
 from tqp.planner.algebra.logical_plan import Filter, Join, JoinType, LogicalPlan, Scan
 from tqp.planner.physical.joins.algorithms import every_row_matches
@@ -25,6 +26,7 @@ from tqp.planner.rules.columns import is_pass_through
 
 # Nanoseconds, in the measure of planner/physical/joins/costs.py.
 _LOOK_UP = 10.0  # a probe row: one or two look-ups that miss the caches
+_ASKED = 3.0  # a probe row that asks a set of keys, as one that asks a build side does
 _PAIR = 8.0  # a row found, where a key has several
 _READ = 3.0  # a value that a condition reads
 _SCANNED = 1.0  # a row of the table, for each condition: what joins without an index have to evaluate
@@ -38,11 +40,12 @@ _JOIN_TYPES = (JoinType.INNER, JoinType.LEFT, JoinType.SEMI, JoinType.ANTI)
 
 @dataclass(frozen=True)
 class IndexedTable:
-    """A table sorted on the column `key`, and the conditions on its rows."""
+    """A table sorted on the column `key`, and the conditions on its rows; with `has_set` any table, asked for its keys only."""
 
     scan: Scan
     key: Field
     conditions: tuple[Expression, ...]
+    has_set: bool = False
 
     @property
     def rows_per_key(self) -> float:
@@ -56,6 +59,8 @@ class IndexedTable:
 
     @cached_property
     def _cost_of_row(self) -> float:
+        if self.has_set:
+            return _ASKED
         formed = 0.0 if self.key.facts.is_unique else _PAIR
         return _LOOK_UP + (formed + _READ * len(all_column_ids(self.conditions))) * self.rows_per_key
 
@@ -66,6 +71,14 @@ class IndexedTable:
 
 def indexed_table(plan: LogicalPlan, key: Expression) -> IndexedTable | None:
     """The table that a plan filters, if it is sorted on the key."""
+    found = _table_with(plan, key)
+    if found is None or found.key.nullable or not found.key.facts.is_sorted:
+        return None
+    return found
+
+
+def _table_with(plan: LogicalPlan, key: Expression) -> IndexedTable | None:
+    """The table that a plan filters, if the key is one of its columns, of integers."""
     conditions: tuple[Expression, ...] = ()
     while isinstance(plan, Filter) or is_pass_through(plan):
         if isinstance(plan, Filter):
@@ -73,9 +86,19 @@ def indexed_table(plan: LogicalPlan, key: Expression) -> IndexedTable | None:
         plan = plan.inputs[0]
     if not isinstance(plan, Scan) or not isinstance(key, ColumnRef) or not key.data_type.is_integer_like:
         return None
-    field = plan.field_facts[key.id]
-    known = field.facts.is_sorted and not field.nullable and plan.table.num_rows < 2**31
-    return IndexedTable(plan, field, conditions) if known else None
+    if plan.table.num_rows >= 2**31:
+        return None
+    return IndexedTable(plan, plan.field_facts[key.id], conditions)
+
+
+def table_with_set(keys: JoinKeys, probe_fields: Fields, build: LogicalPlan) -> IndexedTable | None:
+    """The table that the build side of a semi or anti join is, if a set of all its keys is worth its memory."""
+    if len(keys.left) != 1 or keys.null_equal[0] or keys.residual:
+        return None
+    found = _table_with(build, keys.right[0])
+    if found is None or found.conditions or _packing(found, keys, probe_fields) is None:
+        return None
+    return replace(found, has_set=True)
 
 
 def index_for(
@@ -84,6 +107,8 @@ def index_for(
     """The indexed table that the build side is, if an index over all values of the keys is worth its memory."""
     if join_type not in _JOIN_TYPES or len(keys.left) != 1 or keys.null_equal[0]:
         return None
+    if join_type in LEFT_ONLY and (found := table_with_set(keys, probe_fields, build)) is not None:
+        return found
     found = indexed_table(build, keys.right[0])
     if found is None:
         return None
@@ -140,7 +165,7 @@ def index_join(
         probed,
         table,
         plan.join_type,
-        JoinAlgorithm.PERFECT_HASH if is_unique else JoinAlgorithm.OFFSET_ARRAY,
+        JoinAlgorithm.PERFECT_HASH if is_unique or index.has_set else JoinAlgorithm.OFFSET_ARRAY,
         keys.left,
         keys.right,
         keys.null_equal,

@@ -21,12 +21,13 @@ from tqp.planner.algebra.logical_plan import (
 from tqp.planner.algebra.may_raise import raising_in
 from tqp.planner.algebra.subquery_expressions import read_ids
 from tqp.planner.functions.registry import AGGREGATES
+from tqp.planner.physical.joins.index import table_with_set
 from tqp.planner.rules.columns import reference
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.joins.region import condition_may_raise
 
 #: An inner join is left to the search for an order, which may build the smaller side, if it makes fewer pairs for each row of
-#: the larger one than this.
+#: the larger one than this; or, where the other side is a table whose set of keys can be asked, for each row of the one kept.
 _FEWEST_PAIRS = 2.0
 #: A side's rows are grouped before the join where each comes so many times or more.
 _FEWEST_REPEATED = 8.0
@@ -83,13 +84,19 @@ def _semi_join(join: Join, needed: Ids, context: OptimizerContext) -> Join:
     ):
         return join
     rows = context.estimator.rows
-    if rows(join) < _FEWEST_PAIRS * max(rows(join.left), rows(join.right)):
-        return join
-    for kept, other in ((join.left, join.right), (join.right, join.left)):
-        if needed.isdisjoint(other.output_ids):
-            if is_product and _may_be_cut(other):
-                return Join(kept, Limit(other, 1), JoinType.INNER, TRUE)
-            return join if is_product else Join(kept, other, JoinType.SEMI, join.condition)
+    repeats_both = rows(join) >= _FEWEST_PAIRS * max(rows(join.left), rows(join.right))
+    for kept, other, keys in (
+        (join.left, join.right, join.keys),
+        (join.right, join.left, join.keys.swapped()),
+    ):
+        if not needed.isdisjoint(other.output_ids):
+            continue
+        if is_product:
+            cut = repeats_both and _may_be_cut(other)
+            return Join(kept, Limit(other, 1), JoinType.INNER, TRUE) if cut else join
+        repeats = rows(join) >= _FEWEST_PAIRS * rows(kept)
+        if repeats_both or (repeats and table_with_set(keys, kept.field_facts, other) is not None):
+            return Join(kept, other, JoinType.SEMI, join.condition)
     return join
 
 

@@ -1,8 +1,12 @@
-"""What joins look up in sorted columns: the runs of equal values, and for every value there could be the rows that hold it."""
+"""What joins look up in columns: the runs of equal values, the rows that hold each value there could be, which values there are.
+
+Runs and rows are those of sorted columns; which values there are is asked of any column.
+"""
 
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -55,32 +59,70 @@ def sorted_runs(values: Tensor) -> SortedRuns:
     return SortedRuns(torch.from_numpy(array[starts[:-1]]), torch.from_numpy(starts))
 
 
-class KeyIndex:
-    """The index on a sorted column of integers in main memory; made when first asked for. Safe to share among threads."""
+class _ByValue(ABC):
+    """A table over the values of a column of integers in main memory; made when first asked for. Safe to share among threads."""
 
-    KEPT: ClassVar[str] = "index"
+    #: Entries more than there are values.
+    more = 0
 
     def __init__(self, column: Column) -> None:
-        assert column.values is not None
-        self._values, self._is_unique = column.values, column.facts.is_unique
-        self._first, self._index = 0, torch.zeros(0, dtype=torch.int32)
+        self.column = column
+        self._first, self._table = 0, torch.zeros(0, dtype=torch.bool)
         self._lock = threading.Lock()
 
     @property
     def nbytes(self) -> int:
-        return self._index.nbytes
+        return self._table.nbytes
 
     def over(self, minimum: int, size: int) -> Tensor:
-        """`key_index` over [minimum, minimum + size), in which all values lie; a part of a larger one if there is one."""
-        more = not self._is_unique
+        """The table over [minimum, minimum + size), in which all values lie; a part of a larger one if there is one."""
+        more = self.more
         with self._lock:
-            first, end = self._first, self._first + self._index.shape[0] - more
+            first, end = self._first, self._first + self._table.shape[0] - more
             if end <= first:
                 first, end = minimum, minimum
             if minimum < first or minimum + size > end:
                 first, end = min(first, minimum), max(end, minimum + size)
-                self._first, self._index = first, key_index(self._values, first, end - first, self._is_unique)
-            return self._index[minimum - first : minimum - first + size + more]
+                self._first, self._table = first, self.make(first, end - first)
+            return self._table[minimum - first : minimum - first + size + more]
+
+    @abstractmethod
+    def make(self, minimum: int, size: int) -> Tensor:
+        """The table over [minimum, minimum + size), as a tensor [size + more]."""
+
+
+class KeyIndex(_ByValue):
+    """The index on a sorted column, a `key_index` of its values."""
+
+    KEPT: ClassVar[str] = "index"
+
+    def __init__(self, column: Column) -> None:
+        super().__init__(column)
+        self.more = int(not column.facts.is_unique)
+
+    def make(self, minimum: int, size: int) -> Tensor:
+        assert self.column.values is not None
+        return key_index(self.column.values, minimum, size, self.column.facts.is_unique)
+
+
+class KeySet(_ByValue):
+    """Which values a column has, as bools; the column may be in any order and have NULLs."""
+
+    KEPT: ClassVar[str] = "set"
+
+    def make(self, minimum: int, size: int) -> Tensor:
+        assert self.column.values is not None
+        values, validity = self.column.values.numpy(), self.column.validity
+        table = np.zeros(size, np.bool_)
+
+        def mark(start: int) -> None:
+            block = values[start : start + _PIECE]
+            if validity is not None:
+                block = block[validity.numpy()[start : start + _PIECE]]
+            table[block.astype(np.int64) - minimum] = True
+
+        share(mark, range(0, len(values), _PIECE))
+        return torch.from_numpy(table)
 
 
 def key_index(values: Tensor, minimum: int, size: int, is_unique: bool) -> Tensor:

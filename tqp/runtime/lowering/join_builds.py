@@ -171,14 +171,15 @@ def _sorted_keys(lowering: ExpressionLowering, node: physical.Join) -> list[Valu
 
 
 def _index(plan: PlanLowering, node: physical.Join, stream: Stream, fields: list[Field]) -> JoinSlot:
-    """A table that stays where it is, as the build side of a join on a column that has an index."""
+    """A table that stays where it is, as the build side of a join on a column that has an index, or a set of its values."""
     (key,), packing = node.build_keys, node.packing
     assert isinstance(key, ColumnRef) and packing is not None
     source = {field.id: (field, stream.stored_source(field.id)) for field in fields}
     columns = {id: (field, stored) for id, (field, stored) in source.items() if stored is not None}
     key_source = stream.stored_source(key.id)
     assert key_source is not None and len(columns) == len(fields), "an indexed build side is a table"
-    build = plan.program.index_of(key_source, packing.parts[0].minimum, packing.size)
+    of_column = plan.program.key_set_of if node.asks_for_keys else plan.program.index_of
+    build = of_column(key_source, packing.parts[0].minimum, packing.size)
     return JoinSlot(build, stream.source_slot, columns, packing, node.null_equal, node.residual)
 
 

@@ -15,11 +15,11 @@ from tqp.core.backends import Backend
 from tqp.core.datatypes import BIGINT, Categories
 from tqp.core.schema import ColumnFacts, Field
 from tqp.data.column import Column
-from tqp.data.encoding.sorted_columns import KeyIndex, SortedRuns, runs_of_column
+from tqp.data.encoding.sorted_columns import KeyIndex, KeySet, SortedRuns, runs_of_column
 from tqp.data.encoding.zones import Zones, zones_of_column
 from tqp.data.sources.base import Source
 from tqp.data.strings import Strings
-from tqp.operators.joins.perfect_hash_join import build_of_index
+from tqp.operators.joins.perfect_hash_join import MembershipBuild, build_of_index
 from tqp.operators.memory.allocation import Map
 from tqp.operators.memory.arrays import narrowest
 from tqp.operators.nested import layout as nested_layout
@@ -169,6 +169,16 @@ class ProgramBuilder:
             return build_of_index(index, size)
 
         prefix = f"{stored.slot}_{name}_index"
+        return self._once((prefix, minimum, size), prefix, lambda: build, self.derived)
+
+    def key_set_of(self, stored: StoredColumn, minimum: int, size: int) -> str:
+        """The slot of the set of the values of a table column, a join build that tells which there are from `minimum` on."""
+        source, name = self._table_column(stored)
+
+        def build(workers: Map) -> Any:
+            return MembershipBuild(source.derived(name, KeySet, KeySet).over(minimum, size))
+
+        prefix = f"{stored.slot}_{name}_set"
         return self._once((prefix, minimum, size), prefix, lambda: build, self.derived)
 
     def column_layout(self, slot: str, name: str, column: Column) -> Layout:
