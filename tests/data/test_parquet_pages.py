@@ -15,7 +15,7 @@ import pytest
 
 import tqp
 from tqp.data.sources.parquet import pages
-from tqp.data.sources.parquet.files import Way, _ParquetFile
+from tqp.data.sources.parquet.one_file import ParquetFile, Way
 
 pytest.importorskip("cramjam")
 
@@ -101,7 +101,7 @@ def test_chunks_are_what_arrow_reads(
         store_decimal_as_integer=True,
         write_page_checksum=True,
     )
-    parquet = _ParquetFile.open(str(file))
+    parquet = ParquetFile.open(str(file))
     expected = pq.read_table(file)
     for position, name in enumerate(written.column_names):
         ways = [Way.TYPED]

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tqp
-from tqp.data.sources.parquet import files as parquet_files
+from tqp.data.sources.parquet.one_file import ParquetFile
 
 ROWS, GROUP = 100, 10
 DAY = datetime.date(2020, 1, 1)
@@ -46,13 +46,13 @@ def ascending_table() -> pa.Table:
 def groups_read(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[int]]:
     """The row groups of which anything is read."""
     seen: set[int] = set()
-    read = parquet_files._ParquetFile.read
+    read = ParquetFile.read
 
     def recorded(file: Any, position: int, groups: Any, way: Any) -> Any:
         seen.update(groups)
         return read(file, position, groups, way)
 
-    monkeypatch.setattr(parquet_files._ParquetFile, "read", recorded)
+    monkeypatch.setattr(ParquetFile, "read", recorded)
     yield seen
 
 
