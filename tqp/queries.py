@@ -32,6 +32,7 @@ from tqp.planner.templates import SplitText, learn, split
 from tqp.result import Result
 from tqp.runtime.executor import Executor
 from tqp.runtime.program import TensorProgram
+from tqp.streaming import streaming_program
 from tqp.wanted_rows import WantedRows
 
 Outcome = TypeVar("Outcome")
@@ -301,6 +302,9 @@ class Queries:
             wanted.choose(self.compiler, conditions)
         if wanted.smaller:  # by its own constants
             statement, text = wanted.in_place(statement), None
+        streaming = streaming_program(self.compiler, statement) if by_shape else None
+        if streaming is not None:
+            return streaming
         statement.encode_columns()
         program = None
         if text is not None:

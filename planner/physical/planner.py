@@ -76,7 +76,7 @@ PHYSICAL_RULES = (
     *"swap_join_sides distinct_build_side reduce_keys reduce_probe index_join dictionary_join".split(),
     *rules_of(JOIN_CHOICES),
     *rules_of(GROUP_CHOICES),
-    *"factored_sums predict_distinct first_of_partitions choose_rows in_pieces".split(),
+    *"factored_sums predict_distinct first_of_partitions choose_rows in_pieces streaming".split(),
 )
 
 _LET_FILTERS_PASS = (Filter, Project, Join, Aggregate, Sort, UnionAll)

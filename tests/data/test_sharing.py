@@ -155,7 +155,7 @@ def test_a_connection_encodes_with_its_number_of_threads(
 ) -> None:
     seen: set[int] = set()
     all_came = threading.Event()
-    narrow = encode_integers._narrow
+    narrow = encode_integers.narrow
 
     def noting(*arguments: Any) -> Any:
         seen.add(threading.get_ident())
@@ -164,7 +164,7 @@ def test_a_connection_encodes_with_its_number_of_threads(
         all_came.wait(10)  # on a busy machine one might else do it all before the others start
         return narrow(*arguments)
 
-    monkeypatch.setattr(encode_integers, "_narrow", noting)
+    monkeypatch.setattr(encode_integers, "narrow", noting)
     table = pa.table({name: np.arange(300_000) * 7 % 1000 for name in "abc"})
     with tqp.connect(threads=threads) as connection:
         connection.register("t", table)

@@ -125,9 +125,14 @@ class Executor:
         renew_after_fork(self)
 
     @property
+    def cuts_batches(self) -> bool:
+        """Whether sources are read in batches, and not at once."""
+        return self.device.type == "cpu"
+
+    @property
     def threads(self) -> int:
         """How many workers run a query. One drives the stream of a device other than the CPU, for which others encode columns."""
-        return self.memory.threads if self.device.type == "cpu" else 1
+        return self.memory.threads if self.cuts_batches else 1
 
     def set_threads(self, threads: int | None) -> None:
         """Let so many workers run the queries that begin from now on; None: as many as there are processors.

@@ -18,7 +18,10 @@ from tqp.operators.strings import layout as string_layout
 
 
 class FrameColumn(NamedTuple):
-    """`values`: a tensor [n, ...], Strings or nested values [n]; None where the codes are the row numbers themselves."""
+    """`values`: a tensor [n, ...], Strings or nested values [n]; None where the codes are the row numbers themselves.
+
+    Of a table that is read batch by batch, `Streamed` in place of tensors: its one pipeline cuts batches of it.
+    """
 
     values: Values | None
     validity: Tensor | None

@@ -12,6 +12,7 @@ from typing import Any
 
 from torch import fx
 
+from tqp.data.batches import Streamed
 from tqp.operators.memory.arrays import as_array
 from tqp.runtime.frame import cut_values
 from tqp.runtime.graph import Graph, Node
@@ -170,11 +171,13 @@ class Pipeline:
         num_rows = source.num_rows
         values: list[Any] = [None if read is None else read(state) for read in self._readers]
         for position in array_inputs:
-            values[position] = as_array(values[position])
+            item = values[position]
+            values[position] = item.arrays() if isinstance(item, Streamed) else as_array(item)
+        are_streamed = any(isinstance(item, Streamed) for item in values)
 
         def for_batch(start: int, stop: int) -> list[Any]:
             arguments = values.copy()
-            if start or stop != num_rows:
+            if start or stop != num_rows or are_streamed:
                 for position in self._cut:
                     arguments[position] = cut_values(values[position], start, stop)
             for position in self._counts:

@@ -171,11 +171,8 @@ class TensorProgram(nn.Module):
         """Tables, their pools and what else is kept with them by slot: the same in every run."""
         stored: State = {}
         for slot, table in self.tables.items():
-            columns = [table.source.column(name) for name in table.columns]
-            stored[slot] = Frame(
-                table.source.num_rows,
-                tuple(FrameColumn(c.values if c.nested is None else c.nested, c.validity) for c in columns),
-            )
+            columns = tuple(FrameColumn(*table.source.stored(name)) for name in table.columns)
+            stored[slot] = Frame(table.source.num_rows, columns)
         for slot, (source, name) in self.pools.items():
             stored[slot] = source.column(name).pool
         for slot, make in self.derived.items():

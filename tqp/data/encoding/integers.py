@@ -102,7 +102,7 @@ class IntegerPieces:
         self._pieces.append(_Piece(first, len(chunk), bounds, validity_of(chunk), own))
 
     def _narrow_into(self, chunk: pa.Array, target: AnyArray | None) -> Bounds | None:
-        return _narrow(self._name, chunk, self._data_type, target)
+        return narrow(self._name, chunk, self._data_type, target)
 
     def column(self) -> Column:
         """The whole column on the CPU; all pieces were put."""
@@ -180,7 +180,7 @@ def encode_integers(name: str, chunks: Sequence[pa.Array], data_type: DataType) 
         for start in range(0, len(chunk), _PIECE):
             cut.append((first + start, chunk.slice(start, _PIECE)))
         first += len(chunk)
-    expected = all_bounds(_narrow(name, end, data_type, None) for end in _ends(chunks))
+    expected = all_bounds(narrow(name, end, data_type, None) for end in _ends(chunks))
     pieces = IntegerPieces(name, data_type, first, expected, _stored_values(chunks))
     _share_if_long(lambda piece: pieces.put(*piece), cut, first)
     return pieces.column()
@@ -294,7 +294,7 @@ def _dtype_of(bounds: Bounds | None) -> np.dtype[np.signedinteger] | None:
     return narrowest(low, high) if _fit_64_bits(low, high) else None
 
 
-def _narrow(name: str, chunk: pa.Array, data_type: DataType, values: AnyArray | None) -> Bounds | None:
+def narrow(name: str, chunk: pa.Array, data_type: DataType, values: AnyArray | None) -> Bounds | None:
     """Bounds of a chunk's valid values; puts all into `values`, which holds those that its dtype does."""
     found: list[Bounds] = []
     first = 0

@@ -228,6 +228,19 @@ class Source(ABC):
         position = self._position(name)
         return self._encoded.get(position, Column, lambda: self._encode(position))
 
+    def stored(self, name: str) -> tuple[Any, Any]:
+        """What a program reads of a column: its values, and its validity if there may be NULLs; tensors, or `Streamed`."""
+        column = self.column(name)
+        return (column.values if column.nested is None else column.nested), column.validity
+
+    def streamed(self, names: Iterable[str], num_bytes: int) -> Source | None:
+        """The table with what it can of these columns read batch by batch on the CPU, for one program that reads each row once.
+
+        None unless that is of as many bytes, and of columns that are neither encoded nor were streamed before: what a second
+        query asks for is worth to be encoded.
+        """
+        return None
+
     def with_gradient(self, name: str) -> Tensor | None:
         """The column as a tensor that requires a gradient, on the source's device; None of all other columns."""
         return None

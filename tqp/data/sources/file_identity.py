@@ -18,7 +18,11 @@ Outcome = TypeVar("Outcome")
 _ATTEMPTS = 10
 
 
-class FileChangedError(ExecutionError):
+class ReadAgainError(ExecutionError):
+    """What a query has read of files is of no use to it; reading all of it again may succeed."""
+
+
+class FileChangedError(ReadAgainError):
     """A file was replaced or written to while a query read it; reading all of it again may succeed."""
 
     @staticmethod
@@ -59,9 +63,9 @@ def _check_identity(file: str, identity: Identity) -> None:
 
 
 def read_again_if_changed(read: Callable[[], Outcome]) -> Outcome:
-    """`read()`, again if a file changed meanwhile; a file that never stays the same raises its FileChangedError."""
+    """`read()`, again if it raises ReadAgainError, as where a file changed meanwhile; one that never stays the same raises its own."""
     for _ in range(_ATTEMPTS - 1):
-        with contextlib.suppress(FileChangedError):
+        with contextlib.suppress(ReadAgainError):
             return read()
     return read()
 

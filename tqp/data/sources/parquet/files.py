@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -29,7 +29,8 @@ from tqp.data.sharing import share, threads_at_work
 from tqp.data.sources.base import Pieces, Source
 from tqp.data.sources.file_identity import FileSet
 from tqp.data.sources.hive_partitions import partition_columns
-from tqp.data.sources.parquet.one_file import ParquetFile, Way
+from tqp.data.sources.parquet.one_file import ColumnReader, ParquetFile, Way
+from tqp.data.sources.parquet.streamed import NumberColumn, RowGroups, StreamedTable
 from tqp.data.sources.schemas import cast_like, conversions
 
 #: A string column whose pages take fewer bytes a row than this is certainly stored as dictionary codes: a plain string
@@ -49,8 +50,13 @@ class _Part:
     position: int
     cast_to: pa.DataType | None
     is_stored_decimal: bool
-    #: The number of the first row in the table.
+    #: The number of the first row in the table, and of its rows.
     first: int
+    num_rows: int
+
+    def way(self, of_others: Way) -> Way:
+        """How it is read: stored decimals as such."""
+        return Way.STORED if self.is_stored_decimal else of_others
 
 
 class ParquetSource(Source):
@@ -62,15 +68,24 @@ class ParquetSource(Source):
     reads_rows = True
 
     def __init__(
-        self, name: str, files: FileSet, device: torch.device, parts: Sequence[ParquetFile] | None = None
+        self,
+        name: str,
+        files: FileSet,
+        device: torch.device,
+        parts: Sequence[ParquetFile] | None = None,
+        were_streamed: set[str] | None = None,
     ) -> None:
-        """`parts`: the files, of which some row groups are to be left out; None: read from them, with all."""
+        """`parts`: the files, of which some row groups are to be left out; None: read from them, with all.
+
+        `were_streamed`: names of columns, which are added to it.
+        """
         self._files = [ParquetFile.open(path) for path in files.files] if parts is None else parts
         self.num_rows = sum(file.num_rows for file in self._files)
         self._num_groups = sum(len(file.groups) for file in self._files)
         #: By row groups, for as long as a program reads them; and the rows of all that there ever were.
         self._restricted: weakref.WeakValueDictionary[tuple[Sequence[int], ...], ParquetSource]
         self._restricted, self._restricted_rows = weakref.WeakValueDictionary(), 0
+        self._were_streamed = set() if were_streamed is None else were_streamed
         partitions = partition_columns(files.files)
         first = self._files[0]
         named_after = {lower_ascii(partition) for partition in partitions}
@@ -154,7 +169,51 @@ class ParquetSource(Source):
                 yield number, group, sum(file.num_bytes(place, [group]) for place in places)
 
     def _part(self, files: Sequence[ParquetFile]) -> ParquetSource:
-        return ParquetSource(self.name, self.files, self.device, files)
+        return ParquetSource(self.name, self.files, self.device, files, self._were_streamed)
+
+    def streamed(self, names: Iterable[str], num_bytes: int) -> Source | None:
+        found = {name: self._position(name) for name in names if not self.is_encoded(name)}
+        columns = {name: column for name, place in found.items() if (column := self._streamed_column(place))}
+        if self.unread_bytes(columns) < num_bytes or not self._were_streamed.isdisjoint(columns):
+            return None
+        self._were_streamed.update(columns)
+        return StreamedTable(self, columns)
+
+    def _streamed_column(self, position: int) -> NumberColumn | None:
+        """A column to be read batch by batch; None where more has to be known of its values than footers say."""
+        if position in self._partitions:
+            return None
+        data_type, name = self._type_at(position), self.column_names[position]
+        # the bounds of numbers without a sign are not said as such
+        has_bounds = data_type.is_integer_like and not any(
+            pa.types.is_unsigned_integer(file.schema.field(converted[position][0]).type)
+            for file, converted in zip(self._files, self._conversions, strict=True)
+        )
+        bounds = self._expected(position) if has_bounds else None
+        if bounds is None and not data_type.is_float:
+            return None
+        parts = self._parts(position, 1)
+        #: Open files that no thread reads at the moment.
+        readers: dict[str, list[ColumnReader]] = defaultdict(list)
+
+        def read(number: int) -> list[pa.Array]:
+            part = parts[number]
+            with part.file.reading(part.position):
+                idle = readers[part.file.path]
+                try:
+                    reader = idle.pop()
+                except IndexError:
+                    reader = ColumnReader(part.file, part.position, part.way(Way.TYPED))
+                chunks = [chunk for group in part.groups for chunk in reader.chunks(group)]
+                idle.append(reader)
+            return [plain(self._cast(name, part, chunk), name, data_type) for chunk in chunks]
+
+        nullable = any(
+            file.may_hold_null(converted[position][0])
+            for file, converted in zip(self._files, self._conversions, strict=True)
+        )
+        groups = RowGroups([part.num_rows for part in parts], read, threads_at_work() + 1)
+        return NumberColumn(name, data_type, groups, bounds, nullable)
 
     def kept(self) -> list[tuple[str, str, int]]:
         """As that of other tables, with what is kept of its parts."""
@@ -215,7 +274,7 @@ class ParquetSource(Source):
 
         def chosen(part: _Part) -> list[pa.Array]:
             found, first = [], part.first
-            for chunk in self._read(name, part, Way.STORED if part.is_stored_decimal else way):
+            for chunk in self._read(name, part, way):
                 start, stop = np.searchsorted(rows, (first, first + len(chunk)))
                 if start < stop:
                     found.append(narrow_codes(take_rows(chunk, rows[start:stop] - first)))
@@ -235,7 +294,7 @@ class ParquetSource(Source):
 
         def put(part: _Part) -> None:
             first = part.first
-            for chunk in self._read(name, part, Way.STORED if part.is_stored_decimal else Way.TYPED):
+            for chunk in self._read(name, part, Way.TYPED):
                 pieces.put(first, plain(chunk, name, data_type))
                 first += len(chunk)
 
@@ -259,12 +318,16 @@ class ParquetSource(Source):
 
     def _read(self, name: str, part: _Part, way: Way) -> Iterator[pa.Array]:
         reserve()
-        for chunk in part.file.read(part.position, part.groups, way):
-            yield chunk if part.cast_to is None else cast_like(part.file.path, name, chunk, part.cast_to)
+        for chunk in part.file.read(part.position, part.groups, part.way(way)):
+            yield self._cast(name, part, chunk)
 
-    def _parts(self, position: int) -> list[_Part]:
-        """The row groups of all files, consecutive ones together until they have many rows."""
-        enough = max(_PART_ROWS, self.num_rows // (_PARTS_PER_THREAD * threads_at_work()))
+    def _cast(self, name: str, part: _Part, chunk: pa.Array) -> pa.Array:
+        return chunk if part.cast_to is None else cast_like(part.file.path, name, chunk, part.cast_to)
+
+    def _parts(self, position: int, enough: int | None = None) -> list[_Part]:
+        """The row groups of all files, consecutive ones together until they have enough rows; None: as many as a thread is to read."""
+        if enough is None:
+            enough = max(_PART_ROWS, self.num_rows // (_PARTS_PER_THREAD * threads_at_work()))
         parts, first = [], 0
         for file, converted in zip(self._files, self._conversions, strict=True):
             place, cast_to = converted[position]
@@ -275,7 +338,7 @@ class ParquetSource(Source):
                 groups.append(group)
                 num_rows += file.metadata.row_group(group).num_rows
                 if num_rows >= enough or group == file.groups[-1]:
-                    parts.append(_Part(file, groups, place, cast_to, stored, first))
+                    parts.append(_Part(file, groups, place, cast_to, stored, first, num_rows))
                     first += num_rows
                     groups, num_rows = [], 0
         return parts

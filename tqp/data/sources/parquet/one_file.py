@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import functools
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -120,6 +122,14 @@ class ParquetFile:
                 facts.append(ColumnFacts(is_null=True) if is_null else None)
         return facts
 
+    def may_hold_null(self, position: int) -> bool:
+        """Of a flat column: False where the footer says that there is no NULL. Nothing makes sure that it is so."""
+        leaf = self.first_leaves[position]
+        if self.metadata.schema.column(leaf).max_definition_level == 0:
+            return False
+        statistics = (self.metadata.row_group(group).column(leaf).statistics for group in self.groups)
+        return any(each is None or not each.has_null_count or each.null_count for each in statistics)
+
     def bounds(self, position: int) -> tuple[int, int] | None:
         """What all values of a column of integers lie between, as `facts` has it of each row group."""
         found = []
@@ -130,53 +140,80 @@ class ParquetFile:
             found.append(facts.range)
         return all_bounds(found)
 
-    def read(self, position: int, groups: Sequence[int], way: Way) -> Iterator[pa.Array]:
+    def read(self, position: int, groups: Iterable[int], way: Way) -> Iterator[pa.Array]:
         """The chunks of one column in some row groups, on this thread: other columns and groups are read beside it."""
-        dictionaries = [self.schema.names[position]] if way is Way.DICTIONARY else None
-        metadata = self.stored if way is Way.STORED else self.metadata
-        leaves = list(range(self.first_leaves[position], self.first_leaves[position + 1]))
-        with (
-            reading(self.path, self.identity, f'column "{self.schema.names[position]}" of '),
-            opened(self.path) as source,
-            as_native_file(source) as stream,
-        ):
-            parquet = None
+        with self.reading(position), ColumnReader(self, position, way) as reader:
             for group in groups:
-                content = self._decompressed(stream, position, group, way)
-                if content is not None:
-                    single = pq.ParquetFile(content, read_dictionary=dictionaries, pre_buffer=False)
-                    table = single.reader.read_row_group(0, use_threads=False)
-                else:
-                    parquet = parquet or pq.ParquetFile(
-                        stream, metadata=metadata, read_dictionary=dictionaries, pre_buffer=False
-                    )
-                    # By position: names may repeat.
-                    table = parquet.reader.read_row_group(group, column_indices=leaves, use_threads=False)
-                expected = self.metadata.row_group(group).num_rows
-                if table.num_rows != expected:
-                    raise ValueError(f"row group {group} has {table.num_rows} rows, not {expected}")
-                yield from table.column(0).chunks
+                yield from reader.chunks(group)
 
-    def _decompressed(self, stream: pa.NativeFile, position: int, group: int, way: Way) -> pa.Buffer | None:
-        """One column in a row group as a file in memory, if that is quicker to read."""
-        field = self.schema.field(position)
-        if isinstance(field.type, pa.BaseExtensionType) or field.type.num_fields:
-            return None
-        leaf = self.first_leaves[position]
-        row_group = self.metadata.row_group(group)
-        chunk = row_group.column(leaf)
-        if not pages.pays(chunk):
-            return None
-        elements, typed = (self._stored_elements, None) if way is Way.STORED else (self._elements, field)
-        return pages.decompressed(stream, chunk, row_group.num_rows, elements[leaf], typed)
+    def reading(self, position: int) -> contextlib.AbstractContextManager[None]:
+        """Errors of the block name the column and the file. Raises FileChangedError if it is another one by now."""
+        return reading(self.path, self.identity, f'column "{self.schema.names[position]}" of ')
 
     @functools.cached_property
-    def _elements(self) -> list[bytes]:
+    def elements(self) -> list[bytes]:
         return leaf_elements(self.metadata)
 
     @functools.cached_property
-    def _stored_elements(self) -> list[bytes]:
+    def stored_elements(self) -> list[bytes]:
         return leaf_elements(self.stored)
+
+
+class ColumnReader:
+    """An open file of which one thread reads the row groups of one column. To be closed, or left to be collected."""
+
+    def __init__(self, file: ParquetFile, position: int, way: Way) -> None:
+        self._file, self._position, self._way = file, position, way
+        self._dictionaries = [file.schema.names[position]] if way is Way.DICTIONARY else None
+        with contextlib.ExitStack() as opening:
+            self._stream = opening.enter_context(as_native_file(opening.enter_context(opened(file.path))))
+            self._open = opening.pop_all()
+        self._parquet: pq.ParquetFile | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def chunks(self, group: int) -> list[pa.Array]:
+        """The column in a row group."""
+        content = self._decompressed(group)
+        if content is not None:
+            single = pq.ParquetFile(content, read_dictionary=self._dictionaries, pre_buffer=False)
+            table = single.reader.read_row_group(0, use_threads=False)
+        else:
+            table = self._of_file(group)
+        expected = self._file.metadata.row_group(group).num_rows
+        if table.num_rows != expected:
+            raise ValueError(f"row group {group} has {table.num_rows} rows, not {expected}")
+        chunks: list[pa.Array] = table.column(0).chunks
+        return chunks
+
+    def _of_file(self, group: int) -> pa.Table:
+        """As Arrow reads it."""
+        file, position = self._file, self._position
+        if self._parquet is None:
+            metadata = file.stored if self._way is Way.STORED else file.metadata
+            self._parquet = pq.ParquetFile(
+                self._stream, metadata=metadata, read_dictionary=self._dictionaries, pre_buffer=False
+            )
+        # By position: names may repeat.
+        leaves = list(range(file.first_leaves[position], file.first_leaves[position + 1]))
+        return self._parquet.reader.read_row_group(group, column_indices=leaves, use_threads=False)
+
+    def _decompressed(self, group: int) -> pa.Buffer | None:
+        """The column in a row group as a file in memory, if that is quicker to read."""
+        file, field = self._file, self._file.schema.field(self._position)
+        if isinstance(field.type, pa.BaseExtensionType) or field.type.num_fields:
+            return None
+        leaf = file.first_leaves[self._position]
+        row_group = file.metadata.row_group(group)
+        chunk = row_group.column(leaf)
+        if not pages.pays(chunk):
+            return None
+        elements, typed = (file.stored_elements, None) if self._way is Way.STORED else (file.elements, field)
+        return pages.decompressed(self._stream, chunk, row_group.num_rows, elements[leaf], typed)
 
 
 def _num_leaves(arrow_type: pa.DataType) -> int:

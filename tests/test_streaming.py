@@ -1,0 +1,247 @@
+"""First queries on large Parquet files, whose columns are read batch by batch: answers are those of whole columns."""
+
+from __future__ import annotations
+
+import datetime
+import random
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tqp
+import tqp.streaming
+from tqp.data.sources.parquet import streamed
+from tqp.data.sources.parquet.files import ParquetSource
+from tqp.data.sources.parquet.one_file import ColumnReader, ParquetFile
+
+ROWS = 10_000
+DAY = datetime.date(2020, 1, 1)
+
+
+def table(first: int = 0) -> pa.Table:
+    chance = random.Random(first)
+
+    def some(value: Any) -> Any:
+        return None if chance.random() < 0.1 else value
+
+    rows = range(first, first + ROWS)
+    return pa.table(
+        {
+            "k": pa.array([row % 7 for row in rows], pa.int8()),
+            "id": pa.array([chance.randint(-(10**12), 10**12) for _ in rows], pa.int64()),
+            "maybe": pa.array([some(row % 300) for row in rows], pa.int32()),
+            "day": pa.array([DAY + datetime.timedelta(row % 900) for row in rows]),
+            "seen": pa.array([some(row * 1_000) for row in rows], pa.timestamp("ms")),
+            "x": pa.array([chance.gauss(0, 1) for _ in rows]),
+            "y": pa.array([some(chance.random()) for _ in rows], pa.float32()),
+            "price": pa.array([Decimal(row % 5_000).scaleb(-2) for row in rows], pa.decimal128(15, 2)),
+            "wide": pa.array([Decimal(row).scaleb(10) for row in rows], pa.decimal128(38, 2)),
+            "name": pa.array([some(f"name {row % 11}") for row in rows]),
+            "no": pa.array([None] * ROWS, pa.int64()),
+            "unsigned": pa.array([2**32 - 1 - row for row in rows], pa.uint32()),
+            "flag": pa.array([some(row % 3 == 0) for row in rows]),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> str:
+    directory = tmp_path_factory.mktemp("streamed")
+    for number in range(3):
+        pq.write_table(
+            table(number * ROWS),
+            directory / f"{number}.parquet",
+            row_group_size=3_000,
+            store_decimal_as_integer=number != 1,
+        )
+    return f"{directory}/*.parquet"
+
+
+@pytest.fixture(autouse=True)
+def of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tqp.streaming, "_LARGE", 0)
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """The rows that are read batch by batch, and how often."""
+    found: list[tuple[int, int]] = []
+    ours = streamed.NumberColumn.read
+
+    def recorded(column: streamed.NumberColumn, start: int, stop: int) -> Any:
+        found.append((start, stop))
+        return ours(column, start, stop)
+
+    monkeypatch.setattr(streamed.NumberColumn, "read", recorded)
+    return found
+
+
+QUERIES = [
+    "SELECT k, count(*), sum(id), min(day), max(seen), avg(x), sum(y), sum(price) FROM t GROUP BY k ORDER BY k",
+    "SELECT count(maybe), count(*), sum(maybe), min(id), max(id) FROM t WHERE maybe > 100 OR maybe IS NULL",
+    "SELECT sum(price * (1 - k / 10)), count(no), max(no) FROM t WHERE day BETWEEN DATE '2020-03-01' AND DATE '2021-02-01'",
+    "SELECT name, count(DISTINCT maybe), sum(wide), bool_or(flag) FROM t GROUP BY ALL ORDER BY name NULLS FIRST",
+    "SELECT * FROM t WHERE k = 3 LIMIT 3 OFFSET 4",
+    "SELECT day, sum(x) FROM t GROUP BY day HAVING sum(x) > 3 ORDER BY ALL",
+    "SELECT median(id), quantile_cont(x, 0.3), mode(k), string_agg(name, ',' ORDER BY id) FILTER (maybe = 5) FROM t",
+    "SELECT sum(s) FROM (SELECT k, maybe, sum(id) AS s FROM t GROUP BY k, maybe)",
+    "SELECT k, s, rank() OVER (ORDER BY s) FROM (SELECT k, sum(x) AS s FROM t GROUP BY k) ORDER BY k",
+    "SELECT count(*) FROM t WHERE x > 100",
+    "SELECT count(*), max(unsigned), sum(x) FROM t WHERE unsigned > 4294967200",
+    "SELECT approx_count_distinct(id) > 0, histogram(k) FROM t",
+]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize(
+    "options", [{}, {"batch_rows": 1_237}, {"threads": 1}, {"backend": "torch"}], ids=str
+)
+def test_answers_are_those_of_whole_columns(
+    files: str, read: list[Any], query: str, options: dict[str, Any]
+) -> None:
+    with tqp.connect(**options) as connection:
+        connection.register("t", files)
+        found = connection.sql(query).to_arrow()
+    assert read
+    read.clear()
+    with tqp.connect(**options, disabled_rules=["streaming"]) as connection:
+        connection.register("t", files)
+        expected = connection.sql(query).to_arrow()
+    assert not read
+    assert found.schema == expected.schema
+    assert found.to_pylist() == expected.to_pylist()  # floats to the last digit
+
+
+@pytest.mark.parametrize("query", QUERIES[:5])
+def test_answers_are_those_of_duckdb(files: str, query: str) -> None:
+    with duckdb.connect() as oracle, tqp.connect() as connection:
+        oracle.execute(f"CREATE VIEW t AS FROM '{files}'")
+        connection.register("t", files)
+        found, expected = connection.sql(query).fetchall(), oracle.execute(query).fetchall()
+        assert len(found) == len(expected)
+        for ours, theirs in zip(found, expected, strict=True):
+            for mine, other in zip(ours, theirs, strict=True):
+                assert mine == (pytest.approx(other) if isinstance(other, float) else other)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a.k, sum(b.x) FROM t AS a JOIN t AS b ON a.id = b.id GROUP BY ALL ORDER BY ALL",
+        "SELECT id FROM t ORDER BY id",
+        "SELECT id, row_number() OVER (ORDER BY id) AS n FROM t QUALIFY n < 4",
+        "SELECT x FROM t WHERE k = 1",
+        "SELECT k, id, maybe, price FROM t WHERE maybe = 77 ORDER BY id LIMIT 5",
+        "SELECT sum(x) FROM t GROUP BY ROLLUP (k, maybe) ORDER BY ALL",
+        "SELECT count(name) FROM t",
+    ],
+)
+def test_what_does_not_reduce_one_tables_numbers_reads_columns_whole(
+    files: str, read: list[Any], query: str
+) -> None:
+    with tqp.connect() as connection:
+        connection.register("t", files)
+        assert connection.sql(query).fetchall()
+    assert not read
+
+
+def test_a_second_query_encodes_what_it_reads(files: str, read: list[Any]) -> None:
+    with tqp.connect() as connection:
+        connection.register("t", files)
+
+        def kept() -> set[str]:
+            return set(connection.sql("SELECT column_name FROM tqp_memory() WHERE name = 't'").fetchall())
+
+        first = connection.sql("SELECT sum(id), sum(x) FROM t").fetchall()
+        assert read
+        read.clear()
+        second = connection.sql("SELECT sum(id), sum(x) FROM t").fetchall()
+        assert not read
+        assert first == second
+        connection.sql("SELECT sum(maybe) FROM t").fetchall()  # which was not read yet
+        assert read
+        read.clear()
+        connection.sql("SELECT sum(maybe) + sum(price) FROM t").fetchall()
+        assert not read
+
+
+def test_of_restricted_tables_too(files: str, read: list[Any]) -> None:
+    query = "SELECT sum(x), count(*) FROM t WHERE day < DATE '2020-01-05'"
+    with tqp.connect() as connection:
+        connection.register("t", files)
+        answers = [connection.sql(query).fetchall() for _ in range(3)]
+    assert answers[0] == answers[1] == answers[2]
+
+
+def test_a_limit_reads_no_more_than_it_wants(files: str, read: list[tuple[int, int]]) -> None:
+    with tqp.connect() as connection:
+        connection.register("t", files)
+        assert connection.sql("SELECT id, x FROM t LIMIT 5").fetchall()
+    assert max(stop for _, stop in read) <= 2048
+
+
+def test_each_row_group_is_decoded_once(files: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[tuple[str, int]] = []
+    chunks = ColumnReader.chunks
+
+    def recorded(reader: ColumnReader, group: int) -> list[pa.Array]:
+        decoded.append((reader._file.path, group))
+        return chunks(reader, group)
+
+    monkeypatch.setattr(ColumnReader, "chunks", recorded)
+    with tqp.connect(batch_rows=700, threads=2) as connection:
+        connection.register("t", files)
+        connection.sql("SELECT sum(id) FROM t").fetchall()
+    assert len(decoded) == len(set(decoded)) == 12
+
+
+@pytest.mark.parametrize("wrong", ["bounds", "nulls"])
+def test_where_footers_are_wrong_columns_are_read_whole(
+    files: str, read: list[Any], monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
+    if wrong == "bounds":
+        monkeypatch.setattr(ParquetSource, "_expected", lambda source, position: (0, 5))
+    else:
+        monkeypatch.setattr(ParquetFile, "may_hold_null", lambda file, position: False)
+    query = "SELECT sum(maybe), count(maybe), count(*), sum(y) FROM t"
+    with tqp.connect() as connection:
+        connection.register("t", files)
+        found = connection.sql(query).fetchall()
+        assert read
+    monkeypatch.undo()
+    with tqp.connect() as connection:
+        connection.register("t", files)
+        assert found == connection.sql(query).fetchall()
+
+
+def test_errors_name_the_place_in_the_query(files: str, read: list[Any]) -> None:
+    with tqp.connect() as connection:
+        connection.register("t", files)
+        with pytest.raises(tqp.Error, match="CAST"):
+            connection.sql("SELECT sum(CAST(id AS TINYINT)) FROM t")
+        assert read
+        assert connection.sql("SELECT count(*) FROM t").fetchall() == [(3 * ROWS,)]
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Iterator[Sequence[Path]]:
+    pq.write_table(table(), tmp_path / "t.parquet", row_group_size=3_000)
+    content = bytearray((tmp_path / "t.parquet").read_bytes())
+    for place in range(20_000, 60_000):
+        content[place] ^= 0x55
+    (tmp_path / "t.parquet").write_bytes(content)
+    yield [tmp_path / "t.parquet"]
+
+
+def test_a_damaged_file_is_named(damaged: Sequence[Path], read: list[Any]) -> None:
+    with tqp.connect() as connection:
+        connection.register("t", str(damaged[0]))
+        with pytest.raises(tqp.Error, match=r'column "id" of .*t\.parquet'):
+            connection.sql("SELECT sum(id), sum(x) FROM t")
+        assert connection.sql("SELECT 1").fetchall() == [(1,)]
