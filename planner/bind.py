@@ -105,7 +105,9 @@ def _bind(
         statement = replace(statement, tree=statement.tree.copy())
         varying = mark_text_constants(statement)
     tree = expanded(statement.tree, catalog, statement.text)
-    context = BindContext(catalog, parameters, statement.text, statement.parameter_keys)
+    context = BindContext(
+        catalog, parameters, statement.text, statement.parameter_keys, inputs=statement.inputs
+    )
     context.bind_query = QueryBinder(context)
     bound = context.bind_query.bind_exact(tree, None)
     check_unread_placeholders(context, tree)

@@ -19,17 +19,13 @@ from tqp.planner.parse import ParsedStatement, Span
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """A query under a name; equal to nothing but itself. `columns`: what they are called, all or the first of them.
-
-    `inputs`: what it looks up before others, by name in lower case.
-    """
+    """A query under a name; equal to nothing but itself. `columns`: what they are called, all or the first of them."""
 
     name: str
     query: ParsedStatement
     columns: tuple[str, ...] = ()
     temporary: bool = False
     schema: str = MAIN
-    inputs: Mapping[str, View | TableSource] = field(default_factory=dict)
     #: It was made by methods, and has no name that SQL could say.
     is_relation: bool = False
     comment: str | None = None

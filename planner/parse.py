@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from sqlglot import errors, exp
 from sqlglot.dialects.duckdb import DuckDB
 
 from tqp.core.errors import BindError, ParseError, UnsupportedError
 from tqp.core.keywords import lower_ascii
+from tqp.core.schema import TableSource
 from tqp.planner.syntax.clauses import Clauses
 from tqp.planner.syntax.parser import Parser
 from tqp.planner.syntax.parts import Part
@@ -18,6 +20,9 @@ from tqp.planner.syntax.query_grammar import Explain, Statement, not_a_query
 from tqp.planner.syntax.sqlglot_tokens import spliced_tokens, sqlglot_tokens
 from tqp.planner.syntax.statement_grammar import statements
 from tqp.planner.syntax.tokens import Tokens, tokenize
+
+if TYPE_CHECKING:
+    from tqp.planner.catalog_protocol import View
 
 Span = tuple[int, int]
 
@@ -40,6 +45,12 @@ class ParsedStatement:
     is_part: bool = False
     #: What tells it from other queries that have this text.
     variant: Hashable = None
+    #: What it looks up before what a catalog has, by name in lower case.
+    inputs: Mapping[str, View | TableSource] = field(default_factory=dict)
+
+    def reading(self, inputs: Mapping[str, View | TableSource]) -> ParsedStatement:
+        """The same of these inputs, by their names."""
+        return replace(self, inputs={lower_ascii(name): each for name, each in inputs.items()})
 
 
 #: SQL as text, or parsed before.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, fields, replace
 
 from tqp.core.errors import BindError
 from tqp.core.keywords import closed
@@ -10,6 +11,54 @@ from tqp.expressions import Expression, Sql, col
 from tqp.planner.syntax.tokens import between_commas
 
 _COLUMN = re.compile('"(?:[^"]|"")+"')
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """A SELECT of what `tables`, SQL of FROM, says; its other clauses stand in the order in which they are computed."""
+
+    tables: str
+    where: str = ""
+    group: str = ""
+    items: str = ""
+    distinct: str = ""
+    order: str = ""
+    limit: str = ""
+
+    def __str__(self) -> str:
+        items = f"{self.distinct} {self.items or '*'}".lstrip()
+        clauses = (
+            f"FROM {self.tables}",
+            self.where and f"WHERE {self.where}",
+            self.group,
+            self.order,
+            self.limit,
+        )
+        return f"SELECT {items} {' '.join(filter(None, clauses))}"
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it says nothing but the tables."""
+        return self == Select(self.tables)
+
+    def filled(self, **clauses: str) -> Select | None:
+        """With further clauses; None where they would be computed before, or in place of, what it says already.
+
+        Conditions come together. The keys of an order are columns of what there is before it, which a list would hide.
+
+        >>> str(Select("t").filled(where="(a)").filled(where="(b)").filled(items="a"))
+        'SELECT a FROM t WHERE (a) AND (b)'
+        >>> Select("t", limit="LIMIT 1").filled(where="(a)")
+        """
+        names = [each.name for each in fields(self)][1:]
+        first = min(map(names.index, clauses))
+        if any(getattr(self, name) for name in names[first + ("where" in clauses) :]):
+            return None
+        if "order" in clauses and self.items:
+            return None
+        if self.where and "where" in clauses:
+            clauses["where"] = f"{self.where} AND {clauses['where']}"
+        return replace(self, **clauses)
 
 
 def condition_text(condition: object) -> str:
@@ -37,9 +86,10 @@ def parts(items: Sql) -> list[str]:
     return [str(items)] if isinstance(items, Expression) else [*map(closed, between_commas(items))]
 
 
-def is_column(expression: Expression) -> bool:
-    """Whether it is the name of a column, and nothing else."""
-    return _COLUMN.fullmatch(str(expression)) is not None
+def name_of_column(expression: Expression) -> str | None:
+    """The name of the column that it is; None of anything else."""
+    text = str(expression)
+    return text[1:-1].replace('""', '"') if _COLUMN.fullmatch(text) else None
 
 
 class Side:

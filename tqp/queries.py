@@ -248,14 +248,19 @@ class Queries:
             return call_deep(program)
 
     def explain(
-        self, query: Query, analyze: bool, params: Parameters | None, variables: Variables | None
+        self,
+        query: Query,
+        analyze: bool,
+        params: Parameters | None = None,
+        variables: Variables | None = None,
+        state: CatalogState | None = None,
     ) -> str:
-        """The query's plans as text."""
+        """The query's plans as text, on a state of the catalog if one is given."""
 
         def plans(query: Query) -> str:
             return self._explained(bind(query, self.catalog.snapshot(variables), params), analyze)
 
-        return self._answer(plans, query, params, variables)
+        return self._answer(plans, query, params, variables, state)
 
     def _explained(self, statement: BoundStatement, analyze: bool) -> str:
         wanted = WantedRows.of(scan_conditions(statement.plan))

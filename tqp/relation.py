@@ -5,21 +5,27 @@ from __future__ import annotations
 import os
 import sys
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
 
-from tqp.clauses import Side, condition_text, grouped, is_column, ordered, selected
+from tqp.clauses import Select, Side, condition_text, grouped, ordered, selected
 from tqp.compiled import Parameters
-from tqp.core.arguments import check_choice, check_integer, check_is_text, check_name, check_query
+from tqp.core.arguments import (
+    check_integer,
+    check_name,
+    check_query,
+    unique_names,
+)
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError
-from tqp.core.keywords import closed, in_quotes, in_quotes_joined, lower_ascii
+from tqp.core.keywords import in_quotes, lower_ascii
 from tqp.data.results.display import MAX_ROWS
 from tqp.data.sources.base import Source
 from tqp.data.sources.stored_tables import StoredTable, table_of_rows
-from tqp.expressions import Expression, Sql
+from tqp.expressions import Sql
+from tqp.joins import Condition, joined, kind_of_join, share_a_name, with_suffix
 from tqp.planner.catalog_protocol import View
 from tqp.planner.parse import parse
 from tqp.reshaping import Reshaping
@@ -29,14 +35,12 @@ from tqp.statements.session import Session
 from tqp.summaries import Summaries
 from tqp.ways_out import WaysOut
 
-_JOINS = (
-    "inner left right outer full semi anti asof".split()  # those with a condition
-    + "cross natural positional".split()
-)
-_WITHOUT_CONDITION = _JOINS[-3:]
-Condition = Sql | Sequence[str] | Callable[[Side, Side], Expression] | None
 #: What relations are called that nobody has named.
 UNNAMED = "relation"
+
+
+#: SQL of FROM, and what the names in it stand for.
+Tables = tuple[str, Mapping[str, "Relational"]]
 
 
 class Relational(Summaries["Relation"], Reshaping["Relation"]):
@@ -70,22 +74,35 @@ class Relational(Summaries["Relation"], Reshaping["Relation"]):
     def set_alias(self, alias: str) -> Relation:
         """The same under another name."""
         check_name("a relation", alias)
-        return Relation(
-            self._session,
-            View(alias, parse(f"FROM {in_quotes(alias)}"), inputs={lower_ascii(alias): self._input()}),
-        )
+        query = parse(f"FROM {in_quotes(alias)}").reading({alias: self._input()})
+        return Relation(self._session, View(alias, query))
+
+    def _closed(self) -> Tables:
+        """What stands for it in FROM under its own name."""
+        return in_quotes(self.alias), {self.alias: self}
+
+    def _in_join(self) -> Tables:
+        """What stands for it in the FROM of a join, which sees through one in it."""
+        return self._closed()
+
+    def _to_fill(self) -> tuple[Select, Mapping[str, Relational]]:
+        """A SELECT to which clauses may be added, and what the names in its FROM stand for."""
+        tables, inputs = self._closed()
+        return Select(tables), inputs
+
+    def _selected(self, **clauses: str) -> Relation:
+        select, inputs = self._to_fill()
+        filled = select.filled(**clauses)
+        if filled is None:
+            tables, inputs = self._closed()
+            filled = Select(tables).filled(**clauses)
+        assert filled is not None
+        return Selected(self._session, filled, inputs, self.alias)
 
     def _made(
         self, text: str, inputs: Mapping[str, Relational] | None = None, alias: str | None = None
     ) -> Relation:
-        check_query(text)
-        named = {self.alias: self} if inputs is None else inputs
-        view = View(
-            alias or self.alias,
-            parse(text),
-            inputs={lower_ascii(name): each._input() for name, each in named.items()},
-            is_relation=True,
-        )
+        view = _view(text, {self.alias: self} if inputs is None else inputs, alias or self.alias)
         return Relation(self._session, view)
 
     def filter(self, condition: Sql) -> Relation:
@@ -95,11 +112,11 @@ class Relational(Summaries["Relation"], Reshaping["Relation"]):
         >>> tqp.sql("SELECT i FROM range(5) r(i)").filter("i > 2").order("i DESC").fetchall()
         [(4,), (3,)]
         """
-        return self._made(f"SELECT * {self._from} WHERE ({condition_text(condition)})")
+        return self._selected(where=f"({condition_text(condition)})")
 
     def project(self, *columns: Sql | Sequence[Sql]) -> Relation:
         """These expressions of each row."""
-        return self._made(f"SELECT {selected(list(columns))} {self._from}")
+        return self._selected(items=selected(list(columns)))
 
     def select(self, *columns: Sql | Sequence[Sql]) -> Relation:
         """`project`."""
@@ -123,20 +140,20 @@ class Relational(Summaries["Relation"], Reshaping["Relation"]):
 
     def aggregate(self, expressions: Sql | Sequence[Sql], groups: Sql | Sequence[Sql] = "") -> Relation:
         """Aggregates by `groups`, by default by all expressions that hold none."""
-        return self._made(f"SELECT {selected(expressions)} {self._from} GROUP BY {grouped(groups) or 'ALL'}")
+        return self._selected(items=selected(expressions), group=f"GROUP BY {grouped(groups) or 'ALL'}")
 
     def order(self, keys: Sql | Sequence[Sql]) -> Relation:
         """In this order, such as "a DESC, b"."""
-        return self._made(f"SELECT * {self._from} ORDER BY {ordered(keys)}")
+        return self._selected(order=f"ORDER BY {ordered(keys)}")
 
     def sort(self, *keys: Sql | Sequence[Sql]) -> Relation:
         """In the order of these keys."""
-        return self._made(f"SELECT * {self._from} ORDER BY {ordered(list(keys))}")
+        return self._selected(order=f"ORDER BY {ordered(list(keys))}")
 
     def limit(self, count: int, offset: int = 0) -> Relation:
         """The first rows, behind `offset` others."""
         first, behind = check_integer("count", count), check_integer("offset", offset)
-        return self._made(f"SELECT * {self._from} LIMIT {first} OFFSET {behind}")
+        return self._selected(limit=f"LIMIT {first} OFFSET {behind}")
 
     def head(self, count: int = 5) -> Relation:
         """The first rows."""
@@ -144,8 +161,9 @@ class Relational(Summaries["Relation"], Reshaping["Relation"]):
 
     def distinct(self, on: Sql | Sequence[Sql] | None = None) -> Relation:
         """Each row once, or a row for each value of `on`."""
-        of = "" if on is None else f" ON ({grouped(on)})"
-        return self._made(f"SELECT DISTINCT{of} * {self._from}")
+        if on is None:
+            return self._selected(distinct="DISTINCT")
+        return self._made(f"SELECT DISTINCT ON ({grouped(on)}) * {self._from}")
 
     def union(self, other: Relational) -> Relation:
         """The rows of both, as UNION ALL has them."""
@@ -177,37 +195,35 @@ class Relational(Summaries["Relation"], Reshaping["Relation"]):
             other.__tqp_view__(self._session.catalog)
         return other
 
-    def join(self, other: Relational, condition: Condition = None, how: str = "inner") -> Relation:
+    def join(
+        self, other: Relational, condition: Condition = None, how: str = "inner", suffix: str | None = None
+    ) -> Relation:
         """Both beside each other: `condition` is SQL, an expression, or the names of columns that both have, also as a list.
 
         It may be a function of both, too, which have their columns as attributes: `lambda a, b: a.id == b.parent`.
 
         `how`: "inner", "left", "right", "outer", "semi", "anti" or "asof", and, without a condition, "cross", "natural" or
         "positional". In a condition each goes by its `alias`; of two that nobody has named, one is "left_relation" and the other
-        "right_relation".
+        "right_relation". They still do in methods that filter what the join gives, and in the one behind these; another join may
+        be on them, too. Columns of the other whose names this one has, too, get the `suffix` behind their names, if one is given.
 
         >>> import tqp
         >>> words = tqp.sql("SELECT 2 AS i, 'two' AS word")
         >>> tqp.sql("SELECT i FROM range(3) r(i)").join(words, "i").fetchall()
         [(2, 'two')]
         """
-        how = how.lower() if isinstance(how, str) else how
-        check_choice("how", how, _JOINS)
-        left, right = self._names_in_join(self._beside(other))
+        kind = kind_of_join(how)
+        suffix = None if kind in ("semi", "anti") else suffix
+        left, right = _in_one_from(self, self._beside(other), suffix is not None or callable(condition))
         if callable(condition):
-            condition = condition(Side(left), Side(right))
-        on = _join_condition(condition, how)
-        word = "FULL" if how == "outer" else how.upper()
-        text = f"SELECT * FROM {in_quotes(left)} {word} JOIN {in_quotes(right)} {on}"
-        return self._made(text, {left: self, right: other}, UNNAMED)
-
-    def _names_in_join(self, other: Relational) -> tuple[str, str]:
-        """What they go by. Raises BindError where both have the same name, and somebody gave it."""
-        if lower_ascii(self.alias) != lower_ascii(other.alias):
-            return self.alias, other.alias
-        if self.alias == UNNAMED:
-            return "left_relation", "right_relation"
-        raise BindError(f'both relations are called "{self.alias}"; give one another name with set_alias()')
+            condition = condition(*(Side(name) for _, inputs in (left, right) for name in inputs))
+        tables = joined(left[0], right[0], condition, kind)
+        made = Selected(self._session, Select(tables), {**left[1], **right[1]})
+        if suffix is None:
+            return made
+        names, others = unique_names(self.columns), unique_names(other.columns)
+        (name,) = right[1]
+        return made._selected(items=with_suffix(suffix, names, name, others, condition, kind))
 
     def cross(self, other: Relational) -> Relation:
         """Each row beside each of the other."""
@@ -238,13 +254,15 @@ class Relational(Summaries["Relation"], Reshaping["Relation"]):
     def create_view(self, name: str, replace: bool = True) -> Relation:
         """Make a view, in place of another of its name."""
         check_name("a view", name)
-        view = View(name, parse(self._from), inputs={lower_ascii(self.alias): self._input()})
+        view = View(name, parse(self._from).reading({self.alias: self._input()}))
         self._session.define(view, replace)
         return Relation(self._session, view)
 
     def materialize(self) -> QueryResult:
         """Run it: a relation of the rows that it has now."""
-        return QueryResult(self._session, self._answer(), f"FROM {in_quotes(self.alias)}", None)
+        answer = self._answer()
+        rows = Result(unique_names(answer.columns), answer.types, answer._table)
+        return QueryResult(self._session, rows, f"FROM {in_quotes(self.alias)}", None)
 
     def _types_of_names(self, names: Sequence[str]) -> tuple[DataType, ...]:
         session = self._session
@@ -255,26 +273,19 @@ class Relational(Summaries["Relation"], Reshaping["Relation"]):
         """The answer."""
 
 
-def _join_condition(condition: Sql | Sequence[str] | None, how: str) -> str:
-    """USING or ON. Raises BindError where there is none and is to be one, or the other way round."""
-    is_given = isinstance(condition, Expression) or bool(condition)
-    if how in _WITHOUT_CONDITION:
-        if is_given:
-            raise BindError(f"a {how} join has no condition; leave it out, or choose another kind of join")
-        return ""
-    if condition is None or not is_given:
-        raise BindError(f'how="{how}": this join needs a condition, or the names of columns that both have')
-    if isinstance(condition, Expression):
-        return f"USING ({condition})" if is_column(condition) else f"ON {condition}"
-    if not isinstance(condition, str):
-        for name in condition:
-            check_name("a column", name)
-        return f"USING ({in_quotes_joined(condition)})"
-    check_is_text("the condition of a join", condition)
-    names = [name.strip() for name in condition.split(",")]
-    if all(name.isidentifier() for name in names):
-        return f"USING ({', '.join(names)})"
-    return f"ON ({closed(condition)})"
+def _in_one_from(left: Relational, right: Relational, are_closed: bool) -> tuple[Tables, Tables]:
+    """Both as FROM has them beside each other, where a name stands for one thing only. Raises BindError where both have one.
+
+    Joins among them are open to the names of their sides, unless that is the name of another, or `are_closed`.
+    """
+    closed_left, closed_right = left._closed(), right._closed()
+    open_left, open_right = (closed_left, closed_right) if are_closed else (left._in_join(), right._in_join())
+    for one, other in (open_left, open_right), (open_left, closed_right), (closed_left, closed_right):
+        if not share_a_name(one[1], other[1]):
+            return one, other
+    if left.alias != UNNAMED:
+        raise BindError(f'both relations are called "{left.alias}"; give one another name with set_alias()')
+    return ('"left_relation"', {"left_relation": left}), ('"right_relation"', {"right_relation": right})
 
 
 class Relation(Relational, WaysOut):
@@ -395,6 +406,29 @@ class Relation(Relational, WaysOut):
 
     def _repr_html_(self) -> str:
         return self.execute()._repr_html_()
+
+
+class Selected(Relation):
+    """A SELECT, to which further methods add clauses as long as these are computed later: behind a join they may name its sides."""
+
+    def __init__(
+        self, session: Session, select: Select, inputs: Mapping[str, Relational], alias: str = UNNAMED
+    ) -> None:
+        self._select, self._inputs = select, inputs
+        super().__init__(session, _view(str(select), inputs, alias))
+
+    def _to_fill(self) -> tuple[Select, Mapping[str, Relational]]:
+        return self._select, self._inputs
+
+    def _in_join(self) -> Tables:
+        return (f"({self._select.tables})", self._inputs) if self._select.is_bare else self._closed()
+
+
+def _view(text: str, inputs: Mapping[str, Relational], alias: str) -> View:
+    """A query of relations, by their names in it."""
+    check_query(text)
+    query = parse(text).reading({name: each._input() for name, each in inputs.items()})
+    return View(alias, query, is_relation=True)
 
 
 class QueryResult(Result, Relational):

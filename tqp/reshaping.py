@@ -41,6 +41,10 @@ class Reshaping(ABC, Generic[Made]):
         """The rows of a query in which it goes by its alias."""
 
     @abstractmethod
+    def _selected(self, **clauses: str) -> Made:
+        """The rows of a SELECT of it with these clauses."""
+
+    @abstractmethod
     def _typed(self) -> Iterable[tuple[str, DataType]]:
         """The columns by name, in order."""
 
@@ -61,9 +65,12 @@ class Reshaping(ABC, Generic[Made]):
         [(1, 20, 2)]
         """
         _check_some("with_columns", columns)
-        given = {lower_ascii(name): self._column(value).alias(name) for name, value in columns.items()}
-        known = [given.pop(lower_ascii(name), in_quotes(name)) for name in self.columns]
-        return self._made(f"SELECT {selected([*known, *given.values()])} {self._from}")
+        known = {*map(lower_ascii, self.columns)}
+        given = [self._column(value).alias(name) for name, value in columns.items()]
+        replaced = [each for each, name in zip(given, columns, strict=True) if lower_ascii(name) in known]
+        added = [each for each, name in zip(given, columns, strict=True) if lower_ascii(name) not in known]
+        every = f"* REPLACE ({selected(replaced)})" if replaced else "*"
+        return self._selected(items=selected([every, *added]))
 
     def _column(self, value: object) -> Expression:
         if isinstance(value, Expression):
@@ -73,12 +80,12 @@ class Reshaping(ABC, Generic[Made]):
     def rename(self, **columns: str) -> Made:
         """With other names of columns: `old="new"`."""
         _check_some("rename", columns)
-        return self._made(f"SELECT {star(rename=columns)} {self._from}")
+        return self._selected(items=str(star(rename=columns)))
 
     def drop(self, *columns: str) -> Made:
         """Without these columns."""
         _check_some("drop", columns)
-        return self._made(f"SELECT {star(columns)} {self._from}")
+        return self._selected(items=str(star(columns)))
 
     def select_types(self, types: Sequence[object]) -> Made:
         """The columns of these types, given as `cast` takes them. Raises BindError where there are none."""
@@ -88,7 +95,7 @@ class Reshaping(ABC, Generic[Made]):
         names = [name for name, data_type in self._typed() if data_type in wanted]
         if not names:
             raise BindError(f"no column is {' or '.join(map(str, types))}; `types` has the types of all")
-        return self._made(f"SELECT {in_quotes_joined(names)} {self._from}")
+        return self._selected(items=in_quotes_joined(names))
 
     def select_dtypes(self, types: Sequence[object]) -> Made:
         """`select_types`."""
@@ -98,7 +105,7 @@ class Reshaping(ABC, Generic[Made]):
         """A row for each element of these lists, beside each other."""
         _check_some("unnest", columns)
         lists = ", ".join(f"unnest({in_quotes(name)}) AS {in_quotes(name)}" for name in columns)
-        return self._made(f"SELECT * REPLACE ({lists}) {self._from}")
+        return self._selected(items=f"* REPLACE ({lists})")
 
     def unpivot(self, *columns: str, name: str = "name", value: str = "value") -> Made:
         """A row for each of these columns that has a value there, with its name and the value in two columns.
@@ -142,7 +149,7 @@ class Reshaping(ABC, Generic[Made]):
         size = f"{check_integer('n', n)} ROWS" if percent is None else f"{operand(percent)} PERCENT"
         if method is not None:
             check_choice("method", method, _SAMPLES)
-        drawn = method or ("reservoir" if percent is None else "system")
+        drawn = method or ("reservoir" if percent is None else "bernoulli")
         again = "" if seed is None else f", {check_integer('seed', seed)}"
         return self._made(f"{self._from} USING SAMPLE {size} ({drawn}{again})")
 

@@ -94,7 +94,7 @@ class WaysIn(ABC):
     def from_df(self, df: object) -> Relation:
         """A pandas or Polars frame, or whatever else `Connection.register` takes."""
         source = make_source("df", df, self._device)
-        return self._relation(View(UNNAMED, parse('FROM "df"'), inputs={"df": source}))
+        return self._relation(View(UNNAMED, parse('FROM "df"').reading({"df": source})))
 
     def from_arrow(self, arrow_object: object) -> Relation:
         """`from_df`."""

@@ -299,9 +299,8 @@ def _with_generated(table: StoredTable) -> View:
     query = parse(f"SELECT {', '.join(items)} FROM {in_quotes(definition.name)}")
     return View(
         definition.name,
-        query,
+        query.reading({definition.name: table}),
         temporary=definition.temporary,
         schema=definition.schema,
-        inputs={lower_ascii(definition.name): table},
         num_hidden=len(table.hidden_names),
     )

@@ -25,7 +25,6 @@ from tqp.planner.parse import (
     ParsedStatement,
     check_parameters,
     is_one_query,
-    parse,
     parse_statement,
     split_statements,
 )
@@ -84,8 +83,7 @@ class Session:
         """The rows of a view that need not be in the catalog."""
 
         def run() -> Result:
-            state = self.catalog.snapshot().state.with_view(replace(view, name=_NAME, is_relation=True))
-            return self.queries.run_on(state, parse(f"FROM {in_quotes(_NAME)}"))
+            return self.queries.run_on(self.catalog.snapshot().state, view.query)
 
         with self.catalog.failing(), self.queries.executor.memory.query():
             return read_again_if_changed(run)
@@ -93,8 +91,10 @@ class Session:
     def describe_view(self, view: View) -> BoundDescription:
         """The columns of such a view."""
         with self.queries.executor.memory.query():
-            state = self.catalog.snapshot().state.with_view(replace(view, name=_NAME, is_relation=True))
-            return self.queries.describe(parse(f"FROM {in_quotes(_NAME)}"), state)
+            state = self.catalog.snapshot().state
+            return self.queries.describe(
+                self.queries.with_values_of_rows(view.query, None, None, state), state
+            )
 
     def define(self, view: View, is_replaced: bool) -> None:
         """Put a view into the schema in which things are made. Raises BindError where a table has its name, or another view unless it is replaced."""
@@ -134,8 +134,7 @@ class Session:
 
     def explain_view(self, view: View, analyze: bool) -> str:
         """The plans of a view that need not be in the catalog."""
-        query = parse(f"FROM {in_quotes(_NAME)}")
-        return self.queries.explain(query, analyze, None, OneVariable(_NAME, replace(view, is_relation=True)))
+        return self.queries.explain(view.query, analyze, state=self.catalog.snapshot().state)
 
     def execute(
         self, parsed: ParsedStatement | Command, params: Parameters | None, variables: Variables | None

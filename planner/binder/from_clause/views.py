@@ -24,7 +24,7 @@ def bind_view(context: BindContext, view: View, span: Span | None) -> BoundQuery
     inner = replace(
         context,
         catalog=context.catalog.seen_from(view),
-        inputs=view.inputs,
+        inputs=view.query.inputs,
         parameters=None,
         query=view.query.text,
         parameter_keys={},

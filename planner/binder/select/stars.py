@@ -55,7 +55,7 @@ def star_items(scope: Scope, node: exp.Expr) -> Iterator[Item]:
         is_renamed = label is not None
         label = label or name
         if replacement is not None:
-            yield Item(replacement.this, name, name)
+            yield Item(replacement.this, replacement.alias, replacement.alias)
         elif scope is not here:
             node = exp.column(name, table=qualifier, quoted=True)
             yield Item(node, label if is_renamed else None, label, is_aliased=is_renamed)
@@ -82,7 +82,7 @@ def _fields_of_struct(scope: Scope, star: exp.Expr, column: str, span: Span | No
     for name in names:
         lowered = lower_ascii(name)
         if lowered in replaced:
-            yield Item(replaced[lowered].this, name, name)
+            yield Item(replaced[lowered].this, replaced[lowered].alias, replaced[lowered].alias)
         elif lowered not in excluded:
             label = renamed[lowered].alias if lowered in renamed else None
             node = exp.column(name, table=column, quoted=True)
