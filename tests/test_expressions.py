@@ -87,6 +87,7 @@ OF_EXPRESSIONS: list[Call] = [
         m.col("s").concat("-", m.col("a").cast(str)),
         m.fn("upper", m.col("s")),
         m.fn("round", m.col("f"), 0),
+        m.fn("struct_pack", a=m.col("a"), b="x"),
     ],
     lambda m, t: [m.coalesce(m.col("f"), 0), m.sql_expr("a + 1"), m.sql_expr("a + 1") * 2],
     lambda m, t: [

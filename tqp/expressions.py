@@ -11,7 +11,7 @@ from tqp.core.arguments import check_is_text, check_name, list_elements
 from tqp.core.constants import constant
 from tqp.core.errors import BindError
 from tqp.core.keywords import closed, in_quotes, in_quotes_joined, quoted
-from tqp.ml.python_functions import type_text
+from tqp.sql_types import sql_type
 
 _PLAIN_FUNCTION = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -126,11 +126,11 @@ class Expression:
 
     def cast(self, data_type: object) -> Expression:
         """As a type: SQL text, a type of tqp or DuckDB, or a Python class such as `int`, which is BIGINT."""
-        return Expression(f"CAST({self} AS {_type(data_type)})")
+        return Expression(f"CAST({self} AS {sql_type(data_type)})")
 
     def try_cast(self, data_type: object) -> Expression:
         """`cast`, NULL where a value has none."""
-        return Expression(f"TRY_CAST({self} AS {_type(data_type)})")
+        return Expression(f"TRY_CAST({self} AS {sql_type(data_type)})")
 
     def collate(self, collation: str) -> Expression:
         """Compared and sorted by a collation, such as "nocase"."""
@@ -371,8 +371,8 @@ def lit(value: object) -> Expression:
     return Expression(operand(value))
 
 
-def fn(name: str | tuple[str, ...], *arguments: object) -> Expression:
-    """A call of any function of SQL: `fn("upper", col("s"))`. Texts among the arguments are values.
+def fn(name: str | tuple[str, ...], *arguments: object, **named: object) -> Expression:
+    """A call of any function of SQL: `fn("upper", col("s"))`. Texts among the arguments are values; some have names.
 
     >>> import tqp
     >>> tqp.fn("round", tqp.col("price") * 1.19, 2)
@@ -382,7 +382,8 @@ def fn(name: str | tuple[str, ...], *arguments: object) -> Expression:
     for part in parts:
         check_name("a function", part)
     said = ".".join(part if _PLAIN_FUNCTION.fullmatch(part) else in_quotes(part) for part in parts)
-    return Call(f"{said}({', '.join(map(operand, arguments))}")
+    given = [*map(operand, arguments), *(f"{in_quotes(key)} := {operand(named[key])}" for key in named)]
+    return Call(f"{said}({', '.join(given)}")
 
 
 def when(condition: object) -> When:
@@ -444,6 +445,11 @@ def CaseExpression(condition: object, value: object) -> Case:
     return when(condition).then(value)
 
 
+def DefaultExpression() -> Expression:
+    """The default of a column, where a row of it is changed or inserted."""
+    return Expression("DEFAULT")
+
+
 def LambdaExpression(parameters: str | Sequence[str], body: object) -> Expression:
     """A function, for `list_transform` and the like: `LambdaExpression("x", col("x") + 1)`.
 
@@ -488,10 +494,3 @@ def _bound(offset: Any, outwards: str) -> str:
     if not offset:
         return "CURRENT ROW"
     return f"{constant(abs(offset))} {'FOLLOWING' if offset == abs(offset) else 'PRECEDING'}"
-
-
-def _type(data_type: object) -> str:
-    name = type_text(data_type)
-    if name is None:
-        raise BindError('cast() takes a type, such as "BIGINT"')
-    return name

@@ -39,8 +39,10 @@ from tqp.ways_out import WaysOut
 UNNAMED = "relation"
 
 
-#: SQL of FROM, and what the names in it stand for.
-Tables = tuple[str, Mapping[str, "Relational"]]
+#: What names in a query stand for; None where the catalog knows.
+Inputs = Mapping[str, "Relational | None"]
+#: SQL of FROM, and the names in it.
+Tables = tuple[str, Inputs]
 
 
 class Relational(Summaries["Relation"], Reshaping["Relation"]):
@@ -85,7 +87,7 @@ class Relational(Summaries["Relation"], Reshaping["Relation"]):
         """What stands for it in the FROM of a join, which sees through one in it."""
         return self._closed()
 
-    def _to_fill(self) -> tuple[Select, Mapping[str, Relational]]:
+    def _to_fill(self) -> tuple[Select, Inputs]:
         """A SELECT to which clauses may be added, and what the names in its FROM stand for."""
         tables, inputs = self._closed()
         return Select(tables), inputs
@@ -99,11 +101,13 @@ class Relational(Summaries["Relation"], Reshaping["Relation"]):
         assert filled is not None
         return Selected(self._session, filled, inputs, self.alias)
 
-    def _made(
-        self, text: str, inputs: Mapping[str, Relational] | None = None, alias: str | None = None
-    ) -> Relation:
+    def _made(self, text: str, inputs: Inputs | None = None, alias: str | None = None) -> Relation:
         view = _view(text, {self.alias: self} if inputs is None else inputs, alias or self.alias)
         return Relation(self._session, view)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is a column of that name."""
+        return isinstance(name, str) and lower_ascii(name) in map(lower_ascii, self.columns)
 
     def filter(self, condition: Sql) -> Relation:
         """The rows where the condition is true.
@@ -411,23 +415,21 @@ class Relation(Relational, WaysOut):
 class Selected(Relation):
     """A SELECT, to which further methods add clauses as long as these are computed later: behind a join they may name its sides."""
 
-    def __init__(
-        self, session: Session, select: Select, inputs: Mapping[str, Relational], alias: str = UNNAMED
-    ) -> None:
+    def __init__(self, session: Session, select: Select, inputs: Inputs, alias: str = UNNAMED) -> None:
         self._select, self._inputs = select, inputs
         super().__init__(session, _view(str(select), inputs, alias))
 
-    def _to_fill(self) -> tuple[Select, Mapping[str, Relational]]:
+    def _to_fill(self) -> tuple[Select, Inputs]:
         return self._select, self._inputs
 
     def _in_join(self) -> Tables:
         return (f"({self._select.tables})", self._inputs) if self._select.is_bare else self._closed()
 
 
-def _view(text: str, inputs: Mapping[str, Relational], alias: str) -> View:
+def _view(text: str, inputs: Inputs, alias: str) -> View:
     """A query of relations, by their names in it."""
     check_query(text)
-    query = parse(text).reading({name: each._input() for name, each in inputs.items()})
+    query = parse(text).reading({name: each._input() for name, each in inputs.items() if each is not None})
     return View(alias, query, is_relation=True)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, overload
+from typing import Concatenate, ParamSpec, TypeVar, overload
 
 import torch
 
@@ -14,9 +15,11 @@ from tqp.connection import Connection
 from tqp.core.arguments import check_tables
 from tqp.core.errors import BindError
 from tqp.core.process.forks import renew_after_fork
-from tqp.relation import QueryResult, Relation
+from tqp.relation import QueryResult
 from tqp.result import Result
-from tqp.ways_in import Paths
+
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
 
 connect = Connection
 
@@ -98,12 +101,8 @@ def sql(
 
 
 def default_connection() -> Connection:
-    """The connection behind `sql` where neither tables nor models are given, with which these work, too:
-
-    `query`, `execute`, `table`, `view`, `values`, `from_df`, `from_arrow`, `read_csv`, `read_parquet`, `read_json`, `from_csv_auto`,
-    `from_parquet`, `register`,
-    `unregister` and `create_function` of this module, which are its methods.
-    """
+    """The connection behind `sql` where neither tables nor models are given, and behind the functions of this module that are
+    called as methods of connections are."""
     return _default.connection()
 
 
@@ -119,73 +118,41 @@ def execute(query: str, params: Parameters | None = None) -> QueryResult:
     return connection._answer(query, params, connection._variables(sys._getframe(1)))
 
 
-def table(name: str) -> Relation:
-    """`Connection.table` of the default connection."""
-    return _default.connection().table(name)
+def _of_default(method: Callable[Concatenate[Connection, Given], Answer]) -> Callable[Given, Answer]:
+    """A method of connections as a function, of the default connection."""
+
+    def function(*arguments: Given.args, **named: Given.kwargs) -> Answer:
+        return method(_default.connection(), *arguments, **named)
+
+    function.__name__ = function.__qualname__ = method.__name__
+    function.__doc__ = f"`Connection.{method.__name__}` of the default connection."
+    signature = inspect.signature(method)
+    function.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*signature.parameters.values()][1:]
+    )
+    return function
 
 
-def view(name: str) -> Relation:
-    """`Connection.view` of the default connection."""
-    return _default.connection().view(name)
-
-
-def values(*values: Any) -> QueryResult:
-    """`Connection.values` of the default connection."""
-    return _default.connection().values(*values)
-
-
-def from_df(df: object) -> Relation:
-    """`Connection.from_df` of the default connection."""
-    return _default.connection().from_df(df)
-
-
-def from_arrow(arrow_object: object) -> Relation:
-    """`Connection.from_arrow` of the default connection."""
-    return _default.connection().from_arrow(arrow_object)
-
-
-def read_csv(paths: Paths, **options: Any) -> Relation:
-    """`Connection.read_csv` of the default connection.
-
-    >>> import os, tempfile, tqp
-    >>> path = os.path.join(tempfile.mkdtemp(), "t.csv")
-    >>> tqp.values((1, "a"), (2, "b")).write_csv(path)
-    >>> tqp.read_csv(path).filter("col0 > 1").fetchall()
-    [(2, 'b')]
-    """
-    return _default.connection().read_csv(paths, **options)
-
-
-def read_parquet(paths: Paths, **options: Any) -> Relation:
-    """`Connection.read_parquet` of the default connection."""
-    return _default.connection().read_parquet(paths, **options)
-
-
-def from_csv_auto(paths: Paths, **options: Any) -> Relation:
-    """`read_csv`."""
-    return _default.connection().read_csv(paths, **options)
-
-
-def from_parquet(paths: Paths, **options: Any) -> Relation:
-    """`read_parquet`."""
-    return _default.connection().read_parquet(paths, **options)
-
-
-def read_json(paths: Paths, **options: Any) -> Relation:
-    """`Connection.read_json` of the default connection."""
-    return _default.connection().read_json(paths, **options)
-
-
-def register(name: str, data: object) -> Connection:
-    """`Connection.register` of the default connection."""
-    return _default.connection().register(name, data)
-
-
-def unregister(name: str) -> None:
-    """`Connection.unregister` of the default connection."""
-    _default.connection().unregister(name)
-
-
-def create_function(name: str, function: Callable[..., object], *types: Any, **options: Any) -> Connection:
-    """`Connection.create_function` of the default connection, with its arguments."""
-    return _default.connection().create_function(name, function, *types, **options)
+table = _of_default(Connection.table)
+view = _of_default(Connection.view)
+values = _of_default(Connection.values)
+table_function = _of_default(Connection.table_function)
+from_df = _of_default(Connection.from_df)
+from_arrow = _of_default(Connection.from_arrow)
+read_csv = _of_default(Connection.read_csv)
+read_json = _of_default(Connection.read_json)
+read_parquet = _of_default(Connection.read_parquet)
+from_csv_auto = _of_default(Connection.from_csv_auto)
+from_parquet = _of_default(Connection.from_parquet)
+append = _of_default(Connection.append)
+register = _of_default(Connection.register)
+unregister = _of_default(Connection.unregister)
+create_function = _of_default(Connection.create_function)
+remove_function = _of_default(Connection.remove_function)
+cursor = _of_default(Connection.cursor)
+begin = _of_default(Connection.begin)
+commit = _of_default(Connection.commit)
+rollback = _of_default(Connection.rollback)
+interrupt = _of_default(Connection.interrupt)
+get_table_names = _of_default(Connection.get_table_names)
+extract_statements = _of_default(Connection.extract_statements)

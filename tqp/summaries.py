@@ -9,7 +9,7 @@ from functools import wraps
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
 from tqp.clauses import parts
-from tqp.core.arguments import check_integer, check_is_text, list_elements
+from tqp.core.arguments import check_integer, check_is_text, check_name, list_elements
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError
 from tqp.core.keywords import closed, in_quotes, quoted_text
@@ -348,6 +348,22 @@ class Summaries(ABC, Generic[Made]):
     def unique(self, expression: Sql) -> Made:
         """Each value once."""
         return self.aggregate(expression)
+
+    def apply(
+        self,
+        function_name: str,
+        function_aggr: Sql,
+        group_expr: Sql = "",
+        function_parameter: str = "",
+        projected_columns: str = "",
+    ) -> Made:
+        """Any aggregate, by its name, of each expression of a list; `function_parameter`: its other arguments, as SQL."""
+        check_name("a function", function_name)
+        arguments = [closed(function_parameter)] if function_parameter else []
+        function = _Function(self, function_name)
+        return function.call(
+            function_aggr, *arguments, groups=group_expr, projected_columns=projected_columns
+        )
 
     def describe(self) -> Made:
         """The number of values, the least and the greatest of each column, and of numbers the mean, deviation and median.

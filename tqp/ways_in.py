@@ -7,7 +7,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -21,7 +21,9 @@ from tqp.planner.catalog_protocol import View
 from tqp.planner.parse import parse
 from tqp.relation import UNNAMED, QueryResult, Relation
 from tqp.statements.session import Session
+from tqp.table_relation import TableRelation
 
+Made = TypeVar("Made", bound=Relation)
 #: A path, a pattern, an address, or a list of these.
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 #: What pandas calls options of read_csv, by the names that SQL has for them.
@@ -47,7 +49,7 @@ class WaysIn(ABC):
     def _answer(self, query: str, params: Parameters | None, variables: Variables | None) -> QueryResult:
         """Run a query."""
 
-    def table(self, name: str) -> Relation:
+    def table(self, name: str) -> TableRelation:
         """A table or view as a relation, from which methods make queries. Raises BindError if there is none of that name.
 
         >>> import tqp
@@ -57,25 +59,25 @@ class WaysIn(ABC):
         [(0, 6), (1, 9)]
         """
         check_name("a table", name)
-        return self._relation(View(name, parse(f"FROM {self._session.named(name).in_quotes}")))
+        return self._checked(TableRelation(self._session, self._session.named(name)))
 
-    def view(self, name: str) -> Relation:
+    def view(self, name: str) -> TableRelation:
         """`table`."""
         return self.table(name)
 
-    def read_parquet(self, paths: Paths, **options: Any) -> Relation:
+    def read_parquet(self, /, paths: Paths, **options: Any) -> Relation:
         """Parquet files; `options` are those of SQL's read_parquet, such as `filename=True`."""
         return self._read("read_parquet", paths, options)
 
-    def from_parquet(self, paths: Paths, **options: Any) -> Relation:
+    def from_parquet(self, /, paths: Paths, **options: Any) -> Relation:
         """`read_parquet`."""
         return self.read_parquet(paths, **options)
 
-    def from_csv_auto(self, paths: Paths, **options: Any) -> Relation:
+    def from_csv_auto(self, /, paths: Paths, **options: Any) -> Relation:
         """`read_csv`."""
         return self.read_csv(paths, **options)
 
-    def read_csv(self, paths: Paths, **options: Any) -> Relation:
+    def read_csv(self, /, paths: Paths, **options: Any) -> Relation:
         """CSV files; `options` are those of SQL's read_csv, such as `header=True`, or pandas' names for them: `dtype`, `skiprows`.
 
         >>> import os, tempfile, tqp
@@ -87,7 +89,7 @@ class WaysIn(ABC):
         """
         return self._read("read_csv", paths, options)
 
-    def read_json(self, paths: Paths, **options: Any) -> Relation:
+    def read_json(self, /, paths: Paths, **options: Any) -> Relation:
         """JSON files; `options` are those of SQL's read_json."""
         return self._read("read_json", paths, options)
 
@@ -136,7 +138,9 @@ class WaysIn(ABC):
         return self._relation(View(UNNAMED, parse(f"FROM {function}({', '.join(said)})")))
 
     def _relation(self, view: View) -> Relation:
-        relation = Relation(self._session, view)
+        return self._checked(Relation(self._session, view))
+
+    def _checked(self, relation: Made) -> Made:
         _ = relation.columns  # names what is not there
         return relation
 
