@@ -7,19 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 #: Types of the protocol, by number.
-_TRUE, _FALSE, _BYTE, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = (
-    1,
-    2,
-    3,
-    5,
-    6,
-    7,
-    8,
-    9,
-    10,
-    11,
-    12,
-)
+_TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
+_NUMBERS = (_I16, _I32, _I64)
 
 #: A field of a struct: its number, its type, and its value as it is written.
 Field = tuple[int, int, bytes]
@@ -75,15 +64,17 @@ class CompactReader:
 
     def skip(self, kind: int) -> None:
         """To behind a value of a struct's field."""
-        if kind in (_TRUE, _FALSE):
-            return
-        if kind == _BYTE:
-            self.at += 1
-        elif kind == _DOUBLE:
-            self.at += 8
+        if kind in _NUMBERS:
+            self.skip_varint()
         elif kind == _BINARY:
             length = self.varint()
             self.at += length
+        elif kind == _STRUCT:
+            self.skip_struct()
+        elif kind == _BYTE:
+            self.at += 1
+        elif kind == _DOUBLE:
+            self.at += 8
         elif kind in (_LIST, _SET):
             size, of = self.items()
             for _ in range(size):
@@ -94,20 +85,28 @@ class CompactReader:
             for _ in range(size):
                 self._skip_item(kinds >> 4)
                 self._skip_item(kinds & 0x0F)
-        elif kind == _STRUCT:
-            self.skip_struct()
-        else:
-            self.skip_varint()
+        elif kind not in (_TRUE, _FALSE):
+            raise ValueError(f"it has a value of type {kind}")
 
     def _skip_item(self, kind: int) -> None:
         self.skip(_BYTE if kind in (_TRUE, _FALSE) else kind)
 
     def skip_struct(self) -> None:
         """To behind a struct."""
-        previous = 0
-        while (field := self.field(previous)) is not None:
-            previous, kind = field
-            self.skip(kind)
+        data = self.data
+        while header := data[self.at]:
+            self.at += 1
+            if header < 16:
+                self.skip_varint()
+            kind = header & 0x0F
+            if kind in _NUMBERS:
+                at = self.at
+                while data[at] >= 0x80:
+                    at += 1
+                self.at = at + 1
+            elif kind not in (_TRUE, _FALSE):
+                self.skip(kind)
+        self.at += 1
 
     def fields(self) -> list[Field]:
         """The fields of a struct as they are written."""
