@@ -51,3 +51,8 @@ DELETE FROM each_row RETURNING row_number() OVER ();
 FROM each_row;
 UPDATE each_row SET b = (SELECT sum(o.a) FROM each_row o), a = list_sum([a, b]);
 FROM each_row;
+CREATE TABLE places AS SELECT range::INT AS a FROM range(4);
+DELETE FROM places WHERE a IN (1, 3) RETURNING rowid, a;
+INSERT INTO places VALUES (9) RETURNING rowid;
+UPDATE places SET a = 5 RETURNING a, rowid;
+DELETE FROM places WHERE a = 99 RETURNING rowid, *;

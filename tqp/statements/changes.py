@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 
-from tqp.core.datatypes import DataType
+from tqp.core.datatypes import BIGINT, DataType
 from tqp.core.keywords import in_quotes
-from tqp.data.column import Table
-from tqp.data.sources.stored_tables import ROW_ID, Rows, StoredTable
+from tqp.data.column import Column, Table
+from tqp.data.sources.stored_tables import ROW_ID, StoredTable
 from tqp.planner.parse import ParsedStatement
 from tqp.planner.syntax.change_clauses import Delete, Insert, Update
 from tqp.planner.syntax.parts import Name, Part
@@ -83,7 +84,7 @@ def delete(execution: Execution) -> Result:
     with execution.session.catalog.writing:
         table = execution.state.stored_table(clauses.table)
         if clauses.condition is None and clauses.others is None:
-            rows: Rows = np.arange(table.num_rows)
+            rows = np.arange(table.num_rows)
             version = _empty(table)
         else:
             found = execution.rows(_affected(execution, clauses, table, []), execution.state)
@@ -91,7 +92,9 @@ def delete(execution: Execution) -> Result:
             version = table.with_kept(others(table, [rows])) if len(rows) else table
         answer: Result = counted(len(rows))
         if clauses.returning is not None:
-            answer = told(execution, table.with_kept(rows), clauses.returning, clauses.alias)
+            places = {ROW_ID: Column(BIGINT, len(rows), torch.from_numpy(rows).to(table.device))}
+            deleted = table.with_kept(rows).with_hidden(places)
+            answer = told(execution, deleted, clauses.returning, clauses.alias)
         execution.session.catalog.change(lambda state: state.with_table(version))
         return answer
 
@@ -110,7 +113,9 @@ def _replace(
 ) -> Result:
     """The version in place of the one before, if its new rows may be so: how many these are, or what RETURNING says of them."""
     check_constraints(execution, version, new, places)
-    answer = counted(new.num_rows) if returning is None else told(execution, new, returning, alias)
+    answer: Result = counted(new.num_rows)
+    if returning is not None:
+        answer = told(execution, new.with_hidden({}), returning, alias)
     if new.num_rows:
         execution.session.catalog.change(lambda state: state.with_table(version))
     return answer
