@@ -49,7 +49,7 @@ def schema_statements(state: CatalogState, names_read: NamesRead) -> Iterator[st
     for table in tables:
         name = shown(table.name, table.schema)
         yield from _comment("TABLE", name, table.comment)
-        for column in table.columns:
+        for column in table.all_columns:
             yield from _comment("COLUMN", f"{name}.{quoted(column.name)}", column.comment)
     for view in views:
         name = shown(view.name, view.schema)
@@ -67,9 +67,10 @@ def _comment(kind: str, name: str, comment: str | None) -> Iterator[str]:
 
 
 def _queries_of(definition: TableDefinition) -> Iterator[str]:
-    """Queries of the defaults and checks of a table."""
+    """Queries of the defaults, checks and generated columns of a table."""
     yield from (f"SELECT {each.default}" for each in definition.columns if each.default is not None)
-    yield from (f"SELECT {check} FROM {definition.place.in_quotes}" for check in definition.checks)
+    conditions = (*definition.checks, *(each.expression for each in definition.generated))
+    yield from (f"SELECT {each} FROM {definition.place.in_quotes}" for each in conditions)
 
 
 def create_table(definition: TableDefinition) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, nearest
@@ -95,6 +95,21 @@ class TableDefinition:
                 f'column "{name}" of table "{self.name}" is generated, which is not possible here', span
             )
         raise BindError(f'table "{self.name}" has no column "{name}"' + nearest(name, self.names), span)
+
+    def column(self, name: str, span: tuple[int, int] | None = None) -> ColumnDefinition:
+        """The column of that name, ignoring case, be it stored or generated. Raises BindError if there is none."""
+        for column in self.all_columns:
+            if lower_ascii(column.name) == lower_ascii(name):
+                return column
+        return self.columns[self.place_of(name, span)]
+
+    def changed(self, old: ColumnDefinition, new: ColumnDefinition) -> TableDefinition:
+        """With another definition of a column, be it stored or generated."""
+        columns = tuple(new if each is old else each for each in self.columns)
+        generated = tuple(
+            replace(each, column=new) if each.column is old else each for each in self.generated
+        )
+        return replace(self, columns=columns, generated=generated)
 
     def has_column(self, name: str) -> bool:
         """Whether there is a column of that name, ignoring case."""

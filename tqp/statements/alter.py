@@ -62,7 +62,10 @@ def _rename(execution: Execution, clauses: Alter, name: Name) -> None:
         return
     table = state.stored_table(clauses.name)
     _check_without_indexes(table, clauses)
-    renamed = table.defined(dataclasses.replace(table.definition, name=name.text))
+    checks = tuple(
+        _renamed_in(check, table.name, name.text, is_table=True) for check in table.definition.checks
+    )
+    renamed = table.defined(dataclasses.replace(table.definition, name=name.text, checks=checks))
     catalog.change(lambda state: state.without(table.place).with_table(renamed))
 
 
@@ -85,31 +88,21 @@ def _check_without_indexes(table: StoredTable, clauses: Alter) -> None:
 
 def _rename_column(execution: Execution, table: StoredTable, alteration: RenameColumn) -> StoredTable:
     definition, name = table.definition, alteration.name
-    for number, each in enumerate(definition.generated):
-        if lower_ascii(each.column.name) == lower_ascii(alteration.column.text):
-            if definition.has_column(name.text) and lower_ascii(name.text) != lower_ascii(each.column.name):
-                raise BindError(f'the table has a column "{name.text}" already', name.span)
-            renamed = dataclasses.replace(each, column=dataclasses.replace(each.column, name=name.text))
-            generated = (*definition.generated[:number], renamed, *definition.generated[number + 1 :])
-            return table.defined(dataclasses.replace(definition, generated=generated))
-    place = definition.place_of(alteration.column.text, alteration.column.span)
-    old = definition.names[place]
+    column = definition.column(alteration.column.text, alteration.column.span)
+    old = column.name
     if definition.has_column(name.text) and lower_ascii(name.text) != lower_ascii(old):
         raise BindError(f'the table has a column "{name.text}" already', name.span)
+    definition = definition.changed(column, dataclasses.replace(column, name=name.text))
     keys = tuple(
         dataclasses.replace(key, columns=tuple(name.text if each == old else each for each in key.columns))
         for key in definition.keys
     )
-    changed = dataclasses.replace(definition.columns[place], name=name.text)
     checks = tuple(_renamed_in(check, old, name.text) for check in definition.checks)
     generated = tuple(
         dataclasses.replace(each, expression=_renamed_in(each.expression, old, name.text))
         for each in definition.generated
     )
-    renamed_all = dataclasses.replace(
-        _with(definition, place, changed), keys=keys, checks=checks, generated=generated
-    )
-    return table.defined(renamed_all)
+    return table.defined(dataclasses.replace(definition, keys=keys, checks=checks, generated=generated))
 
 
 def _add_column(execution: Execution, table: StoredTable, alteration: AddColumn) -> StoredTable:
@@ -229,10 +222,12 @@ def _check_free(definition: TableDefinition, place: int, column: Name, what: str
         )
 
 
-def _renamed_in(text: str, old: str, new: str) -> str:
-    """An expression in which a column has another name."""
+def _renamed_in(text: str, old: str, new: str, *, is_table: bool = False) -> str:
+    """An expression in which a column has another name, or the table before its columns."""
     tokens = tokenize(text)
     for index in reversed(range(len(tokens.stops) - 1)):
-        if lower_ascii(tokens.name(index)) == lower_ascii(old) and tokens.kinds[index + 1] not in ("(", "."):
+        following = tokens.kinds[index + 1]
+        is_meant = following == "." if is_table else following not in ("(", ".")
+        if is_meant and lower_ascii(tokens.name(index)) == lower_ascii(old):
             text = text[: tokens.starts[index]] + in_quotes(new) + text[tokens.stops[index] :]
     return text

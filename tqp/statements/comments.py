@@ -52,10 +52,8 @@ def _on_table(
         definition = table.definition
         if column is None:
             return state.with_table(table.defined(replace(definition, comment=text)))
-        at = definition.place_of(column.text, column.span)
-        columns = list(definition.columns)
-        columns[at] = replace(columns[at], comment=text)
-        return state.with_table(table.defined(replace(definition, columns=tuple(columns))))
+        found = definition.column(column.text, column.span)
+        return state.with_table(table.defined(definition.changed(found, replace(found, comment=text))))
     view = state.views[place]
     if column is None:
         return state.with_view(replace(view, comment=text))

@@ -95,7 +95,7 @@ def _with_generated(
     """With the columns that are computed. Raises BindError for what cannot be computed of the others row by row."""
     command, queries = execution.command, execution.session.queries
     state = execution.state.with_table(StoredTable.empty(definition, execution.session.device))
-    source = definition.place.in_quotes
+    source = f'{definition.place.in_quotes} AS "%row"'  # expressions name columns, not the table
     generated = {lower_ascii(each.name.text): each for each in clauses.columns if each.generated is not None}
     found = []
     for place, each in enumerate(clauses.columns):
