@@ -59,13 +59,14 @@ class Macro:
     name: str
     forms: tuple[MacroForm, ...]
     is_table: bool = False
+    temporary: bool = False
     schema: str = MAIN
     comment: str | None = None
 
     @property
     def place(self) -> ObjectName:
         """What a catalog keeps it under."""
-        return ObjectName.of(self.name, self.schema)
+        return ObjectName.of(self.name, self.schema, self.temporary)
 
 
 class Setting(NamedTuple):

@@ -286,6 +286,29 @@ def test_generated_columns_are_computed_again(tmp_path: Path) -> None:
         assert again.sql(asked).fetchall() == [(1, 2, 5), (2, 3, 6), (3, 4, 7)]
 
 
+def test_macros_of_generated_columns_come_before_and_what_is_temporary_stays(tmp_path: Path) -> None:
+    with tqp.connect() as ours, duckdb.connect() as reference, tqp.connect() as again:
+        for statement in (
+            "CREATE MACRO one_more(a) AS a + 1",
+            "CREATE TABLE t(x INTEGER, y INTEGER AS (one_more(x)))",
+            "INSERT INTO t VALUES (1)",
+            "COMMENT ON COLUMN t.y IS 'made'",
+            "CREATE TEMP MACRO passing(a) AS a",
+            "COMMENT ON MACRO passing IS 'of this connection'",
+            "CREATE TEMP TYPE mood AS ENUM ('ok')",
+        ):
+            ours.sql(statement)
+        ours.sql(f"EXPORT DATABASE '{tmp_path / 'ours'}'")
+        for con in (reference, again):
+            con.execute(f"IMPORT DATABASE '{tmp_path / 'ours'}'")
+            assert con.execute("FROM t").fetchall() == [(1, 2)]
+            comments = "SELECT comment FROM duckdb_columns() WHERE table_name = 't' ORDER BY column_name"
+            assert con.execute(comments).fetchall() == [(None,), ("made",)]
+            for statement in ("SELECT passing(1)", "SELECT 'ok'::mood"):
+                with pytest.raises((tqp.Error, duckdb.Error)):
+                    con.execute(statement)
+
+
 def test_defaults_and_types_of_generated_columns_cannot_change() -> None:
     with tqp.connect() as con:
         con.sql("CREATE TABLE t(x INTEGER, y AS (x + 1))")

@@ -84,6 +84,7 @@ class CreateMacro:
     name: Name
     forms: tuple[MacroFormClause, ...]
     is_table: bool
+    temporary: bool = False
     or_replace: bool = False
     if_not_exists: bool = False
 
@@ -95,6 +96,7 @@ class CreateType:
     name: Name
     type: Part | None
     query: Part | None
+    temporary: bool
     or_replace: bool
     if_not_exists: bool
 

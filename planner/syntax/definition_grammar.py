@@ -113,9 +113,9 @@ class DefinitionGrammar(QueryGrammar):
         if self.skip("VIEW"):
             return self._create_view(temporary, or_replace)
         if self.skip_any(("MACRO", "FUNCTION")):
-            return self._create_macro(or_replace)
+            return self._create_macro(temporary, or_replace)
         if self.skip("TYPE"):
-            return self._create_type(or_replace)
+            return self._create_type(temporary, or_replace)
         if self.kind in ("UNIQUE", "INDEX"):
             return self._create_index(or_replace)
         if self.skip("SEQUENCE"):
@@ -128,7 +128,7 @@ class DefinitionGrammar(QueryGrammar):
         if_not_exists = self._if_not_exists(or_replace)
         return CreateSchema(self.qualified_name("the name of a schema"), or_replace, if_not_exists)
 
-    def _create_type(self, or_replace: bool) -> CreateType:
+    def _create_type(self, temporary: bool, or_replace: bool) -> CreateType:
         if_not_exists = self._if_not_exists(or_replace)
         name = self.qualified_name("the name of a type")
         self.expect("AS")
@@ -138,9 +138,9 @@ class DefinitionGrammar(QueryGrammar):
             if self.kind in QUERY_STARTS:
                 query = self.part(self.query)
                 self.close()
-                return CreateType(name, None, query, or_replace, if_not_exists)
+                return CreateType(name, None, query, temporary, or_replace, if_not_exists)
             self.go_back(start)
-        return CreateType(name, self.part(self.type), None, or_replace, if_not_exists)
+        return CreateType(name, self.part(self.type), None, temporary, or_replace, if_not_exists)
 
     def _create_index(self, or_replace: bool) -> CreateIndex:
         if or_replace:
@@ -214,7 +214,7 @@ class DefinitionGrammar(QueryGrammar):
         self.advance()
         return -int(text) if is_negative else int(text)
 
-    def _create_macro(self, or_replace: bool) -> CreateMacro:
+    def _create_macro(self, temporary: bool, or_replace: bool) -> CreateMacro:
         if_not_exists = self._if_not_exists(or_replace)
         name = self._name_of_macro()
         parameters = self._parameters_of_macro()
@@ -227,7 +227,7 @@ class DefinitionGrammar(QueryGrammar):
             elif self.kind == "TABLE":
                 self.refuse("an expression, as in the first form")
             forms.append(MacroFormClause(parameters, self.part(self.query if is_table else self.expression)))
-        return CreateMacro(name, tuple(forms), is_table, or_replace, if_not_exists)
+        return CreateMacro(name, tuple(forms), is_table, temporary, or_replace, if_not_exists)
 
     def _name_of_macro(self) -> Name:
         if self.next_is("."):

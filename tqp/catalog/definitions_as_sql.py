@@ -9,7 +9,7 @@ from tqp.catalog.state import CatalogState, Kind
 from tqp.core.datatypes import DataType
 from tqp.core.definitions import ColumnDefinition, IndexDefinition, TableDefinition, UniqueKey
 from tqp.core.keywords import quoted, quoted_text
-from tqp.core.names import MAIN, ObjectName, shown
+from tqp.core.names import MAIN, TEMPORARY, ObjectName, shown
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.catalog_protocol import Macro, MacroForm, View
 
@@ -24,7 +24,8 @@ def schema_statements(state: CatalogState, names_read: NamesRead) -> Iterator[st
     """Of all that is not temporary and was made by statements, in an order in which nothing is read before it is made."""
     yield from (f"CREATE SCHEMA {quoted(name)};" for schema, name in state.schemas.items() if schema != MAIN)
     for place, data_type in state.types.items():
-        yield create_type(shown(place.name, state.schemas[place.schema]), data_type)
+        if place.schema != TEMPORARY:
+            yield create_type(shown(place.name, state.schemas[place.schema]), data_type)
     for sequence in state.sequences.values():
         if not sequence.definition.temporary:
             yield create_sequence(shown(sequence.definition.name, sequence.definition.schema), sequence)
@@ -33,10 +34,10 @@ def schema_statements(state: CatalogState, names_read: NamesRead) -> Iterator[st
     of_tables = {
         name for table in tables for query in _queries_of(table) for name in names_read(query, "macro")
     }
-    early = {name: macro for name, macro in state.macros.items() if name in of_tables}
-    yield from map(create_macro, early.values())
+    macros = [macro for macro in state.macros.values() if not macro.temporary]
+    yield from (create_macro(macro) for macro in macros if macro.place in of_tables)
     yield from map(create_table, tables)
-    yield from (create_macro(macro) for name, macro in state.macros.items() if name not in early)
+    yield from (create_macro(macro) for macro in macros if macro.place not in of_tables)
     views = [view for view in state.views.values() if not view.temporary and not view.is_relation]
     # a view reads more views than those do that it reads
     yield from map(
@@ -56,7 +57,7 @@ def schema_statements(state: CatalogState, names_read: NamesRead) -> Iterator[st
         yield from _comment("VIEW", name, view.comment)
         for column_name, comment in view.comments.items():
             yield from _comment("COLUMN", f"{name}.{quoted(column_name)}", comment)
-    for macro in state.macros.values():
+    for macro in macros:
         kind = "MACRO TABLE" if macro.is_table else "MACRO"
         yield from _comment(kind, shown(macro.name, macro.schema), macro.comment)
 

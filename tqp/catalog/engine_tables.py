@@ -117,8 +117,8 @@ def _types(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
         logical = logical_type(data_type)
         _, size, category, _ = _TYPES.get(logical, (0, None, None, ""))
         yield {
-            "database_name": DATABASE,
-            "schema_name": state.schemas[at.schema],
+            "database_name": TEMPORARY if at.schema == TEMPORARY else DATABASE,
+            "schema_name": state.schemas.get(at.schema, MAIN),
             "type_name": at.name,
             "type_size": size,
             "logical_type": logical,
@@ -147,7 +147,7 @@ def _functions(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
     forms = [(macro, form) for macro in state.macros.values() for form in macro.forms]
     for macro, form in forms:
         yield {
-            "database_name": DATABASE,
+            "database_name": TEMPORARY if macro.temporary else DATABASE,
             "schema_name": macro.schema,
             "function_name": macro.name,
             "comment": macro.comment,

@@ -37,7 +37,8 @@ def create_macro(execution: Execution) -> Result:
             )
         raise BindError(message, clauses.name.span)
     with execution.session.catalog.writing:
-        macro = Macro(name, forms, clauses.is_table, execution.schema_for(clauses.name))
+        schema = execution.schema_for(clauses.name, clauses.temporary)
+        macro = Macro(name, forms, clauses.is_table, clauses.temporary, schema)
         if is_there(clauses, "macro", "macro" if macro.place in execution.state.macros else None):
             return made()
         execution.session.catalog.change(lambda state: state.with_macro(macro))

@@ -18,7 +18,8 @@ def create_type(execution: Execution) -> Result:
     assert isinstance(clauses, CreateType)
     execution.refuse_parameters("a type")
     with execution.session.catalog.writing:
-        place = ObjectName.of(clauses.name.text, execution.schema_for(clauses.name))
+        schema = execution.schema_for(clauses.name, clauses.temporary)
+        place = ObjectName.of(clauses.name.text, schema, clauses.temporary)
         if is_there(clauses, "type", "type" if place in execution.state.types else None):
             return made()
         if clauses.query is not None:
