@@ -19,6 +19,9 @@ SETUP = """
     CREATE TABLE order_by(x DOUBLE);
     CREATE TABLE empty(a INTEGER, b VARCHAR);
     CREATE TABLE "Texts"(d DATE, n VARCHAR, b BLOB);
+    CREATE TABLE lines(i INTEGER, n INTEGER);
+    CREATE TABLE orders(i INTEGER PRIMARY KEY);
+    CREATE OR REPLACE TABLE lines(i INTEGER REFERENCES orders, n INTEGER);
     CREATE TEMP TABLE passing(i INTEGER);
     CREATE MACRO f(a, b := 2) AS a + b;
     CREATE MACRO g(x) AS TABLE (SELECT x AS y, i FROM t), (x, z) AS TABLE (SELECT x AS y, z);
@@ -26,6 +29,8 @@ SETUP = """
     CREATE VIEW "w x"(p) AS SELECT count(*) FROM v;
     INSERT INTO t VALUES (1, '', 1, 'sad'), (2, 'b', 2, 'ok''x'), (3, 'é"|,', 7.25, NULL);
     INSERT INTO "order by" VALUES ([1, NULL], {'a': 1, 'b c': 'q, "r"'}), (NULL, NULL);
+    INSERT INTO orders VALUES (1), (2);
+    INSERT INTO lines VALUES (1, 10), (1, 11), (NULL, 12);
     INSERT INTO order_by VALUES (0.1), ('inf'), (NULL);
     INSERT INTO "Texts" VALUES ('2024-01-02', NULL, 'a'), (NULL, '', NULL), ('0044-03-15 (BC)', 'NULL', '\\xFF')
 """
@@ -34,6 +39,8 @@ QUERIES = [
     'FROM "order by" ORDER BY ALL',
     "FROM order_by ORDER BY x",
     "FROM empty",
+    "FROM lines ORDER BY ALL",
+    "SELECT constraint_text FROM duckdb_constraints() WHERE table_name = 'lines'",
     'FROM "Texts" ORDER BY d',
     "FROM v",
     'FROM "w x"',

@@ -172,7 +172,8 @@ def test_errors_point_at_the_statement() -> None:
         "CREATE SEQUENCE s; SELECT nextval('s'), unnest([1, 2])",
         "CREATE SEQUENCE s; SELECT nextval('s'); SELECT nextval('s'), currval('s')",
         "CREATE SEQUENCE s; WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT nextval('s') FROM r) FROM r",
-        "CREATE TABLE t2(a INT REFERENCES t(a))",
+        "ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES t",
+        "ALTER TABLE t ADD COLUMN w INT REFERENCES t",
         "UPDATE t SET (a) = (1)",
         "EXPLAIN INSERT INTO t VALUES (1)",
         "MERGE INTO t USING t u ON true WHEN MATCHED AND random() < 1 THEN DELETE WHEN MATCHED THEN DO NOTHING",
@@ -369,3 +370,22 @@ def test_variables_of_the_caller_are_tables_beside_others() -> None:
         statement = con.prepare("SELECT a FROM frame WHERE a > ?")
         assert statement.execute([1]).fetchall() == [(10,)]
     assert tqp.sql("SELECT count(*) FROM t, frame", {"t": {"x": np.arange(3)}}).fetchall() == [(3,)]
+
+
+def test_foreign_keys_are_judged_by_what_a_statement_leaves() -> None:
+    """DuckDB looks at one row after the other, and refuses these."""
+    with tqp.connect() as con:
+        con.sql("CREATE TABLE tree(id INT PRIMARY KEY, up INT REFERENCES tree)")
+        con.sql("INSERT INTO tree VALUES (1, 1), (2, 3), (3, 2)")
+        con.sql("DELETE FROM tree WHERE id > 1")
+        with pytest.raises(tqp.ConstraintError, match='key "id: 7"'):
+            con.sql("UPDATE tree SET up = 7")
+        con.sql("UPDATE tree SET id = 2, up = 2")
+        assert con.sql("FROM tree").fetchall() == [(2, 2)]
+        con.sql(
+            "BEGIN; CREATE TABLE o(x INT REFERENCES tree); INSERT INTO o VALUES (2); DELETE FROM o; TRUNCATE tree; COMMIT"
+        )
+        assert con.sql("SELECT count(*) FROM tree").fetchall() == [(0,)]
+        con.sql("DROP TABLE o; ALTER TABLE tree RENAME TO t; INSERT INTO t VALUES (1, 1)")
+        with pytest.raises(tqp.ConstraintError, match='table "t" does not have'):
+            con.sql("INSERT INTO t VALUES (2, 3)")

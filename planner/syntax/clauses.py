@@ -34,12 +34,22 @@ class KeyClause:
 
 
 @dataclass(frozen=True, slots=True)
+class ForeignKeyClause:
+    """FOREIGN KEY (columns) REFERENCES table(referenced); of none of these, the columns of its PRIMARY KEY."""
+
+    columns: tuple[Name, ...]
+    table: Name
+    referenced: tuple[Name, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class CreateTable:
     """`query`: behind AS; `with_data` is false behind WITH NO DATA."""
 
     name: Name
     columns: tuple[ColumnClause, ...] = ()
     keys: tuple[KeyClause, ...] = ()
+    foreign_keys: tuple[ForeignKeyClause, ...] = ()
     checks: tuple[Part, ...] = ()
     query: Part | None = None
     with_data: bool = True

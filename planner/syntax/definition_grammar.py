@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 from tqp.planner.syntax.clauses import (
     AddColumn,
@@ -23,66 +22,20 @@ from tqp.planner.syntax.clauses import (
     CreateView,
     Drop,
     DropColumn,
-    KeyClause,
     MacroFormClause,
     ObjectKind,
     ParameterClause,
     RenameColumn,
     RenameTable,
 )
+from tqp.planner.syntax.column_grammar import CONSTRAINTS, ColumnGrammar, Constraints
 from tqp.planner.syntax.operand_grammar import QUERY_STARTS
 from tqp.planner.syntax.parts import Name, Part
-from tqp.planner.syntax.query_grammar import QueryGrammar
-from tqp.planner.syntax.words import COLUMN_NAMES, FUNCTION_NAMES, LABELS, NUMBER
-
-Item = TypeVar("Item")
-
-_CONSTRAINTS = frozenset("CONSTRAINT PRIMARY UNIQUE CHECK FOREIGN".split())
+from tqp.planner.syntax.words import COLUMN_NAMES, FUNCTION_NAMES, NUMBER
 
 
-class DefinitionGrammar(QueryGrammar):
+class DefinitionGrammar(ColumnGrammar):
     """What stands behind CREATE, DROP and ALTER."""
-
-    # pieces
-
-    def name(self, what: str) -> Name:
-        """A name."""
-        index = self.index
-        self.expect_name(COLUMN_NAMES, what)
-        return self.name_at(index)
-
-    def name_at(self, index: int) -> Name:
-        """The name that a token is."""
-        return Name(self.tokens.name(index), (self.tokens.starts[index], self.tokens.stops[index]))
-
-    def qualified_name(self, what: str, most: int = 2) -> Name:
-        """A name, perhaps behind those of a schema and a database, or as many others as `most` says."""
-        found = self.name(what)
-        while self.skip("."):
-            index = self.index
-            self.expect_any(LABELS, what)
-            found = self.name_at(index)._replace(qualifiers=(*found.qualifiers, found.text))
-            if len(found.qualifiers) > most:
-                self.complain("before a name stand those of a schema and a database at most")
-        return found
-
-    def part(self, read: Callable[[], object]) -> Part:
-        """The tokens that `read` moves over."""
-        start = self.index
-        read()
-        return Part(start, self.index)
-
-    def collected(self, read: Callable[[], Item]) -> tuple[Item, ...]:
-        """Items in parentheses."""
-        found: list[Item] = []
-        self.expect("(")
-        self.items(lambda: found.append(read()), lambda: self.kind != ")")
-        self.close()
-        return tuple(found)
-
-    def column_names(self) -> tuple[Name, ...]:
-        """`(a, b)`"""
-        return self.collected(lambda: self.name("the name of a column"))
 
     def if_exists(self) -> bool:
         """IF EXISTS, if it is there."""
@@ -258,14 +211,13 @@ class DefinitionGrammar(QueryGrammar):
         if_not_exists = self._if_not_exists(or_replace)
         name = self.qualified_name("the name of a table")
         columns: list[ColumnClause] = []
-        keys: list[KeyClause] = []
-        checks: list[Part] = []
+        constraints = Constraints()
 
         def element() -> None:
-            if self.kind in _CONSTRAINTS:
-                self._table_constraint(keys, checks)
+            if self.kind in CONSTRAINTS:
+                self.table_constraint(constraints)
             else:
-                columns.append(self._column(keys, checks))
+                columns.append(self.column(constraints))
 
         if self.kind == "(":
             self.collected(element)
@@ -280,7 +232,13 @@ class DefinitionGrammar(QueryGrammar):
                 with_data = not self.skip("NO")
                 self.expect("DATA")
             return CreateTable(
-                name, tuple(columns), (), (), query, with_data, temporary, or_replace, if_not_exists
+                name,
+                tuple(columns),
+                query=query,
+                with_data=with_data,
+                temporary=temporary,
+                or_replace=or_replace,
+                if_not_exists=if_not_exists,
             )
         if not columns:
             self.refuse('"(" or AS')
@@ -290,81 +248,13 @@ class DefinitionGrammar(QueryGrammar):
         return CreateTable(
             name,
             tuple(columns),
-            tuple(keys),
-            tuple(checks),
-            None,
-            True,
-            temporary,
-            or_replace,
-            if_not_exists,
+            tuple(constraints.keys),
+            tuple(constraints.foreign_keys),
+            tuple(constraints.checks),
+            temporary=temporary,
+            or_replace=or_replace,
+            if_not_exists=if_not_exists,
         )
-
-    def _column(self, keys: list[KeyClause], checks: list[Part]) -> ColumnClause:
-        """A column with its constraints; those of the table go to `keys` and `checks`."""
-        name = self.name("the name of a column")
-        if self.kind in (",", ")"):
-            return ColumnClause(name)
-        if self.kind in ("GENERATED", "AS"):
-            return ColumnClause(name, generated=self._generated())
-        data_type = self.part(self.type)
-        if self.kind in ("GENERATED", "AS"):
-            return ColumnClause(name, data_type, generated=self._generated())
-        nullable, default = True, None
-        while True:
-            if self.skip("CONSTRAINT"):
-                self.name("the name of a constraint")
-            if self.skip("NOT", "NULL"):
-                nullable = False
-            elif self.skip("NULL"):
-                pass
-            elif self.skip("DEFAULT"):
-                default = self.part(self.arithmetic)
-            elif self.skip("PRIMARY", "KEY"):
-                keys.append(KeyClause((name,), True))
-            elif self.skip("UNIQUE"):
-                keys.append(KeyClause((name,), False))
-            elif self.kind == "CHECK":
-                checks.append(self._check())
-            elif self.kind == "REFERENCES":
-                self.lacks("a foreign key")
-            elif self.kind == "COLLATE":
-                self.lacks("COLLATE")
-            else:
-                return ColumnClause(name, data_type, nullable, default)
-
-    def _generated(self) -> Part:
-        """What a generated column is computed by."""
-        if self.skip("GENERATED"):
-            self.expect_any(("ALWAYS",), "ALWAYS")
-        self.expect("AS", "(")
-        expression = self.part(self.expression)
-        self.close()
-        if self.kind == "STORED":
-            self.lacks("a generated column that is STORED")
-        self.skip("VIRTUAL")
-        if self.kind in _CONSTRAINTS or self.kind in ("NOT", "NULL", "DEFAULT", "REFERENCES", "COLLATE"):
-            self.complain("a generated column has no constraints and no default")
-        return expression
-
-    def _check(self) -> Part:
-        self.expect("CHECK", "(")
-        condition = self.part(self.expression)
-        self.close()
-        return condition
-
-    def _table_constraint(self, keys: list[KeyClause], checks: list[Part]) -> None:
-        if self.skip("CONSTRAINT"):
-            self.name("the name of a constraint")
-        if self.skip("PRIMARY", "KEY"):
-            keys.append(KeyClause(self.column_names(), True))
-        elif self.skip("UNIQUE"):
-            keys.append(KeyClause(self.column_names(), False))
-        elif self.kind == "CHECK":
-            checks.append(self._check())
-        elif self.kind == "FOREIGN":
-            self.lacks("a foreign key")
-        else:
-            self.refuse("PRIMARY KEY, UNIQUE or CHECK")
 
     # DROP
 
@@ -431,19 +321,18 @@ class DefinitionGrammar(QueryGrammar):
         self.refuse("RENAME, ADD, DROP or ALTER")
 
     def _added(self) -> AddColumn | AddKey:
-        keys: list[KeyClause] = []
-        checks: list[Part] = []
-        if self.kind in _CONSTRAINTS:
-            self._table_constraint(keys, checks)
-            if checks:
-                self.lacks("ALTER TABLE ADD CHECK")
-            return AddKey(keys[0])
+        constraints = Constraints()
+        if self.kind in CONSTRAINTS:
+            self.table_constraint(constraints)
+            if not constraints.keys:
+                self.lacks(f"ALTER TABLE ADD {'CHECK' if constraints.checks else 'FOREIGN KEY'}")
+            return AddKey(constraints.keys[0])
         self.skip("COLUMN")
         if_not_exists = self._if_not_exists(or_replace=False)
-        column = self._column(keys, checks)
+        column = self.column(constraints)
         if column.type is None:
             self.refuse("a type")
-        if keys or checks or not column.nullable:
+        if constraints.are_said or not column.nullable:
             self.lacks("ALTER TABLE ADD COLUMN with a constraint")
         return AddColumn(column, if_not_exists)
 

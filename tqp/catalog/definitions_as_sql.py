@@ -7,7 +7,13 @@ from collections.abc import Callable, Collection, Iterator
 from tqp.catalog.sequences import Sequence
 from tqp.catalog.state import CatalogState, Kind
 from tqp.core.datatypes import DataType
-from tqp.core.definitions import ColumnDefinition, IndexDefinition, TableDefinition, UniqueKey
+from tqp.core.definitions import (
+    ColumnDefinition,
+    ForeignKey,
+    IndexDefinition,
+    TableDefinition,
+    UniqueKey,
+)
 from tqp.core.keywords import quoted, quoted_text
 from tqp.core.names import MAIN, TEMPORARY, ObjectName, shown
 from tqp.data.sources.stored_tables import StoredTable
@@ -29,8 +35,7 @@ def schema_statements(state: CatalogState, names_read: NamesRead) -> Iterator[st
     for sequence in state.sequences.values():
         if not sequence.definition.temporary:
             yield create_sequence(shown(sequence.definition.name, sequence.definition.schema), sequence)
-    tables = [table.definition for table in state.tables.values() if isinstance(table, StoredTable)]
-    tables = [table for table in tables if not table.temporary]
+    tables = [table.definition for table in kept_tables(state)]
     of_tables = {
         name for table in tables for query in _queries_of(table) for name in names_read(query, "macro")
     }
@@ -62,6 +67,20 @@ def schema_statements(state: CatalogState, names_read: NamesRead) -> Iterator[st
         yield from _comment(kind, shown(macro.name, macro.schema), macro.comment)
 
 
+def kept_tables(state: CatalogState) -> list[StoredTable]:
+    """The tables that are not temporary; those that others refer to come before these."""
+    stored = [table for table in state.tables.values() if isinstance(table, StoredTable)]
+    left = {table.place: table for table in stored if not table.definition.temporary}
+    found: list[StoredTable] = []
+    while left:
+        for place, table in left.items():
+            keys = table.definition.foreign_keys
+            if all(key.place == place or key.place not in left for key in keys):
+                found.append(left.pop(place))
+                break
+    return found
+
+
 def _comment(kind: str, name: str, comment: str | None) -> Iterator[str]:
     if comment is not None:
         yield f"COMMENT ON {kind} {name} IS {quoted_text(comment)};"
@@ -83,6 +102,7 @@ def create_table(definition: TableDefinition) -> str:
         else _column(column, definition)
         for place, column in enumerate(definition.all_columns)
     ]
+    parts += [foreign_key_text(key) for key in definition.foreign_keys]
     parts += [f"CHECK(({check}))" for check in definition.checks]
     parts += [key_text(key) for key in definition.keys if len(key.columns) > 1]
     kind = "TEMP TABLE" if definition.temporary else "TABLE"
@@ -103,6 +123,12 @@ def _column(column: ColumnDefinition, definition: TableDefinition) -> str:
 def key_text(key: UniqueKey) -> str:
     """A key as a constraint of its table."""
     return f"{'PRIMARY KEY' if key.is_primary else 'UNIQUE'}({', '.join(map(quoted, key.columns))})"
+
+
+def foreign_key_text(key: ForeignKey) -> str:
+    """A foreign key as a constraint of its table."""
+    columns, referenced = (", ".join(map(quoted, names)) for names in (key.columns, key.referenced))
+    return f"FOREIGN KEY ({columns}) REFERENCES {shown(key.table, key.schema)}({referenced})"
 
 
 def create_sequence(name: str, sequence: Sequence) -> str:

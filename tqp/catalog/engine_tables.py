@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tqp.catalog.definitions_as_sql import create_index, create_sequence, key_text, macro_body
+from tqp.catalog.definitions_as_sql import (
+    create_index,
+    create_sequence,
+    foreign_key_text,
+    key_text,
+    macro_body,
+)
 from tqp.catalog.state import CatalogState
 from tqp.catalog.system_table import Row, SystemTable, table_of
 from tqp.core.datatypes import TICKS_PER_SECOND, VARCHAR, DataType, TypeKind
+from tqp.core.definitions import ForeignKey
 from tqp.core.dialect import CODENAME, VERSION
 from tqp.core.keywords import (
     COLUMN_AND_FUNCTION_WORDS,
@@ -162,24 +169,38 @@ def _functions(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
         }
 
 
+#: What the names of constraints end in.
+_ENDINGS = {
+    "PRIMARY KEY": "pkey",
+    "UNIQUE": "key",
+    "FOREIGN KEY": "fkey",
+    "CHECK": "check",
+    "NOT NULL": "not_null",
+}
+
+
 def _constraints(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
     """Keys and checks in the order in which they are kept, then what must not be NULL."""
     for table in state.tables.values():
         if not isinstance(table, StoredTable):
             continue
         definition = table.definition
-        found: list[tuple[str, str, str | None, tuple[str, ...]]] = [
-            ("PRIMARY KEY" if key.is_primary else "UNIQUE", key_text(key), None, key.columns)
+        found: list[tuple[str, str, str | None, tuple[str, ...], ForeignKey | None]] = [
+            ("PRIMARY KEY" if key.is_primary else "UNIQUE", key_text(key), None, key.columns, None)
             for key in definition.keys
         ]
-        found += [("CHECK", f"CHECK(({check}))", f"({check})", ()) for check in definition.checks]
         found += [
-            ("NOT NULL", "NOT NULL", None, (column.name,))
+            ("FOREIGN KEY", foreign_key_text(key), None, key.columns, key) for key in definition.foreign_keys
+        ]
+        found += [("CHECK", f"CHECK(({check}))", f"({check})", (), None) for check in definition.checks]
+        found += [
+            ("NOT NULL", "NOT NULL", None, (column.name,), None)
             for column in definition.columns
             if not column.nullable
         ]
-        for number, (kind, text, expression, columns) in enumerate(found):
-            ending = {"PRIMARY KEY": "pkey", "UNIQUE": "key", "CHECK": "check", "NOT NULL": "not_null"}[kind]
+        for number, (kind, text, expression, columns, foreign) in enumerate(found):
+            ending = _ENDINGS[kind]
+            referenced = () if foreign is None else foreign.referenced
             yield {
                 "database_name": TEMPORARY if definition.temporary else DATABASE,
                 "schema_name": definition.schema,
@@ -190,8 +211,9 @@ def _constraints(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
                 "expression": expression,
                 "constraint_column_indexes": [definition.place_of(each) for each in columns],
                 "constraint_column_names": list(columns),
-                "constraint_name": "_".join((table.name, *columns, ending)),
-                "referenced_column_names": [],
+                "constraint_name": "_".join((table.name, *columns, *referenced, ending)),
+                "referenced_table": None if foreign is None else foreign.table,
+                "referenced_column_names": list(referenced),
             }
 
 

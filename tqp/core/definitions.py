@@ -39,6 +39,23 @@ class UniqueKey:
 
 
 @dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """Columns whose values, where none is NULL, are those of a key of a row of another table, or of the same one."""
+
+    columns: tuple[str, ...]
+    table: str
+    schema: str
+    temporary: bool
+    #: The columns of the key, in the order of `columns`.
+    referenced: tuple[str, ...]
+
+    @property
+    def place(self) -> ObjectName:
+        """What a catalog keeps the table under."""
+        return ObjectName.of(self.table, self.schema, self.temporary)
+
+
+@dataclass(frozen=True, slots=True)
 class IndexDefinition:
     """An index, of which nothing is stored. `items`: the SQL of its columns and other expressions; `unique`: the columns that a unique one keeps apart."""
 
@@ -61,6 +78,7 @@ class TableDefinition:
     indexes: tuple[IndexDefinition, ...] = ()
     generated: tuple[GeneratedColumn, ...] = ()
     comment: str | None = None
+    foreign_keys: tuple[ForeignKey, ...] = ()
 
     @property
     def place(self) -> ObjectName:

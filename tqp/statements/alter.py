@@ -28,6 +28,7 @@ from tqp.result import Result
 from tqp.statements.constraints import check_constraints
 from tqp.statements.create import column_definition, default_text, with_keys
 from tqp.statements.execution import Execution, done
+from tqp.statements.foreign_keys import check_unreferred, columns_in_foreign_keys
 
 
 def alter(execution: Execution) -> Result:
@@ -62,10 +63,16 @@ def _rename(execution: Execution, clauses: Alter, name: Name) -> None:
         return
     table = state.stored_table(clauses.name)
     _check_without_indexes(table, clauses)
-    checks = tuple(
-        _renamed_in(check, table.name, name.text, is_table=True) for check in table.definition.checks
+    check_unreferred(state, table.place, clauses.name.span, "renamed")
+    definition = table.definition
+    checks = tuple(_renamed_in(check, table.name, name.text, is_table=True) for check in definition.checks)
+    foreign_keys = tuple(
+        dataclasses.replace(key, table=name.text) if key.place == table.place else key
+        for key in definition.foreign_keys
     )
-    renamed = table.defined(dataclasses.replace(table.definition, name=name.text, checks=checks))
+    renamed = table.defined(
+        dataclasses.replace(definition, name=name.text, checks=checks, foreign_keys=foreign_keys)
+    )
     catalog.change(lambda state: state.without(table.place).with_table(renamed))
 
 
@@ -90,6 +97,7 @@ def _rename_column(execution: Execution, table: StoredTable, alteration: RenameC
     definition, name = table.definition, alteration.name
     column = definition.column(alteration.column.text, alteration.column.span)
     old = column.name
+    _check_unreferred_column(execution, definition, old, alteration.column, "renamed")
     if definition.has_column(name.text) and lower_ascii(name.text) != lower_ascii(old):
         raise BindError(f'the table has a column "{name.text}" already', name.span)
     definition = definition.changed(column, dataclasses.replace(column, name=name.text))
@@ -139,6 +147,7 @@ def _drop_column(execution: Execution, table: StoredTable, alteration: DropColum
         (gone,) = set(definition.generated) - set(kept)
         return table.defined(dataclasses.replace(definition, generated=_moved(kept, gone.place)))
     place = definition.place_of(column.text, column.span)
+    _check_unreferred_column(execution, definition, definition.names[place], column, "dropped")
     _check_free(definition, place, column, "dropped")
     if len(definition.columns) == 1:
         raise BindError("the only column of a table cannot be dropped", column.span)
@@ -155,6 +164,7 @@ def _moved(generated: tuple[GeneratedColumn, ...], gone: int) -> tuple[Generated
 def _change_type(execution: Execution, table: StoredTable, alteration: ChangeType) -> StoredTable:
     definition, column = table.definition, alteration.column
     place = definition.place_of(column.text, column.span)
+    _check_unreferred_column(execution, definition, definition.names[place], column, "given another type")
     _check_free(definition, place, column, "given another type")
     data_type = execution.type_of(alteration.type)
     values = _values(execution, table, data_type, alteration.value or in_quotes(definition.names[place]))
@@ -208,6 +218,14 @@ def _values(
     assert value is not None
     query = execution.command.query("SELECT CAST((", value, f") AS {data_type}) FROM {table.place.in_quotes}")
     return execution.rows(query, execution.state)._table.columns[0]
+
+
+def _check_unreferred_column(
+    execution: Execution, definition: TableDefinition, name: str, column: Name, what: str
+) -> None:
+    """Raises BindError where a foreign key has the column of that name, or refers to it."""
+    if name in columns_in_foreign_keys(execution.state, definition):
+        raise BindError(f'the column "{name}" is part of a foreign key, and so cannot be {what}', column.span)
 
 
 def _check_free(definition: TableDefinition, place: int, column: Name, what: str) -> None:

@@ -18,6 +18,7 @@ from tqp.result import Result
 from tqp.statements.conflicts import resolved
 from tqp.statements.constraints import check_constraints
 from tqp.statements.execution import Execution, counted
+from tqp.statements.foreign_keys import check_referred
 from tqp.statements.pieces import (
     Piece,
     aliased,
@@ -42,6 +43,7 @@ def insert(execution: Execution) -> Result:
         rows = _new_rows(execution, clauses, table)
         if clauses.conflict is not None:
             version, new = resolved(execution, clauses, clauses.conflict, table, rows)
+            check_referred(execution, version)
         else:
             version, new = table.with_rows(rows), _empty(table).with_rows(rows)
         return _replace(execution, version, new, clauses.returning, clauses.alias)
@@ -74,6 +76,7 @@ def update(execution: Execution) -> Result:
         }
         version = table.with_values(rows, values)
         changed = version.with_kept(rows)
+        check_referred(execution, version, places)
         return _replace(execution, version, changed, clauses.returning, clauses.alias, places)
 
 
@@ -90,6 +93,7 @@ def delete(execution: Execution) -> Result:
             found = execution.rows(_affected(execution, clauses, table, []), execution.state)
             rows = np.unique(row_ids(found))
             version = table.with_kept(others(table, [rows])) if len(rows) else table
+        check_referred(execution, version)
         answer: Result = counted(len(rows))
         if clauses.returning is not None:
             places = {ROW_ID: Column(BIGINT, len(rows), torch.from_numpy(rows).to(table.device))}

@@ -1,4 +1,4 @@
-"""What every version of a table has to keep: NOT NULL, CHECK, UNIQUE and PRIMARY KEY."""
+"""What every version of a table has to keep: NOT NULL, CHECK, UNIQUE, PRIMARY KEY and FOREIGN KEY."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tqp.core.keywords import in_quotes, in_quotes_joined
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.parse import Span
 from tqp.statements.execution import Execution
+from tqp.statements.foreign_keys import check_referring
 
 
 def check_constraints(
@@ -40,6 +41,7 @@ def check_constraints(
     for key in definition.unique_keys:
         if any(name in names for name in key.columns):
             check_unique(execution, version, key)
+    check_referring(execution, version, changed, names)
 
 
 def _check_generated(execution: Execution, changed: StoredTable, generated: GeneratedColumn) -> None:

@@ -18,6 +18,7 @@ from tqp.planner.syntax.parts import Name, Part
 from tqp.result import Result
 from tqp.statements.constraints import check_key_type
 from tqp.statements.execution import Execution, counted, is_there, made
+from tqp.statements.foreign_keys import check_unreferred, with_foreign_keys
 from tqp.statements.sequences import with_schemas
 
 
@@ -30,6 +31,7 @@ def create_table(execution: Execution) -> Result:
         place = ObjectName.of(clauses.name.text, schema, clauses.temporary)
         if is_there(clauses, "table", execution.state.kind_at(place)):
             return made()
+        check_unreferred(execution.state, place, clauses.name.span, "replaced")
         if clauses.query is None:
             definition = _definition(execution, clauses, schema)
             table = StoredTable.empty(definition, session.device)
@@ -81,6 +83,7 @@ def _definition(execution: Execution, clauses: CreateTable, schema: str) -> Tabl
     checks = tuple(map(command.source, clauses.checks))
     definition = TableDefinition(clauses.name.text, columns, (), checks, clauses.temporary, schema)
     definition = with_keys(definition, clauses.keys)
+    definition = with_foreign_keys(execution, definition, clauses.foreign_keys)
     definition = _with_generated(execution, clauses, definition)
     table = StoredTable.empty(definition, execution.session.device)
     for check in clauses.checks:

@@ -10,6 +10,7 @@ from tqp.core.names import MAIN, SYSTEM_SCHEMAS, ObjectName
 from tqp.planner.syntax.clauses import Drop
 from tqp.result import Result
 from tqp.statements.execution import Execution, done
+from tqp.statements.foreign_keys import check_unreferred
 from tqp.statements.indexes import without_index
 from tqp.statements.schemas import schema_of
 from tqp.statements.sequences import check_unused, tables_with
@@ -40,6 +41,7 @@ def drop(execution: Execution) -> Result:
         if found != clauses.kind:
             name = clauses.name
             raise BindError(f'"{name.text}" is a {found}; DROP {found.upper()} drops it', name.span)
+        check_unreferred(state, place, clauses.name.span, "dropped")
         return state.without(place)
 
     execution.session.catalog.change(next_state)
@@ -87,5 +89,6 @@ def _without_sequence(execution: Execution, state: CatalogState, clauses: Drop) 
     if not clauses.cascades:
         check_unused(execution, state, place, clauses.name.span)
     for table in tables_with(execution, state, place):
+        check_unreferred(state, table.place, clauses.name.span, "dropped")
         state = state.without(table.place)
     return state.without_sequence(place)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from tqp.catalog.definitions_as_sql import schema_statements
+from tqp.catalog.definitions_as_sql import kept_tables, schema_statements
 from tqp.catalog.state import Kind
 from tqp.core.errors import BindError, Error, UnsupportedError
 from tqp.core.keywords import lower_ascii, quoted, quoted_text
@@ -60,7 +60,7 @@ def export_database(execution: Execution) -> Result:
         make_directory(folder)
     with catalog.writing:
         loads = []
-        for table, name in _file_names(execution.state.tables.values()):
+        for table, name in _file_names(kept_tables(execution.state)):
             path = quoted_text(os.path.join(folder, f"{name}.{form}"))
             copied = f"COPY {shown(table.name, table.definition.schema)}"
             if table.definition.generated:
@@ -111,20 +111,19 @@ def _naming(place: str) -> Iterator[None]:
         raise type(error)(f"{error.message}, in {place}") from None
 
 
-def _file_names(tables: Iterable[object]) -> Iterator[tuple[StoredTable, str]]:
+def _file_names(tables: Iterable[StoredTable]) -> Iterator[tuple[StoredTable, str]]:
     """The tables that are exported, each with a name for its file that no other has."""
     taken = set[str]()
     for table in tables:
-        if isinstance(table, StoredTable) and not table.definition.temporary:
-            place = table.place
-            schema = "" if place.schema == MAIN else f"{place.schema}_"
-            plain = re.sub(r"\W", "_", f"{schema}{place.name}")
-            name, number = plain, 0
-            while name in taken:
-                number += 1
-                name = f"{plain}_{number}"
-            taken.add(name)
-            yield table, name
+        place = table.place
+        schema = "" if place.schema == MAIN else f"{place.schema}_"
+        plain = re.sub(r"\W", "_", f"{schema}{place.name}")
+        name, number = plain, 0
+        while name in taken:
+            number += 1
+            name = f"{plain}_{number}"
+        taken.add(name)
+        yield table, name
 
 
 def _said(form: str, options: Mapping[str, Any]) -> str:

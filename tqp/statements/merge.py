@@ -28,6 +28,7 @@ from tqp.planner.syntax.parts import Part
 from tqp.result import Result
 from tqp.statements.constraints import check_constraints
 from tqp.statements.execution import Execution, counted
+from tqp.statements.foreign_keys import check_referred
 from tqp.statements.pieces import (
     Piece,
     aliased,
@@ -59,6 +60,7 @@ def merge(execution: Execution) -> Result:
         check_row_ids(table, "MERGE into")
         changes = _Merging(execution, clauses, table).changes()
         check_constraints(execution, changes.version, changes.new, changes.places)
+        check_referred(execution, changes.version)
         answer: Result = counted(changes.num_rows)
         if clauses.returning is not None:
             answer = told(execution, changes.acted_on, clauses.returning, clauses.alias)
