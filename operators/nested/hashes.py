@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
-from tqp.core.time_limits import DAYS_PER_MONTH, MICROSECONDS_PER_DAY
+from tqp.core.time_limits import DAYS_PER_MONTH
 from tqp.core.zoned_times import OFFSET_BITS, clock_of_stored
 from tqp.data.bits import packed_bits
 from tqp.data.nested import Lists, Structs, Values, Vector, count_of, take
@@ -22,6 +22,7 @@ from tqp.data.unsigned_words import words_of
 from tqp.operators.kernel import Kernel, NullRule, Overload
 from tqp.operators.nested.layout import device_of
 from tqp.operators.numbers import wide
+from tqp.operators.numbers.comparisons import interval_order
 from tqp.operators.numbers.logic import combine_validity
 from tqp.operators.rows.batches import common_rows
 from tqp.operators.rows.selection import row_indices
@@ -165,32 +166,21 @@ def _words(values: Tensor, data_type: DataType) -> list[Tensor]:
     return [whole & _LOW_BITS if is_short else whole]
 
 
+#: Types whose values DuckDB mixes as 32 bits.
 _SHORT = frozenset(
     (
-        *(
-            TypeKind.BOOLEAN,
-            TypeKind.TINYINT,
-            TypeKind.SMALLINT,
-            TypeKind.INTEGER,
-            TypeKind.DATE,
-            TypeKind.ENUM,
-        ),
+        *(TypeKind.BOOLEAN, TypeKind.TINYINT, TypeKind.SMALLINT, TypeKind.INTEGER),
         *(TypeKind.UTINYINT, TypeKind.USMALLINT, TypeKind.UINTEGER),
+        *(TypeKind.DATE, TypeKind.ENUM),
     )
 )
 
 
 def _interval_words(intervals: Tensor) -> list[Tensor]:
     """Days, months and microseconds, with no more of the shorter ones than make one of the longer."""
-    months, days, clock = intervals.unbind(1)
-    month = DAYS_PER_MONTH * MICROSECONDS_PER_DAY
-    of_days, of_clock = (
-        torch.div(*each, rounding_mode="floor") for each in ((days, DAYS_PER_MONTH), (clock, month))
-    )
-    clock = clock - of_clock * month
-    more_days = torch.div(clock, MICROSECONDS_PER_DAY, rounding_mode="floor")
-    days = days - of_days * DAYS_PER_MONTH + more_days
-    return [days, months + of_days + of_clock, clock - more_days * MICROSECONDS_PER_DAY]
+    days, clock = interval_order(intervals).unbind(1)
+    months = torch.div(days, DAYS_PER_MONTH, rounding_mode="floor")
+    return [days - months * DAYS_PER_MONTH, months, clock]
 
 
 def _resolve(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel:
