@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -54,7 +55,8 @@ def differences_by_group(
     if for_squares and is_host(values):
         found = Differences(group_ids, counts, *_with_squares(values, means, group_ids, num_groups), False)
         least = divisors * (means * divisors * _UNSURE).square()
-        if bool(((found.squares == 0) | (found.squares >= least)).all()):  # not of NaN
+        is_sure = (found.squares >= least) & (found.squares < math.inf)  # not of NaN
+        if bool(((found.squares == 0) | is_sure).all()):
             return found
     # What the mean lacks since it was rounded: values that are equal differ by 0 from what they have in common.
     means = means + sum_by_group(values - _of_rows(means, group_ids), group_ids, num_groups) / divisors
