@@ -111,18 +111,16 @@ class _Choice:
         self.chosen: dict[TableSource, Source] = {}
         self.satisfied: tuple[Expression, ...] = ()
         self._compiler, self._conditions = compiler, conditions
-        self._unread = {
-            original: table
-            for original, table in tables.items()
-            if table.can_choose_rows(conditions[original].read)
+        unread = {
+            original for original, table in tables.items() if table.can_choose_rows(conditions[original].read)
         }
-        if not self._unread:
+        if not unread:
             tables = {}
         for original, table in tables.items():
             if not table.reads_rows:  # of a lazy table, only reading tells how many rows there are
                 table.encode(conditions[original].read)
         self._tables = dict(sorted(tables.items(), key=lambda item: item[1].num_rows))
-        self._unread = {each: table for each, table in self._tables.items() if each in self._unread}
+        self._unread = {each: table for each, table in self._tables.items() if each in unread}
         self._asked: dict[TableSource, _Asked | None] = {}
         self._satisfying: dict[TableSource, BoolArray] = {}
 
