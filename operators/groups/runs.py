@@ -34,10 +34,8 @@ def _reduced(ufunc: np.ufunc, values: Array, lengths: Array, nothing: Any) -> Ar
     """Of each run; `nothing` of an empty one."""
     found = np.full(lengths.shape[0], nothing, values.dtype)
     ends = np.cumsum(lengths)
-    rows = (
-        int(np.searchsorted(ends, values.shape[0])) + 1 if values.shape[0] else 0
-    )  # behind them all are empty
-    if rows:
+    if values.shape[0]:
+        rows = int(np.searchsorted(ends, values.shape[0])) + 1  # behind them all are empty
         ufunc.reduceat(values, ends[:rows] - lengths[:rows], out=found[:rows])
         np.copyto(found, nothing, where=lengths == 0)  # of these it takes the next value
     return found

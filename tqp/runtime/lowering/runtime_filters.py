@@ -12,13 +12,7 @@ from tqp.planner.physical import plan as physical
 from tqp.runtime.lowering.column_keys import contains_column
 from tqp.runtime.lowering.graph_builder import listed
 from tqp.runtime.lowering.join_builds import JoinSlot
-from tqp.runtime.lowering.keys import (
-    hashed_key,
-    key_validity,
-    lower_values,
-    packed_key,
-    range_checks,
-)
+from tqp.runtime.lowering.keys import hashed_key, key_validity, lower_values, packed_key, range_checks
 from tqp.runtime.lowering.stream import InputKind, Stream
 from tqp.runtime.lowering.zones import skip_zones
 
