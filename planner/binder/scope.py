@@ -332,18 +332,20 @@ def _check_names(
     name: str | None = None,
     excluded: Collection[tuple[str, str]] = (),
 ) -> None:
-    """Refuse tables of one name that share a column (`name`, if given): neither `*` nor USING tells which is meant."""
-    seen: set[tuple[str, str]] = set()
+    """Refuse tables of one name in one schema that share a column (`name`, if given): neither `*` nor USING tells which is meant."""
+    seen: dict[tuple[str, str], set[str | None]] = {}
     for relation in relations:
         if not relation.alias:
             continue
         for column in relation.by_name if name is None else relation.by_name.keys() & {name}:
             pair = lower_ascii(relation.alias), column
-            if pair in excluded or ("", column) in excluded:
+            if ("", column) in excluded:
                 continue
-            if pair in seen:
+            schemas = seen.setdefault(pair, set())
+            # EXCLUDE says no schema: its table may stand in one of them only
+            if schemas and (relation.schema in schemas) != (pair in excluded):
                 raise _stands_twice(relation.alias, span)
-            seen.add(pair)
+            schemas.add(relation.schema)
 
 
 def _stands_twice(alias: str, span: Span | None) -> BindError:
