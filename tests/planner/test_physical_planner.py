@@ -188,12 +188,14 @@ def test_columns_stand_by_key_where_the_join_reads_them_often() -> None:
 
 
 def test_two_sparse_keys_become_one_dense_key() -> None:
-    lines = table("lines", 0, 6_000_000, part=(200_000, False), supplier=(10_000, False))
     offers = table("offers", 10, 800_000, part=(200_000, False), supplier=(10_000, False))
-    both = call("and", *(call("equal", column(lines, i), column(offers, i)) for i in range(2)))
-    (join,) = nodes(plan_physical(Join(lines, offers, JoinType.INNER, both)), physical.Join)
-    assert join.algorithm is JoinAlgorithm.OFFSET_ARRAY
-    assert (len(join.probe_keys), len(join.residual)) == (1, 1)
+    for rows, algorithm in ((600_000, JoinAlgorithm.OFFSET_ARRAY), (6_000_000, JoinAlgorithm.HASH)):
+        lines = table("lines", 0, rows, part=(200_000, False), supplier=(10_000, False))
+        both = call("and", *(call("equal", column(lines, i), column(offers, i)) for i in range(2)))
+        (join,) = nodes(plan_physical(Join(lines, offers, JoinType.INNER, both)), physical.Join)
+        assert join.algorithm is algorithm  # more pairs to compare than a hash table takes to fill
+        alone = algorithm is JoinAlgorithm.OFFSET_ARRAY
+        assert (len(join.probe_keys), len(join.residual)) == ((1, 1) if alone else (2, 0))
     off = PhysicalOptions(disabled_rules=frozenset({"reduce_keys"}))
     (join,) = nodes(plan_physical(Join(lines, offers, JoinType.INNER, both), off), physical.Join)
     assert join.algorithm is JoinAlgorithm.HASH
@@ -206,7 +208,7 @@ def test_two_sparse_keys_become_one_dense_key() -> None:
 def test_one_dense_key_stands_for_few_others_only_where_all_make_one_integer() -> None:
     """Pairs of the dense key are compared in each other key, while the integer of all is hashed as it is."""
     sizes = {
-        "part": (20_000, False),
+        "part": (100_000, False),
         "supplier": (10_000, False),
         "day": (20_000, False),
         "kind": (900, False),

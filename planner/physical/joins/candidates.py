@@ -18,9 +18,10 @@ from tqp.planner.algebra.logical_plan import Aggregate, Join, LogicalPlan, Scan,
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.functions.ranges import within
 from tqp.planner.physical.algorithm_choice import PhysicalOptions
-from tqp.planner.physical.joins.costs import side_cost
+from tqp.planner.physical.joins.costs import pairs_worth_a_hash, side_cost
 from tqp.planner.physical.joins.index import IndexedTable, index_for
 from tqp.planner.physical.joins.packing import (
+    KeyAlone,
     dense_span,
     keys_for_three_values,
     pack_join_keys,
@@ -223,16 +224,23 @@ class JoinCandidates:
             return keys
         if self._span(keys, probe, build) is not None:
             return keys
-        rows = self.estimator.cautious_rows(
-            build
-        )  # of more rows than expected each probe row meets more of them
-        singles = [single_key(keys, position) for position in range(len(keys.left))]
-        candidates = [rows / self.estimator.distinct(build, single.right) for single in singles]
-        spans = [self._span(single, probe, build) for single in singles]
-        saved = [saved_work(kind, single, probe, build, self.estimator) for single in singles]
-        sides = probe.field_facts, build.field_facts
-        are_packed = pack_join_keys(keys, *sides, self.dictionaries, None) is not None
-        return reduce_keys(keys, candidates, spans, saved, are_packed)
+        alone = [self._alone(kind, single_key(keys, i), probe, build) for i in range(len(keys.left))]
+        if pack_join_keys(keys, probe.field_facts, build.field_facts, self.dictionaries, None) is None:
+            return reduce_keys(keys, alone, inf)
+        rows, build_rows = self.estimator.rows(probe), self.estimator.rows(build)
+        worth = pairs_worth_a_hash(len(alone), rows, build_rows, candidate.build_is_unique)
+        return reduce_keys(keys, alone, worth)
+
+    def _alone(self, kind: JoinType, single: JoinKeys, probe: LogicalPlan, build: LogicalPlan) -> KeyAlone:
+        distinct = self.estimator.distinct(build, single.right)
+        found = self.estimator.key_selectivity(probe, single.left, build, single.right)
+        return KeyAlone(
+            # of more rows than expected each probe row meets more of them
+            self.estimator.cautious_rows(build) / distinct,
+            self.estimator.rows(build) * found / distinct,
+            self._span(single, probe, build),
+            saved_work(kind, single, probe, build, self.estimator),
+        )
 
 
 def _is_one_word(data_type: DataType) -> bool:

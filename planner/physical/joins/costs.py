@@ -7,6 +7,13 @@ _BUILD = 8.0  # build rows are materialised, probe rows streamed
 _SORT = 15.0  # build rows with duplicate keys are sorted behind an offset array
 _HASH = 65.0  # hashing, sorting by hash, comparing candidates
 _SCATTER = 1.5  # entering a row's value into a table, in look-ups
+_HASHED_WORD, _UNIQUE_WORD, _FOUND_WORD = (
+    40.0,
+    23.0,
+    20.0,
+)  # build rows and a probe row of a hash join by one integer
+_PLACED, _FOUND = 10.0, 8.0  # of an offset-array join
+_COMPARED, _COMPARED_AGAIN = 11.0, 4.5  # a pair of it: its second key, and each more
 OFFSET = 3.0  # an entry of an offset array
 _SEVERAL = 5_000.0  # a build with several rows a key: some ten operations more, however few rows
 TABLE_ENTRY = 0.5  # clearing an entry of a table of bools, and the misses that a larger table costs
@@ -21,6 +28,13 @@ def side_cost(probe_rows: float, build_rows: float, build_is_unique: bool, span:
         return build_rows * _BUILD + probe_rows * _PROBE
     offsets = 0.0 if span is None else span * OFFSET
     return _SEVERAL + build_rows * (_BUILD + _SORT) + probe_rows * _PROBE + offsets
+
+
+def pairs_worth_a_hash(keys: int, probe_rows: float, build_rows: float, build_is_unique: bool) -> float:
+    """Pairs of a probe row by one of several keys, in which the others are compared, that cost as much as hashing one integer of all."""
+    hashed = _UNIQUE_WORD if build_is_unique else _HASHED_WORD
+    saved = probe_rows * (_FOUND_WORD - _FOUND) + build_rows * (hashed - _PLACED)
+    return saved / (max(1.0, probe_rows) * (_COMPARED + (keys - 2) * _COMPARED_AGAIN))
 
 
 def is_dense(size: int, probe_rows: float, build_rows: float, entry: float = TABLE_ENTRY) -> bool:

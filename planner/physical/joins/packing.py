@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tqp.core.datatypes import BIGINT, BOOLEAN
+from tqp.core.frozen import dataclass
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression
 from tqp.planner.algebra.join_keys import THREE_VALUED, JoinKeys, JoinType
 from tqp.planner.algebra.known_fields import FieldsById
@@ -19,8 +20,7 @@ from tqp.planner.physical.plan import KeyPacking, KeyPart
 #: Entries that a table may have too many, to save subtracting the least key of each row.
 _FREE_ENTRIES = 1 << 12
 _LARGEST_PACKED = (1 << 62) - 1
-#: Build rows that share the one key that stands for several, at most: each is a pair, for which the others are compared. The first
-#: of these costs half as much as each more; a hash of all keys takes as long as 16 such pairs, or longer if they do not pack.
+#: Build rows that share the one key that stands for several, at most: each is a pair, for which the others are compared.
 _MOST_CANDIDATES = 16.0
 
 
@@ -41,27 +41,32 @@ def dense_span(
     return packing.size if packing is not None and is_dense(packing.size, rows, 0.0, entry) else None
 
 
-def reduce_keys(
-    keys: JoinKeys,
-    candidates: Sequence[float],
-    spans: Sequence[int | None],
-    saved: Sequence[float],
-    are_packed: bool,
-) -> JoinKeys:
+@dataclass(frozen=True)
+class KeyAlone:
+    """One of several keys, if pairs were found by it alone."""
+
+    candidates: float  # build rows that share a value of it, on average
+    pairs: float  # of a probe row, expected
+    span: int | None  # its range, if dense
+    saved: float  # by a runtime filter on it
+
+
+def reduce_keys(keys: JoinKeys, alone: Sequence[KeyAlone], worth: float) -> JoinKeys:
     """One dense key instead of several that are not dense together; the other equalities become residual.
 
-    `candidates[i]`: how many build rows share a value of key i on average; `spans[i]`: its range, if dense;
-    `saved[i]`: what a runtime filter on it saves; `are_packed`: whether all keys make one integer, which is hashed as it is.
+    `worth`: how many pairs of a probe row cost as much as hashing all keys.
     """
-    most = _MOST_CANDIDATES / (2 * len(keys.left) - 3) if are_packed else _MOST_CANDIDATES
     usable = [
         position
-        for position, span in enumerate(spans)
-        if span is not None and candidates[position] <= most and not keys.null_equal[position]
+        for position, key in enumerate(alone)
+        if key.span is not None
+        and key.candidates <= _MOST_CANDIDATES
+        and (key.saved or key.pairs <= worth)
+        and not keys.null_equal[position]
     ]
     if not usable:
         return keys
-    best = min(usable, key=lambda position: (-saved[position], candidates[position]))
+    best = min(usable, key=lambda position: (-alone[position].saved, alone[position].candidates))
     rest = tuple(
         Call("is_not_distinct_from" if null_equal else "equal", (left, right), BOOLEAN)
         for position, (left, right, null_equal) in enumerate(
