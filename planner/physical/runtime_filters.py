@@ -41,6 +41,10 @@ _SAVED_PER_ROW = 4.0
 #: Up to this share of a sorted column's values, the rows of those found are counted out; else all rows look theirs up.
 _LARGEST_SHARE_OF_RUNS = 0.07
 _SHORTEST_RUN = 2.0
+#: Rows of a table from which on its zones are looked at before they are read; what is saved of a row that is not.
+FEWEST_ZONED_ROWS, _SAVED_PER_UNREAD_ROW = 262_144, 2.0
+#: A zone spans so many times as much as the values at its ends are apart, if they are in no order.
+_ZONE_SPAN = 3.0
 
 
 @dataclass(slots=True)
@@ -203,6 +207,33 @@ def saved_work(
     if request is None or source is None:
         return 0.0
     return (1.0 - request.selectivity) * estimator.rows(source) * _SAVED_PER_ROW
+
+
+def saved_reading(
+    join_type: JoinType, keys: JoinKeys, probe: LogicalPlan, build: LogicalPlan, estimator: Estimator
+) -> float:
+    """Nanoseconds that are not spent on zones of a table in the probe side in which no row has a key of the build side.
+
+    The keys may lie anywhere in the table.
+    """
+    if join_type not in (JoinType.INNER, JoinType.SEMI) or not keys.left or any(keys.null_equal):
+        return 0.0
+    key, plan = keys.left[0], probe
+    if not isinstance(key, ColumnRef):
+        return 0.0
+    while isinstance(plan, Filter | Project | Join):
+        below = plan.source_of(frozenset((key.id,)))
+        if below is None:
+            return 0.0
+        plan = below
+    if not isinstance(plan, Scan) or plan.table.num_rows < FEWEST_ZONED_ROWS:
+        return 0.0
+    distance = plan.field_facts[key.id].estimates.distance
+    if distance is None:
+        return 0.0
+    of_key = estimator.key_selectivity(plan, keys.left[:1], build, keys.right[:1])
+    read = of_key + _ZONE_SPAN * distance * estimator.distinct(build, keys.right[:1])
+    return max(0.0, 1.0 - read) * plan.table.num_rows * _SAVED_PER_UNREAD_ROW
 
 
 def reads_runs(plan: LogicalPlan, request: FilterRequest, estimator: Estimator) -> bool:

@@ -129,3 +129,16 @@ def test_values_are_not_frequent_that_are_as_many_as_others():
         (np.arange(60_000) % 5).astype(str),
     ):
         assert statistics(pa.array(values))[1].frequent == ()
+
+
+def test_how_far_apart_the_values_of_near_rows_are() -> None:
+    days = np.arange(400_000) // 1_000 * 3
+    with_nulls = pa.array(days, mask=np.arange(400_000) % 7 == 0)
+    mixed = np.random.default_rng(0).permutation(days)
+    for values, low, high in ((days, 0.0, 0.01), (with_nulls, 0.0, 0.01), (mixed, 0.3, 0.36)):
+        distance = statistics(values)[1].distance
+        assert distance is not None and low <= distance <= high
+    huge = statistics(np.array([-(2**63), 2**63 - 1] * 20_000))[1].distance
+    assert huge is not None and 0.0 <= huge <= 1.0
+    assert statistics(days[:20_000])[1].distance is None
+    assert statistics(np.zeros(400_000, np.int64))[1].distance == 0.0

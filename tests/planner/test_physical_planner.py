@@ -221,6 +221,27 @@ def test_one_dense_key_stands_for_few_others_only_where_all_make_one_integer() -
         assert join.algorithm is algorithm
 
 
+@pytest.mark.parametrize(("distance", "indexed"), [(None, True), (1 / 3, True), (0.001, False)])
+def test_a_build_side_whose_keys_lie_together_in_the_probed_table_is_built(
+    distance: float | None, indexed: bool
+) -> None:
+    """Zones of the table without one of the keys are not read, which is worth more than the index of the small table."""
+    lines = table("lines", 0, 2_000_000, day=(2_000, False), part=(20_000, False))
+    day = lines.fields[0]
+    near = day.known(False, day.facts, ColumnEstimates(2_000.0, distance=distance))
+    lines = scan("lines", 2_000_000, near, lines.fields[1])
+    parts = table("parts", 10, 20_000, key=(20_000, True), brand=(1_000, False))
+    days = table("days", 20, 70_000, key=(70_000, True), year=(2_000, False))
+    key = days.fields[0]
+    key = key.known(False, replace(key.facts, is_sorted=True), key.estimates)
+    days = scan("days", 70_000, key, days.fields[1])
+    of_brand = Filter(parts, call("equal", column(parts, 1), number(3)))
+    of_year = Filter(days, call("equal", column(days, 1), number(3)))
+    of_parts = Join(lines, of_brand, JoinType.INNER, call("equal", column(lines, 1), column(parts, 0)))
+    plan = Join(of_parts, of_year, JoinType.INNER, call("equal", column(lines, 0), column(days, 0)))
+    assert [join.indexed for join in nodes(plan_physical(plan), physical.Join)] == [indexed, False]
+
+
 def test_group_algorithms() -> None:
     few = table("few", 0, 1_000_000, key=(100, False), value=(10, False))
     many = table("many", 0, 1_000_000, key=(1_000_000, False), value=(10, False))

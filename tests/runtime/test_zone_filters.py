@@ -67,7 +67,7 @@ _QUERIES = [
 def _small_zones(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(zone_maps, "ZONE_ROWS", 64)
     monkeypatch.setattr(zone_filters, "_SMALLEST_GAP", 64)
-    monkeypatch.setattr(lowered_zones, "_FEWEST_ROWS", 100)
+    monkeypatch.setattr(lowered_zones, "FEWEST_ZONED_ROWS", 100)
     yield
 
 

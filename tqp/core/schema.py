@@ -67,6 +67,8 @@ class ColumnEstimates:
     distinct_count: float | None = None
     #: Values that clearly more rows hold than the mean value's, as literals have them, each with its share of all rows.
     frequent: tuple[tuple[int | str | bytes, float], ...] = ()
+    #: How far apart the values of rows are that lie near each other, as a share of the range: a third where rows are in no order.
+    distance: float | None = None
 
 
 NO_FACTS = ColumnFacts()

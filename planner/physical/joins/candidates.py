@@ -23,6 +23,7 @@ from tqp.planner.physical.joins.index import IndexedTable, index_for
 from tqp.planner.physical.joins.packing import (
     KeyAlone,
     dense_span,
+    fits_table,
     keys_for_three_values,
     pack_join_keys,
     reduce_keys,
@@ -30,7 +31,7 @@ from tqp.planner.physical.joins.packing import (
 )
 from tqp.planner.physical.joins.ranges import bounds_cost, split_bounds
 from tqp.planner.physical.plan import Bound
-from tqp.planner.physical.runtime_filters import saved_work
+from tqp.planner.physical.runtime_filters import saved_reading, saved_work
 from tqp.planner.rules.columns import NewIds, key_field, pass_through, reference
 from tqp.planner.rules.functional_dependencies import same_for_equal_inputs
 
@@ -103,8 +104,9 @@ class JoinCandidates:
             cost -= saved_work(kind, keys, probe, build, self.estimator)
         if self.options.is_on("index_join") and self.options.backend is Backend.HOST:
             index = index_for(kind, keys, probe.field_facts, build)
-            if index is not None and index.cost(rows) < cost:
-                return candidate.at(index.cost(rows), index)
+            by_index = inf if index is None else index.cost(rows)
+            if by_index < cost and by_index < cost - saved_reading(kind, keys, probe, build, self.estimator):
+                return candidate.at(by_index, index)
         return candidate.at(cost)
 
     def bounds(
@@ -222,25 +224,24 @@ class JoinCandidates:
         keys, probe, build = candidate.keys, candidate.probe, candidate.build
         if len(keys.left) < 2 or kind in THREE_VALUED or not self.options.is_on("reduce_keys"):
             return keys
-        if self._span(keys, probe, build) is not None:
-            return keys
-        alone = [self._alone(kind, single_key(keys, i), probe, build) for i in range(len(keys.left))]
-        if pack_join_keys(keys, probe.field_facts, build.field_facts, self.dictionaries, None) is None:
-            return reduce_keys(keys, alone, inf)
         rows, build_rows = self.estimator.rows(probe), self.estimator.rows(build)
+        packing = pack_join_keys(keys, probe.field_facts, build.field_facts, self.dictionaries, None)
+        if packing is not None and fits_table(packing, rows + build_rows):
+            return keys
+        cautious = self.estimator.cautious_rows(build)
+        alone = []
+        for position in range(len(keys.left)):
+            single = single_key(keys, position)
+            distinct = self.estimator.distinct(build, single.right)
+            found = self.estimator.key_selectivity(probe, single.left, build, single.right)
+            span = self._span(single, probe, build)
+            saved = saved_work(kind, single, probe, build, self.estimator)
+            # of more rows than expected each probe row meets more of them
+            alone.append(KeyAlone(cautious / distinct, build_rows * found / distinct, span, saved))
+        if packing is None:
+            return reduce_keys(keys, alone, inf)
         worth = pairs_worth_a_hash(len(alone), rows, build_rows, candidate.build_is_unique)
         return reduce_keys(keys, alone, worth)
-
-    def _alone(self, kind: JoinType, single: JoinKeys, probe: LogicalPlan, build: LogicalPlan) -> KeyAlone:
-        distinct = self.estimator.distinct(build, single.right)
-        found = self.estimator.key_selectivity(probe, single.left, build, single.right)
-        return KeyAlone(
-            # of more rows than expected each probe row meets more of them
-            self.estimator.cautious_rows(build) / distinct,
-            self.estimator.rows(build) * found / distinct,
-            self._span(single, probe, build),
-            saved_work(kind, single, probe, build, self.estimator),
-        )
 
 
 def _is_one_word(data_type: DataType) -> bool:

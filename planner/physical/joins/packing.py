@@ -32,13 +32,17 @@ def single_key(keys: JoinKeys, position: int) -> JoinKeys:
 def dense_span(
     keys: JoinKeys, probe: FieldsById, build: FieldsById, dictionaries: Mapping[int, int], rows: float
 ) -> int | None:
-    """The size of a packing of the keys if a table of that size pays for joins of about so many rows.
+    """The size of a packing of the keys if a table of that size pays for joins of about so many rows."""
+    packing = pack_join_keys(keys, probe, build, dictionaries, None)
+    return packing.size if packing is not None and fits_table(packing, rows) else None
+
+
+def fits_table(packing: KeyPacking, rows: float) -> bool:
+    """Does a table over the packed keys pay for joins of about so many rows?
 
     One of several keys has to pay against that of a single key, whose entries are fewer and stay in the caches.
     """
-    packing = pack_join_keys(keys, probe, build, dictionaries, None)
-    entry = OFFSET if len(keys.left) > 1 else TABLE_ENTRY
-    return packing.size if packing is not None and is_dense(packing.size, rows, 0.0, entry) else None
+    return is_dense(packing.size, rows, 0.0, OFFSET if len(packing.parts) > 1 else TABLE_ENTRY)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 
 from tqp.core.schema import ColumnEstimates, ColumnFacts, Statistics
 from tqp.data.arrow_buffers import AnyArray, BoolArray
+from tqp.data.encoding.zones import ZONE_ROWS
 
 #: Rows looked at at a time: a block of the widest type stays in a core's cache.
 BLOCK = 65_536
@@ -25,13 +26,14 @@ _MOST_FREQUENT = 8
 class Sample:
     """Some rows of integers: how many values they have, how many of these once, and how many rows there are.
 
-    `frequent`: as `ColumnEstimates` has them.
+    `frequent` and `distance`: as `ColumnEstimates` has them.
     """
 
     distinct: int
     singletons: int
     size: int
     frequent: tuple[tuple[int, float], ...] = ()
+    distance: float | None = None
 
 
 def integer_statistics(
@@ -51,10 +53,10 @@ def integer_statistics(
             facts = ColumnFacts(minimum, maximum, is_unique=runs == num_valid, is_sorted=True)
             if facts.is_unique:
                 return facts, ColumnEstimates(float(runs))
-            sample = _counted(_sample(values, None), minimum, maximum, 1.0)
-            return facts, ColumnEstimates(float(runs), sample.frequent)
+            sample = _counted(_sample(values, None), minimum, maximum, 1.0, len(values))
+            return facts, ColumnEstimates(float(runs), sample.frequent, sample.distance)
     # Values under NULL lie within the bounds, but must not count.
-    sample = _counted(_sample(values, validity), minimum, maximum, num_valid / len(values))
+    sample = _counted(_sample(values, validity), minimum, maximum, num_valid / len(values), len(values))
     return statistics_of_sample(
         (minimum, maximum),
         sample,
@@ -80,10 +82,13 @@ def statistics_of_sample(
     if is_unique and sample.size < num_valid:
         if num_valid <= span <= 4 * num_rows + 1024:
             dense = count_dense(span)
-            return ColumnFacts(minimum, maximum, dense == num_valid), ColumnEstimates(float(dense))
+            estimates = ColumnEstimates(float(dense), distance=sample.distance)
+            return ColumnFacts(minimum, maximum, dense == num_valid), estimates
         is_unique = False  # not known
     estimate = scale_distinct(sample.distinct, sample.singletons, sample.size, num_valid)
-    return ColumnFacts(minimum, maximum, is_unique), ColumnEstimates(estimate, sample.frequent)
+    return ColumnFacts(minimum, maximum, is_unique), ColumnEstimates(
+        estimate, sample.frequent, sample.distance
+    )
 
 
 def estimate_distinct(values: AnyArray, validity: BoolArray | None) -> float:
@@ -102,8 +107,8 @@ def _sample(values: AnyArray, validity: BoolArray | None) -> AnyArray:
     return values[rows] if validity is None else values[rows[validity[rows]]]
 
 
-def _counted(sample: AnyArray, minimum: int, maximum: int, valid_share: float) -> Sample:
-    """What integers of some valid rows tell; of all rows, that share is valid."""
+def _counted(sample: AnyArray, minimum: int, maximum: int, valid_share: float, num_rows: int) -> Sample:
+    """What integers of some valid rows, in the order of these, tell; of all rows, that share is valid."""
     if maximum - minimum < BLOCK:
         counts = np.bincount(sample.astype(np.int64) - minimum)
         held = np.flatnonzero(counts)
@@ -117,7 +122,18 @@ def _counted(sample: AnyArray, minimum: int, maximum: int, valid_share: float) -
     chosen = frequent_places(counts)
     scale = valid_share / max(len(sample), 1)
     frequent = zip(values[chosen].tolist(), (counts[chosen] * scale).tolist(), strict=True)
-    return Sample(len(counts), int(np.count_nonzero(counts == 1)), len(sample), tuple(frequent))
+    singletons = int(np.count_nonzero(counts == 1))
+    distance = _distance(sample, maximum - minimum, num_rows)
+    return Sample(len(counts), singletons, len(sample), tuple(frequent), distance)
+
+
+def _distance(sample: AnyArray, span: int, num_rows: int) -> float | None:
+    """How far apart the values at the ends of a zone are in the mean, as a share of the span; None of short columns."""
+    step = max(1, ZONE_ROWS * len(sample) // num_rows)
+    if len(sample) <= 2 * step or num_rows <= SAMPLE:
+        return None
+    apart = np.subtract(sample[step:], sample[:-step], dtype=np.float64)
+    return float(np.abs(apart).mean()) / max(1, span)
 
 
 def frequent_places(counts: AnyArray) -> AnyArray:

@@ -12,6 +12,7 @@ from tqp.planner.algebra.known_fields import KnownFields
 from tqp.planner.algebra.logical_plan import JoinType
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.physical import plan as physical
+from tqp.planner.physical.runtime_filters import FEWEST_ZONED_ROWS
 from tqp.runtime.lowering.join_builds import JoinSlot
 from tqp.runtime.lowering.layouts import Form
 from tqp.runtime.lowering.stream import Stream
@@ -19,9 +20,6 @@ from tqp.runtime.zone_filters import ZoneFilter
 
 if TYPE_CHECKING:
     from tqp.runtime.lowering.plan import PlanLowering
-
-#: Rows of a table from which on it is worth to look at its zones first.
-_FEWEST_ROWS = 262_144
 
 
 def skip_zones(
@@ -48,7 +46,7 @@ def skip_zones(
     is_integer = (
         layout.form is Form.NUMBER and layout.data_type.is_integer_like and layout.dtype is not torch.bool
     )
-    if not is_integer or program.tables[stored.slot].source.num_rows < _FEWEST_ROWS or part.nullable:
+    if not is_integer or program.tables[stored.slot].source.num_rows < FEWEST_ZONED_ROWS or part.nullable:
         return
     if _only_drops(below):
         zones = program.zones_of(stored)
