@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import tqp
 from tests.aggregate_calls import aggregate_arguments
@@ -64,25 +65,53 @@ def _files(*folders: str) -> list[Path]:
     )
 
 
-SOURCES = [pytest.param(path, id=str(path.relative_to(ROOT))) for path in _files(*SOURCE_FOLDERS)]
+SOURCES = _files(*SOURCE_FOLDERS)
 
 
-@pytest.mark.parametrize("path", [*SOURCES, *(pytest.param(path, id=path.name) for path in _files("tests"))])
+@cache
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@cache
+def _module(path: Path) -> ast.Module:
+    return ast.parse(_text(path))
+
+
+def of_each(paths: list[Path]) -> Callable[[Callable[[Path], None]], Callable[[], None]]:
+    """A test of what holds of each of the files: one test for all, as a test costs more than a look at a file."""
+
+    def made(check: Callable[[Path], None]) -> Callable[[], None]:
+        def test() -> None:
+            failures = []
+            for path in paths:
+                try:
+                    check(path)
+                except AssertionError as error:
+                    failures.append(f"{path.relative_to(ROOT)}: {error}")
+            assert not failures, "\n".join(failures)
+
+        return test
+
+    return made
+
+
+@of_each([*SOURCES, *_files("tests")])
 def test_files_are_short_and_say_what_they_are_for(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
+    text = _text(path)
     assert len(text.splitlines()) <= MAX_LINES
-    module = ast.parse(text)
+    module = _module(path)
     assert ast.get_docstring(module) or not module.body
 
 
-@pytest.mark.parametrize("path", _files("tqp/runtime", "operators"), ids=lambda path: path.name)
+@of_each(_files("tqp/runtime", "operators"))
 def test_code_generation_reads_no_estimates(path: Path) -> None:
-    assert ".estimates" not in path.read_text(encoding="utf-8")
+    assert ".estimates" not in _text(path)
 
 
-@pytest.mark.parametrize("path", SOURCES)
+@of_each(SOURCES)
 def test_backends_are_told_apart_in_one_place(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
+    text = _text(path)
     asks = ".is_cpu" in text or "device.type" in text
     assert asks == (str(path.relative_to(ROOT)) in ASKS_FOR_DEVICE)
 
@@ -92,9 +121,9 @@ def _is_overload(function: ast.FunctionDef) -> bool:
     return any(isinstance(each, ast.Name) and each.id == "overload" for each in function.decorator_list)
 
 
-@pytest.mark.parametrize("path", SOURCES)
+@of_each(SOURCES)
 def test_public_functions_have_docstrings(path: Path) -> None:
-    module = ast.parse(path.read_text(encoding="utf-8"))
+    module = _module(path)
     without = [
         node.name
         for node in module.body
@@ -104,24 +133,22 @@ def test_public_functions_have_docstrings(path: Path) -> None:
     assert not without
 
 
-@pytest.mark.parametrize("path", SOURCES)
+@of_each(SOURCES)
 def test_the_host_waits_for_the_device_in_few_places(path: Path) -> None:
     name = str(path.relative_to(ROOT))
     calls = [
         node.lineno
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(_module(path))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item"
     ]
     assert not calls or name in CALLS_ITEM, f"{name}: .item() in lines {calls}"
 
 
-@pytest.mark.parametrize(
-    "path", _files("planner", "tqp/catalog", "tqp/statements"), ids=lambda path: path.name
-)
+@of_each(_files("planner", "tqp/catalog", "tqp/statements"))
 def test_names_are_compared_without_the_case_of_ascii_letters_only(path: Path) -> None:
     lines = [
         node.lineno
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(_module(path))
         if isinstance(node, ast.Attribute) and node.attr in ("lower", "casefold")
         if not (isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "str")
     ]

@@ -37,13 +37,13 @@ def _connection(path: Path, setting: str) -> tqp.Connection:
 
 
 def _cases(*kinds: str) -> list[Any]:
-    """The records of these kinds under each setting; three of four under "tiny" are for `make slow`."""
+    """The records of these kinds under each setting; seven of eight under "tiny" are for `make slow`."""
     cases = []
     for path in FILES:
         chosen = [index for index, record in enumerate(_records(path)) if record.kind in kinds]
         for number, index in enumerate(chosen):
             for setting in SETTINGS:
-                marks = pytest.mark.slow if setting == "tiny" and number % 4 else ()
+                marks = pytest.mark.slow if setting == "tiny" and number % 8 else ()
                 label = f"{path.stem}:{_records(path)[index].line}-{setting}"
                 cases.append(pytest.param(path, index, setting, id=label, marks=marks))
     return cases

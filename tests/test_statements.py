@@ -53,7 +53,7 @@ def answer_of_tqp(connection: tqp.Connection, statement: str) -> Answer:
     return list(found.columns), types, found.fetchall()
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("setting", ["default", pytest.param("tiny", marks=pytest.mark.slow), "torch"])
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 def test_scripts(path: Path, setting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # where COPY writes

@@ -140,6 +140,7 @@ def test_batches_of_other_sizes_need_no_other_code(eager_to_fuse: list[Region]) 
 
 
 @needs_compiler
+@pytest.mark.slow
 def test_compiled_code_runs_on_any_batch(eager_to_fuse: list[Region]) -> None:
     region, values = _region()
     eager = compile_graph(region._graph)
