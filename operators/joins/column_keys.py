@@ -1,13 +1,14 @@
-"""Which values of a column the build side of a join has: by two comparisons where its keys are all those of a range.
+"""Which values of a column the build side of a join has: by comparisons where its keys are few, or all those of a few ranges.
 
 Days of a month or a year have numbers in a row, and so have the rows of many a table: comparing a value with both ends takes a
-quarter of what packing it as a key and looking that up does.
+quarter of what packing it as a key and looking that up does. Several comparisons of narrow values still take less.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,6 +20,8 @@ from tqp.operators.rows.keys import Part, pack
 
 #: Rows for which it is worth to look at all keys that there may be, up to so many.
 _MANY_ROWS, _MOST_KEYS = 65_536, 1 << 20
+#: As many comparisons take half of a look-up, or the whole of one of 64 bits, by the bytes of a value.
+_MOST_COMPARISONS = {1: 9, 2: 8, 4: 5, 8: 3}
 
 
 def values_in_build(values: Tensor, validity: Tensor | None, part: Part, build: Any) -> Tensor:
@@ -31,23 +34,42 @@ def values_in_build(values: Tensor, validity: Tensor | None, part: Part, build: 
 
 def values_in_build_array(values: Array, validity: Array | None, part: Part, build: Any) -> Array:
     """As `values_in_build`, of arrays."""
-    keys = _range_of_keys(build) if values.shape[0] >= _MANY_ROWS else None
-    if keys is None:
+    ranges = _ranges_of_keys(build, values) if values.shape[0] >= _MANY_ROWS else None
+    if ranges is None:
         found: Array = ask_with_arrays(build, "contains", pack([(values, validity)], [part]), validity)
         return found
-    first, end = keys
-    found = values >= first + part[0]
-    found &= values < end + part[0]
+    found = _is_in(values, part[0], ranges[0])
+    for other in ranges[1:]:
+        found |= _is_in(values, part[0], other)
     if validity is not None:
         found &= validity
     return found
 
 
-def _range_of_keys(build: Any) -> tuple[int, int] | None:
-    """[first, end) if these are the keys of the build side; None if they are others, or that takes long to tell."""
+def _is_in(values: Array, minimum: int, keys: tuple[int, int]) -> Array:
+    """bool [n]: is the value `minimum` + i for an i of the range [first, end)?"""
+    first, end = keys
+    if end - first == 1:
+        return np.asarray(values == first + minimum)
+    found = np.asarray(values >= first + minimum)
+    found &= values < end + minimum
+    return found
+
+
+def _ranges_of_keys(build: Any, values: Array) -> list[tuple[int, int]] | None:
+    """Ranges [first, end) with all keys of the build side; None if they are not few, or that takes long to tell."""
     if not isinstance(build, MembershipBuild) or build.table.shape[0] > _MOST_KEYS:
         return None
     present = build.table.numpy()
     first = int(present.argmax()) if present.shape[0] else 0
     end = present.shape[0] - int(present[::-1].argmax()) if present.any() else first
-    return (first, end) if present[first:end].all() else None
+    inside = present[first:end]
+    if inside.all():
+        return [(first, end)]
+    changes, most = inside[1:] != inside[:-1], _MOST_COMPARISONS[values.dtype.itemsize]
+    if inside.shape[0] > values.shape[0] or np.count_nonzero(changes) > 2 * (most - 1):
+        return None
+    places: list[int] = (np.flatnonzero(changes) + (first + 1)).tolist()
+    ranges = list(zip([first, *places[1::2]], [*places[::2], end], strict=True))
+    comparisons = sum(1 if stop - start == 1 else 2 for start, stop in ranges)
+    return ranges if comparisons <= most else None

@@ -22,7 +22,21 @@ def few_rows_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64])
 @pytest.mark.parametrize("nullable", [False, True])
 @pytest.mark.parametrize(
-    "keys", [[], [0], [64], [3, 4, 5], [5, 3, 4], [3, 4, 6], [62, 63, 64], list(range(65))]
+    "keys",
+    [
+        [],
+        [0],
+        [64],
+        [3, 4, 5],
+        [5, 3, 4],
+        [3, 4, 6],
+        [62, 63, 64],
+        list(range(65)),
+        [0, 20, 40],
+        [0, 1, 2, 30, 50, 51],
+        [*range(30), 64],
+        list(range(0, 65, 2)),
+    ],
 )
 def test_values_with_a_partner(make, dtype: torch.dtype, nullable: bool, keys: list[int]) -> None:  # type: ignore[no-untyped-def]
     generator = torch.Generator().manual_seed(len(keys))
@@ -44,6 +58,24 @@ def test_ends_beyond_the_type_of_the_column(dtype: torch.dtype, minimum: int) ->
     values = torch.arange(low, high + 1).to(dtype)
     build = build_membership(torch.arange(500), 500)
     assert bool(column_keys.values_in_build(values, None, (minimum, 500, False), build).all())
+    keys = torch.tensor([0, 1, 250, 499])
+    wanted = torch.isin(values.to(torch.int64) - minimum, keys)
+    build = build_membership(keys, 500)
+    assert torch.equal(column_keys.values_in_build(values, None, (minimum, 500, False), build), wanted)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "most"), [(torch.int8, 9), (torch.int16, 8), (torch.int32, 5), (torch.int64, 3)]
+)
+def test_few_comparisons_take_the_place_of_look_ups(dtype: torch.dtype, most: int) -> None:
+    values = torch.arange(100).to(dtype).numpy()
+    for keys, are_compared in ((range(0, 2 * most, 2), True), (range(0, 2 * most + 2, 2), False)):
+        build = build_membership(torch.tensor(list(keys)), 65)
+        found = column_keys._ranges_of_keys(build, values)
+        assert found == ([(key, key + 1) for key in keys] if are_compared else None)
+    pairs = build_membership(torch.tensor([0, 1, 10, 11]), 65)
+    assert column_keys._ranges_of_keys(pairs, values) == ([(0, 2), (10, 12)] if most >= 4 else None)
+    assert column_keys._ranges_of_keys(build_membership(torch.tensor([0, 64]), 65), values[:64]) is None
 
 
 _random = np.random.default_rng(5)
