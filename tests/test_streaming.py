@@ -140,6 +140,7 @@ def test_answers_are_those_of_duckdb(files: str, query: str) -> None:
         "SELECT k, id, maybe, price FROM t WHERE maybe = 77 ORDER BY id LIMIT 5",
         "SELECT sum(x) FROM t GROUP BY ROLLUP (k, maybe) ORDER BY ALL",
         "SELECT count(name) FROM t",
+        "FROM t LIMIT 200000",
     ],
 )
 def test_what_does_not_reduce_one_tables_numbers_reads_columns_whole(

@@ -64,6 +64,9 @@ def _reads_once(program: TensorProgram, table: Source) -> bool:
     """Whether one pipeline reads the table, by batches only."""
     slots = {slot for slot, each in program.tables.items() if each.source is table}
     readers = [step for step in program.steps() if not slots.isdisjoint(step.reads)]
-    return len(readers) <= 1 and all(
-        item.kind in BATCH_KINDS for step in readers for item in step.inputs if item.slot in slots
+    return (
+        program.result_slot not in slots
+        and len(readers) <= 1
+        and all(slots.isdisjoint(step.breaker.reads) for step in readers)
+        and all(item.kind in BATCH_KINDS for step in readers for item in step.inputs if item.slot in slots)
     )
