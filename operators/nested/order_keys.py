@@ -4,6 +4,8 @@ Lists compare element by element, the shorter one being less where it is the beg
 by field. NULL inside of them equals NULL and is greater than every value. So the bytes of a list are those of its
 elements, one after the other, and 0 behind the last; those of a struct are the bytes of its fields. Before each stands
 1, or 2 for NULL. Numbers have as many bytes as their type, the highest first, the sign bit inverted.
+
+The first number or text in a value says already of most values which is less (`leading_numbers`).
 """
 
 from __future__ import annotations
@@ -16,16 +18,20 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.data.backend import is_host
-from tqp.data.nested import Lists, Structs, Values, Vector, count_of, element_dtype
+from tqp.data.nested import Lists, Structs, Values, Vector, count_of, element_dtype, take_vector
 from tqp.data.strings import Strings
 from tqp.operators.nested.layout import compact, device_of
 from tqp.operators.numbers.comparisons import interval_order
 from tqp.operators.rows.keys import ordered_bits
 from tqp.operators.rows.runs import sums_before
 from tqp.operators.strings import layout as string_layout
+from tqp.operators.strings import words
 from tqp.operators.strings.build import join
 
 _END, _VALUE, _NULL = 0, 1, 2
+#: Leading numbers of values lie between that of a list without elements and that of NULL.
+_LEADING_BITS = 61
+_LEADING_EMPTY, _LEADING_NULL = -1 << _LEADING_BITS + 1, 1 << _LEADING_BITS + 1
 
 
 def order_key(values: Values, data_type: DataType) -> Strings:
@@ -36,6 +42,35 @@ def order_key(values: Values, data_type: DataType) -> Strings:
         return string_layout.of_equal_lengths(_number_bytes(values.reshape(-1, data_type.size), data_type))
     assert isinstance(values, Structs)
     return _struct_bytes(values, data_type)
+
+
+def leading_numbers(values: Values, data_type: DataType) -> Tensor:
+    """int64 [n] that are at most as great for lesser values of the type (as of `order_key`): of the first part of each."""
+    if isinstance(values, Structs):
+        return _leading_of_vector(values.fields[0], data_type.children[0])
+    if isinstance(values, Lists):
+        is_empty = values.lengths == 0
+        if not count_of(values.elements.values):
+            return torch.full_like(values.starts, _LEADING_EMPTY)
+        firsts = take_vector(values.elements, values.starts.masked_fill(is_empty, 0))
+        return _leading_of_vector(firsts, data_type.element).masked_fill_(is_empty, _LEADING_EMPTY)
+    unused_bits = 63 - _LEADING_BITS
+    if isinstance(values, Strings):
+        return words.order_key(words.words(values, 0)) >> unused_bits
+    if data_type.kind is TypeKind.INTERVAL:
+        values = interval_order(values)
+    if values.dim() == 2:
+        values = values[:, 0]
+    if values.is_floating_point():
+        return ordered_bits(values) >> unused_bits
+    return values.to(torch.int64).clamp(-1 << _LEADING_BITS, 1 << _LEADING_BITS)
+
+
+def _leading_of_vector(vector: Vector, data_type: DataType) -> Tensor:
+    numbers = leading_numbers(vector.values, data_type)
+    if vector.validity is None:
+        return numbers
+    return numbers.masked_fill_(vector.validity.logical_not(), _LEADING_NULL)
 
 
 def _list_bytes(lists: Lists, data_type: DataType) -> Strings:

@@ -54,13 +54,7 @@ def top_rows(columns: Sequence[SortColumn], k: int, bound: Bound | None = None) 
     first = columns[0]
     if k <= 0:
         return torch.zeros(0, dtype=torch.int64, device=first.device)
-    known = None if bound is None else bound.value
-    if known is not None:
-        candidates = _rows_up_to(first, known)
-    elif k * _TOP_SHARE > first.num_rows:
-        candidates = None
-    else:
-        candidates = _rows_up_to_a_bound(first, k)
+    candidates = rows_up_to_a_bound(first, k, bound)
     if candidates is None:
         rows = _first_rows(columns, k)
     else:
@@ -68,6 +62,14 @@ def top_rows(columns: Sequence[SortColumn], k: int, bound: Bound | None = None) 
     if bound is not None and rows.shape[0] == k:
         bound.tighten(first, int(rows[-1]))
     return rows
+
+
+def rows_up_to_a_bound(first: SortColumn, k: int, bound: Bound | None = None) -> Tensor | None:
+    """Rows (int64, ascending) that may be among the first k by a first key and any others; None for all rows."""
+    known = None if bound is None else bound.value
+    if known is not None:
+        return _rows_up_to(first, known)
+    return None if k * _TOP_SHARE > first.num_rows else _rows_up_to_one_of_a_sample(first, k)
 
 
 def _first_rows(columns: Sequence[SortColumn], k: int) -> Tensor:
@@ -91,7 +93,7 @@ def _rows_up_to_place(column: SortColumn, place: int) -> Tensor | None:
     return row_indices(elementwise.less_equal(key, int(key.kthvalue(place + 1).values)))
 
 
-def _rows_up_to_a_bound(column: SortColumn, k: int) -> Tensor | None:
+def _rows_up_to_one_of_a_sample(column: SortColumn, k: int) -> Tensor | None:
     """At least k rows: all that do not come after one of a sample; None for all rows."""
     step = max(1, column.num_rows // _SAMPLE_ROWS)
     sample = torch.arange(0, column.num_rows, step, device=column.device)

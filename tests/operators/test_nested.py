@@ -16,7 +16,7 @@ from tqp.data.encoding.columns import encode_column
 from tqp.data.nested import Lists, Values, take
 from tqp.data.results.to_python import python_values
 from tqp.operators.nested import functions, layout, lists, maps
-from tqp.operators.nested.order_keys import order_key
+from tqp.operators.nested.order_keys import leading_numbers, order_key
 from tqp.operators.strings import layout as string_layout
 
 _STRUCT = struct({"a": INTEGER, "b": list_of(VARCHAR)})
@@ -78,6 +78,18 @@ def test_order_keys_compare_as_the_values(data_type: DataType) -> None:
     for left, of_left in zip(items, keys, strict=True):
         for right, of_right in zip(items, keys, strict=True):
             assert (of_left > of_right) - (of_left < of_right) == _compare(left, right), (left, right)
+
+
+@pytest.mark.parametrize("data_type", _ARROW, ids=str)
+def test_leading_numbers_are_in_the_order_of_the_values(data_type: DataType) -> None:
+    random = Random(f"leading {data_type}")
+    items = [_random(random, data_type) for _ in range(60)]
+    values = _values(items, _ARROW[data_type])
+    numbers = leading_numbers(values, data_type).tolist()
+    keys = string_layout.to_list(order_key(values, data_type))  # type: ignore[arg-type]
+    by_key = [number for _, number in sorted(zip(keys, numbers, strict=True))]
+    assert by_key == sorted(numbers)
+    assert len(set(numbers)) > 1
 
 
 @pytest.mark.parametrize("data_type", _ARROW, ids=str)

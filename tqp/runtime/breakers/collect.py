@@ -9,14 +9,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tqp.core.datatypes import DataType
 from tqp.data.strings import Strings
 from tqp.operators.joins.hash_join import Workers
+from tqp.operators.nested.order_keys import leading_numbers, order_key
 from tqp.operators.numbers.comparisons import interval_order
 from tqp.operators.numbers.logic import any_true
 from tqp.operators.rows import keys as key_kernels
 from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows, take_rows
 from tqp.operators.sorting.sort_ranges import sort_ranges
-from tqp.operators.sorting.top_rows import Bound, top_rows
+from tqp.operators.sorting.top_rows import Bound, rows_up_to_a_bound, top_rows
 from tqp.operators.string_keys import codes as string_codes
 from tqp.runtime.frame import (
     Frame,
@@ -80,13 +82,15 @@ class SortRows(CollectRows):
     """Rows in order; the frame's first columns are the sort keys and are dropped.
 
     `wanted`: of a top-k, how many rows, with the `offset` first ones that are left out. `packed`: the slot of the packed
-    strings that are the first key, where the second are these strings.
+    strings that are the first key, where the second are these strings. `composed`: the types of keys of a top-k that are
+    composed values as they are; the bytes that compare are made only of rows that their first part does not leave out.
     """
 
     directions: Sequence[tuple[bool, bool]]  # (descending, nulls_first) of each key
     wanted: int | None
     offset: int
     packed: str | None = None
+    composed: Sequence[DataType | None] = ()
 
     @property
     def reads(self) -> Sequence[str]:
@@ -98,17 +102,45 @@ class SortRows(CollectRows):
     def partial(self, outputs: Sequence[Any], state: Bound | None) -> Frame:
         frame = frame_of_outputs(outputs)
         if self.wanted is not None and frame.num_rows > max(4 * self.wanted, _FEW_ROWS):
-            return take_frame(frame, top_rows(sort_keys(frame.columns, self.directions), self.wanted, state))
+            frame = self._candidates(frame, self.wanted, state)
+            return take_frame(frame, top_rows(self._keys(frame), self.wanted, state))
         return frame
 
     def finish_rows(self, state: Frame, program_state: State) -> State:
-        keys = sort_keys(state.columns, self.directions)
+        if self.wanted is not None:
+            state = self._candidates(state, self.wanted)
+        keys = self._keys(state)
         frame = Frame(state.num_rows, state.columns[len(self.directions) :])
         if self.wanted is not None:
             return {self.slot: take_frame(frame, top_rows(keys, self.wanted)[self.offset :])}
         if self.packed is not None:
             keys[1] = keys[1]._replace(offset=program_state[self.packed].num_bytes)
         return {self.slot: in_order(frame, keys, program_state["workers"])}
+
+    def _candidates(self, frame: Frame, wanted: int, bound: Bound | None = None) -> Frame:
+        """The rows of which bytes that compare may have to be made, or all."""
+        if not any(self.composed):
+            return frame
+        candidates = rows_up_to_a_bound(self._first_key(frame), wanted, bound)
+        return frame if candidates is None else take_frame(frame, candidates)
+
+    def _first_key(self, frame: Frame) -> SortColumn:
+        (values, validity), data_type = frame.columns[0], self.composed[0]
+        if data_type is not None:
+            assert values is not None
+            values = leading_numbers(values, data_type)
+        return sort_columns(values, validity, *self.directions[0])[0]
+
+    def _keys(self, frame: Frame) -> list[SortColumn]:
+        if not any(self.composed):
+            return sort_keys(frame.columns, self.directions)
+        columns = list(frame.columns)
+        for place, data_type in enumerate(self.composed):
+            values = columns[place].values
+            if data_type is not None and values is not None:
+                columns[place] = columns[place]._replace(values=order_key(values, data_type))
+        keys = sort_keys(columns, self.directions)
+        return keys if self.composed[0] is None else [self._first_key(frame), *keys]
 
     def describe(self) -> str:
         how = "sort the rows" if self.wanted is None else f"keep the first {self.wanted} rows in order"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from tqp.core.datatypes import DataType
 from tqp.core.schema import Field
 from tqp.operators.rows import batches
 from tqp.operators.string_keys.first_bits import packed_range
@@ -30,7 +31,11 @@ def lower_sort(plan: PlanLowering, node: physical.Sort) -> Stream:
         with stream.builder.fragment("ORDER BY ", node.keys[0].expression):
             keys.insert(0, _packed_key(lowering, keys[0], packed))
         directions.insert(0, directions[0])
-    keys = list(map(lowering.order_key, keys))
+    # Of nested values a top-k reads the first parts, and makes the bytes that compare of few rows.
+    composed = [_composed_of_top_rows(key, node) for key in keys]
+    keys = [
+        lowering.order_key(key) if each is None else key for key, each in zip(keys, composed, strict=True)
+    ]
     # Of columns that are stored elsewhere a top-k keeps row numbers: few rows' values are ever read.
     late = _stored_elsewhere(stream, node.fields) if node.limit is not None else []
     taken = {field.id for _, fields in late for field in fields}
@@ -42,7 +47,7 @@ def lower_sort(plan: PlanLowering, node: physical.Sort) -> Stream:
     outputs = [*values, *(Value(PLACE_LAYOUT, link.rows) for link, _ in late)]
     slot = plan.program.slot("sorted")
     wanted = None if node.limit is None else node.limit + node.offset
-    breaker = SortRows(slot, directions, wanted, node.offset, packed)
+    breaker = SortRows(slot, directions, wanted, node.offset, packed, composed)
     plan.program.close(stream, [*keys, *outputs], breaker, "ORDER BY")
     stored = [StoredColumn(value.layout, slot, i) for i, value in enumerate(outputs)]
     result = plan.stream_of(slot, stored[: len(values)], fields)
@@ -54,6 +59,12 @@ def lower_key(lowering: ExpressionLowering, key: SortKey) -> Value:
     """The values that rows are ordered by."""
     with lowering.stream.builder.fragment("ORDER BY ", key.expression):
         return lowering.materialised(key.expression)
+
+
+def _composed_of_top_rows(key: Value, node: physical.Sort) -> DataType | None:
+    """The type of a key that is composed, where the first rows only are wanted."""
+    data_type = key.layout.data_type
+    return data_type if node.limit is not None and data_type.is_composed else None
 
 
 def _packed_strings(plan: PlanLowering, key: Value) -> str | None:
