@@ -26,7 +26,7 @@ def _table(seed: int, rows: int, keys: int) -> pa.Table:
     )
 
 
-_TABLES = {"a": _table(1, 3000, 200), "b": _table(2, 500, 400)}
+_TABLES = {"a": _table(1, 3000, 200), "b": _table(2, 500, 800)}
 _QUERIES = [
     "SELECT * FROM a JOIN b ON a.k = b.k AND a.s = b.s",
     "SELECT * FROM a LEFT JOIN b ON a.k = b.k AND b.s = a.s AND a.s < b.v * 10000000000",
