@@ -253,14 +253,13 @@ class Queries:
         analyze: bool,
         params: Parameters | None = None,
         variables: Variables | None = None,
-        state: CatalogState | None = None,
     ) -> str:
-        """The query's plans as text, on a state of the catalog if one is given."""
+        """The query's plans as text."""
 
         def plans(query: Query) -> str:
             return self._explained(bind(query, self.catalog.snapshot(variables), params), analyze)
 
-        return self._answer(plans, query, params, variables, state)
+        return self._answer(plans, query, params, variables)
 
     def _explained(self, statement: BoundStatement, analyze: bool) -> str:
         wanted = WantedRows.of(scan_conditions(statement.plan))

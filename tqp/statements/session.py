@@ -134,7 +134,7 @@ class Session:
 
     def explain_view(self, view: View, analyze: bool) -> str:
         """The plans of a view that need not be in the catalog."""
-        return self.queries.explain(view.query, analyze, state=self.catalog.snapshot().state)
+        return self.queries.explain(view.query, analyze)
 
     def execute(
         self, parsed: ParsedStatement | Command, params: Parameters | None, variables: Variables | None
