@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from torch import Tensor
@@ -23,6 +24,11 @@ class StreamedColumn(ABC):
     @abstractmethod
     def read(self, start: int, stop: int) -> Rows:
         """Rows [start, stop)."""
+
+    @property
+    def ends(self) -> Sequence[int]:
+        """Rows, ascending, before which batches are best ended."""
+        return ()
 
     def rows(self, start: int, stop: int) -> Rows:
         """As `read`: a thread that asks again for the rows that it asked for last, as for their validity, is given the same."""

@@ -4,7 +4,7 @@ Results do not depend on the number of threads: states are merged in batch order
 
 A batch has 3 million rows at most, fewer where what the pipeline computes of them would take more than 8 MB and so leave the
 caches (`live_bytes` in `tqp.runtime.graph`; not where LIKE searches text before rows are grouped, which drives the groups'
-accumulators out of the caches once a batch). On CUDA and other devices the source is one batch. How many workers share a
+accumulators out of the caches once a batch), and of a table that is streamed no rows of two of its parts. On CUDA and other devices the source is one batch. How many workers share a
 pipeline follows from the processor time that its rows and the merge of its states took in its last run (`Cost` in
 `tqp.runtime.pipeline`); where sums of floats depend on where batches end, from the number of rows alone.
 
@@ -17,7 +17,9 @@ threads makes them anew there (`tqp.core.process.forks`).
 
 from __future__ import annotations
 
+import bisect
 import contextlib
+import itertools
 import operator
 import threading
 import time
@@ -246,7 +248,7 @@ class Executor:
             if pipeline.row_limit is not None:
                 states = job.until(pipeline.row_limit, spans, self.batch_rows)
             else:
-                num_batches = job.cut(cut_spans(spans, self._step(pipeline, num_rows)))
+                num_batches = job.cut(cut_spans(spans, self._step(pipeline, num_rows), pipeline.ends(state)))
                 num_helpers = 0 if pipeline.in_order else min(self.threads, num_batches) - 1
                 states = work_together(job.help, self._workers(), num_helpers, job.batches)
                 states.sort(key=operator.itemgetter(0))
@@ -373,15 +375,23 @@ _without_autograd: Callable[[], contextlib.AbstractContextManager[Any]] = getatt
 )
 
 
-def cut_spans(spans: Sequence[tuple[int, int]], step: int) -> list[tuple[int, int]]:
+def cut_spans(spans: Sequence[tuple[int, int]], step: int, ends: Sequence[int] = ()) -> list[tuple[int, int]]:
     """Batches [start, stop) of the rows in the spans, of `step` rows at most; of no rows one batch without rows.
 
+    `ends`: rows, ascending, before which a batch ends in any case.
+
     >>> cut_spans([(0, 5), (7, 9)], 4)
-    [(0, 4), (4, 5), (7, 9)]
+    [(0, 3), (3, 5), (7, 9)]
+    >>> cut_spans([(0, 5), (7, 9)], 4, [2, 6, 8])
+    [(0, 2), (2, 5), (7, 8), (8, 9)]
     """
-    batches = [
-        (first, min(first + step, stop)) for start, stop in spans for first in range(start, stop, step)
-    ]
+    batches = []
+    for start, stop in spans:
+        inner = ends[bisect.bisect_right(ends, start) : bisect.bisect_left(ends, stop)]
+        for first, last in itertools.pairwise((start, *inner, stop)):
+            rows = last - first
+            even = -(-rows // -(-rows // step)) if rows else 1
+            batches += [(at, min(at + even, last)) for at in range(first, last, even)]
     return batches or [(0, 0)]
 
 

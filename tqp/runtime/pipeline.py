@@ -141,6 +141,11 @@ class Pipeline:
         """Which rows of the source a run has to read, as ascending spans [start, stop): none, or some."""
         return spans_to_read(self.zone_filters, state, self.num_rows(state))
 
+    def ends(self, state: State) -> Sequence[int]:
+        """Rows of the source, ascending, before which a batch is to end, as those that follow are read apart; mostly none."""
+        values = (column.values for column in state[self.source_slot].columns)
+        return next((each.column.ends for each in values if isinstance(each, Streamed)), ())
+
     def watched(self, measure: Callable[..., Any]) -> Pipeline:
         """A copy for somebody who measures: for each call of the function (`what` is the pipeline then), of a node in it, and of
         a step of the breaker (its name), `measure(what, run, *arguments)` is to give what `run(*arguments)` does. What the copy

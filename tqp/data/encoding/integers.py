@@ -181,12 +181,12 @@ def encode_integers(name: str, chunks: Sequence[pa.Array], data_type: DataType) 
             cut.append((first + start, chunk.slice(start, _PIECE)))
         first += len(chunk)
     expected = all_bounds(narrow(name, end, data_type, None) for end in _ends(chunks))
-    pieces = IntegerPieces(name, data_type, first, expected, _stored_values(chunks))
+    pieces = IntegerPieces(name, data_type, first, expected, stored_values(chunks))
     _share_if_long(lambda piece: pieces.put(*piece), cut, first)
     return pieces.column()
 
 
-def _stored_values(chunks: Sequence[pa.Array]) -> Tensor | None:
+def stored_values(chunks: Sequence[pa.Array]) -> Tensor | None:
     """The memory of a column whose values need no change but, perhaps, narrowing; None where there is no such."""
     if len(chunks) != 1 or chunks[0].null_count:
         return None

@@ -30,7 +30,7 @@ from tqp.data.sources.base import Pieces, Source
 from tqp.data.sources.file_identity import FileSet
 from tqp.data.sources.hive_partitions import partition_columns
 from tqp.data.sources.parquet.one_file import ColumnReader, ParquetFile, Way
-from tqp.data.sources.parquet.streamed import NumberColumn, RowGroups, StreamedTable
+from tqp.data.sources.parquet.streamed import NumberColumn, Parts, StreamedTable
 from tqp.data.sources.schemas import cast_like, conversions
 
 #: A string column whose pages take fewer bytes a row than this is certainly stored as dictionary codes: a plain string
@@ -39,6 +39,8 @@ _DICTIONARY_BYTES_PER_ROW = 4
 #: Rows that one thread reads at a time at least, where row groups are smaller, and how often it comes for more of a column: a
 #: file is opened for each part.
 _PART_ROWS, _PARTS_PER_THREAD = 262_144, 4
+#: Rows that are streamed together at least, where row groups are smaller: two of those that DuckDB writes.
+_STREAMED_ROWS = 196_608
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,13 +175,17 @@ class ParquetSource(Source):
 
     def streamed(self, names: Iterable[str], num_bytes: int) -> Source | None:
         found = {name: self._position(name) for name in names if not self.is_encoded(name)}
-        columns = {name: column for name, place in found.items() if (column := self._streamed_column(place))}
+        sizes = [num_rows for _, _, num_rows in self._consecutive(_STREAMED_ROWS)]
+        parts = Parts(sizes, threads_at_work() + 1)
+        columns = {
+            name: column for name, place in found.items() if (column := self._streamed_column(place, parts))
+        }
         if self.unread_bytes(columns) < num_bytes or not self._were_streamed.isdisjoint(columns):
             return None
         self._were_streamed.update(columns)
         return StreamedTable(self, columns)
 
-    def _streamed_column(self, position: int) -> NumberColumn | None:
+    def _streamed_column(self, position: int, parts: Parts) -> NumberColumn | None:
         """A column to be read batch by batch; None where more has to be known of its values than footers say."""
         if position in self._partitions:
             return None
@@ -192,28 +198,28 @@ class ParquetSource(Source):
         bounds = self._expected(position) if has_bounds else None
         if bounds is None and not data_type.is_float:
             return None
-        parts = self._parts(position, 1)
+        own_parts = self._parts(position, _STREAMED_ROWS)
         #: Open files that no thread reads at the moment.
         readers: dict[str, list[ColumnReader]] = defaultdict(list)
 
         def read(number: int) -> list[pa.Array]:
-            part = parts[number]
+            part = own_parts[number]
             with part.file.reading(part.position):
                 idle = readers[part.file.path]
                 try:
                     reader = idle.pop()
                 except IndexError:
                     reader = ColumnReader(part.file, part.position, part.way(Way.TYPED))
-                chunks = [chunk for group in part.groups for chunk in reader.chunks(group)]
+                chunks = reader.chunks(part.groups)
                 idle.append(reader)
-            return [plain(self._cast(name, part, chunk), name, data_type) for chunk in chunks]
+            with reporting(name):
+                return [plain(self._cast(name, part, chunk), name, data_type) for chunk in chunks]
 
         nullable = any(
             file.may_hold_null(converted[position][0])
             for file, converted in zip(self._files, self._conversions, strict=True)
         )
-        groups = RowGroups([part.num_rows for part in parts], read, threads_at_work() + 1)
-        return NumberColumn(name, data_type, groups, bounds, nullable)
+        return NumberColumn(name, data_type, parts, read, bounds, nullable)
 
     def kept(self) -> list[tuple[str, str, int]]:
         """As that of other tables, with what is kept of its parts."""
@@ -329,19 +335,24 @@ class ParquetSource(Source):
         if enough is None:
             enough = max(_PART_ROWS, self.num_rows // (_PARTS_PER_THREAD * threads_at_work()))
         parts, first = [], 0
-        for file, converted in zip(self._files, self._conversions, strict=True):
-            place, cast_to = converted[position]
+        for number, groups, num_rows in self._consecutive(enough):
+            file, (place, cast_to) = self._files[number], self._conversions[number][position]
             stored = cast_to is None and file.is_stored_decimal(place)
+            parts.append(_Part(file, groups, place, cast_to, stored, first, num_rows))
+            first += num_rows
+        return parts
+
+    def _consecutive(self, enough: int) -> Iterator[tuple[int, Sequence[int], int]]:
+        """As for `_parts`: the number of a file, row groups of it, and their rows."""
+        for number, file in enumerate(self._files):
             groups: list[int] = []
             num_rows = 0
             for group in file.groups:
                 groups.append(group)
                 num_rows += file.metadata.row_group(group).num_rows
                 if num_rows >= enough or group == file.groups[-1]:
-                    parts.append(_Part(file, groups, place, cast_to, stored, first, num_rows))
-                    first += num_rows
+                    yield number, groups, num_rows
                     groups, num_rows = [], 0
-        return parts
 
     def _expected(self, position: int) -> tuple[int, int] | None:
         """Bounds of a column of integers as the statistics of all files have them."""

@@ -144,7 +144,7 @@ class ParquetFile:
         """The chunks of one column in some row groups, on this thread: other columns and groups are read beside it."""
         with self.reading(position), ColumnReader(self, position, way) as reader:
             for group in groups:
-                yield from reader.chunks(group)
+                yield from reader.chunks([group])
 
     def reading(self, position: int) -> contextlib.AbstractContextManager[None]:
         """Errors of the block name the column and the file. Raises FileChangedError if it is another one by now."""
@@ -176,21 +176,30 @@ class ColumnReader:
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
-    def chunks(self, group: int) -> list[pa.Array]:
-        """The column in a row group."""
-        content = self._decompressed(group)
-        if content is not None:
-            single = pq.ParquetFile(content, read_dictionary=self._dictionaries, pre_buffer=False)
-            table = single.reader.read_row_group(0, use_threads=False)
-        else:
-            table = self._of_file(group)
-        expected = self._file.metadata.row_group(group).num_rows
+    def chunks(self, groups: Sequence[int]) -> list[pa.Array]:
+        """The column in some row groups, one chunk for all where Arrow makes one."""
+        contents = [self._decompressed(group) for group in groups]
+        if all(content is None for content in contents):
+            return self._checked(self._of_file(groups), groups)
+        chunks: list[pa.Array] = []
+        for group, content in zip(groups, contents, strict=True):
+            table = self._of_file([group]) if content is None else self._of_memory(content)
+            chunks.extend(self._checked(table, [group]))
+        return chunks
+
+    def _checked(self, table: pa.Table, groups: Sequence[int]) -> list[pa.Array]:
+        """The chunks of a column. Raises ValueError if they have not as many rows as the footer says."""
+        expected = sum(self._file.metadata.row_group(group).num_rows for group in groups)
         if table.num_rows != expected:
-            raise ValueError(f"row group {group} has {table.num_rows} rows, not {expected}")
+            raise ValueError(f"row groups {list(groups)} have {table.num_rows} rows, not {expected}")
         chunks: list[pa.Array] = table.column(0).chunks
         return chunks
 
-    def _of_file(self, group: int) -> pa.Table:
+    def _of_memory(self, content: pa.Buffer) -> pa.Table:
+        single = pq.ParquetFile(content, read_dictionary=self._dictionaries, pre_buffer=False)
+        return single.reader.read_row_group(0, use_threads=False)
+
+    def _of_file(self, groups: Sequence[int]) -> pa.Table:
         """As Arrow reads it."""
         file, position = self._file, self._position
         if self._parquet is None:
@@ -200,7 +209,7 @@ class ColumnReader:
             )
         # By position: names may repeat.
         leaves = list(range(file.first_leaves[position], file.first_leaves[position + 1]))
-        return self._parquet.reader.read_row_group(group, column_indices=leaves, use_threads=False)
+        return self._parquet.reader.read_row_groups(groups, column_indices=leaves, use_threads=False)
 
     def _decompressed(self, group: int) -> pa.Buffer | None:
         """The column in a row group as a file in memory, if that is quicker to read."""

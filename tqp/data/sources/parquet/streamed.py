@@ -12,7 +12,8 @@ import collections
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeVar, overload
 
 import numpy as np
 import pyarrow as pa
@@ -20,109 +21,180 @@ import torch
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.schema import NO_FACTS, ColumnFacts
-from tqp.data.arrow_buffers import AnyArray, BoolArray, validity_of, values_view
+from tqp.data.arrow_buffers import AnyArray, BoolArray, borrow, validity_of, values_view
 from tqp.data.batches import Rows, Streamed, StreamedColumn
 from tqp.data.column import Column
 from tqp.data.encoding.columns import reporting
-from tqp.data.encoding.integers import Bounds, narrow, narrowest
+from tqp.data.encoding.integers import Bounds, narrow, narrowest, stored_values
 from tqp.data.sources.base import Source
 from tqp.data.sources.file_identity import ReadAgainError
 
 Found = TypeVar("Found")
 
 
-class RowGroups:
-    """The chunks of one column by row groups; those asked for last are kept: where a batch ends within one, the next needs it, too."""
+class Parts:
+    """The rows of a streamed table in parts, each of some row groups of one file, which are decoded column by column.
 
-    def __init__(self, num_rows: Sequence[int], read: Callable[[int], list[pa.Array]], most: int) -> None:
-        """`num_rows`: of each group; `read`: gives the chunks of one by its number; `most`: how many groups are kept."""
+    The parts asked for last are kept: several batches, or workers, may want the rows of one.
+    """
+
+    def __init__(self, num_rows: Sequence[int], most: int) -> None:
+        """`num_rows`: of each part; `most`: how many are kept."""
         *self._firsts, self.num_rows = itertools.accumulate(num_rows, initial=0)
-        self._read, self._most = read, most
-        self._recent: collections.OrderedDict[int, _Group] = collections.OrderedDict()
+        self._most = most
+        self._readers: list[Callable[[int], list[pa.Array]]] = []
+        #: The columns that somebody wants rows of.
+        self._wanted: set[int] = set()
+        self._recent: collections.OrderedDict[int, list[_Chunks]] = collections.OrderedDict()
         self._lock = threading.Lock()
 
-    def pieces(self, start: int, stop: int) -> Iterable[tuple[int, pa.Array]]:
+    @property
+    def ends(self) -> Sequence[int]:
+        """The rows before which one part ends and another begins."""
+        return self._firsts[1:]
+
+    def add_column(self, read: Callable[[int], list[pa.Array]]) -> int:
+        """`read`: gives the chunks of one part by its number. Returns the number of the column."""
+        self._readers.append(read)
+        return len(self._readers) - 1
+
+    def want(self, column: int) -> None:
+        """Say that rows of the column will be asked for."""
+        self._wanted.add(column)
+
+    def pieces(self, column: int, start: int, stop: int) -> Iterable[tuple[int, pa.Array]]:
         """What holds rows [start, stop), in order: a part of a chunk, and where it begins behind `start`."""
         number = bisect.bisect_right(self._firsts, start) - 1
         while number < len(self._firsts) and self._firsts[number] < stop:
             at = self._firsts[number]
-            for chunk in self._chunks(number):
+            for chunk in self._chunks(column, number):
                 first, last = max(start, at), min(stop, at + len(chunk))
                 if first < last:
                     yield first - start, chunk.slice(first - at, last - first)
                 at += len(chunk)
             number += 1
 
-    def _chunks(self, number: int) -> list[pa.Array]:
+    def _chunks(self, column: int, number: int) -> list[pa.Array]:
         with self._lock:
-            group = self._recent.setdefault(number, _Group())
+            part = self._recent.get(number)
+            if part is None:
+                part = self._recent[number] = [_Chunks(partial(read, number)) for read in self._readers]
             self._recent.move_to_end(number)
             while len(self._recent) > self._most:
                 self._recent.popitem(last=False)
-        with group.lock:
-            if group.chunks is None:
-                group.chunks = self._read(number)
-            return group.chunks
+        chunks = part[column].get(wait=False)
+        if chunks is not None:
+            return chunks
+        for other in self._wanted:  # rather than wait for another worker, do what would be next
+            part[other].get(wait=False)
+        return part[column].get()
 
 
-class _Group:
-    __slots__ = ("chunks", "lock")
+class _Chunks:
+    """Those of one column in one part, which are read once."""
 
-    def __init__(self) -> None:
-        self.chunks: list[pa.Array] | None = None
-        self.lock = threading.Lock()
+    __slots__ = ("_chunks", "_lock", "_read")
+
+    def __init__(self, read: Callable[[], list[pa.Array]]) -> None:
+        self._read, self._lock = read, threading.Lock()
+        self._chunks: list[pa.Array] | None = None
+
+    @overload
+    def get(self) -> list[pa.Array]: ...
+    @overload
+    def get(self, wait: bool) -> list[pa.Array] | None: ...
+    def get(self, wait: bool = True) -> list[pa.Array] | None:
+        """`wait`: if another thread is reading them; None if not."""
+        if self._chunks is None and self._lock.acquire(blocking=wait):
+            try:
+                if self._chunks is None:
+                    self._chunks = self._read()
+            finally:
+                self._lock.release()
+        return self._chunks
 
 
 class NumberColumn(StreamedColumn):
     """A column of integers, decimals, times or floats."""
 
     def __init__(
-        self, name: str, data_type: DataType, groups: RowGroups, bounds: Bounds | None, nullable: bool
+        self,
+        name: str,
+        data_type: DataType,
+        parts: Parts,
+        read: Callable[[int], list[pa.Array]],
+        bounds: Bounds | None,
+        nullable: bool,
     ) -> None:
-        """`bounds`: what the values lie between, None of floats; `nullable`: whether there may be NULLs: by what the footers say."""
+        """`read`: gives the chunks of one of the parts by its number; `bounds`: what the values lie between, None of floats;
+        `nullable`: whether there may be NULLs: by what the footers say.
+        """
         super().__init__()
-        self._name, self._data_type, self._groups, self._bounds = name, data_type, groups, bounds
-        self._nullable = nullable
+        self._name, self._data_type, self._bounds, self._nullable = name, data_type, bounds, nullable
+        self._parts, self._number = parts, parts.add_column(read)
         if bounds is not None:
-            self._dtype: np.dtype[np.generic] = np.dtype(narrowest(*bounds))
+            self._dtype: np.dtype[np.generic] = narrowest(*bounds)
         else:
             self._dtype = np.dtype(np.float32 if data_type.kind is TypeKind.FLOAT else np.float64)
+        self._tensor_dtype = torch.from_numpy(np.empty(0, self._dtype)).dtype
 
     def placeholder(self) -> Column:
         """What is known of the column, over tensors without memory."""
-        dtype = torch.from_numpy(np.empty(0, self._dtype)).dtype
-        size = self._groups.num_rows
-        values = torch.empty(size, dtype=dtype, device="meta")
+        size = self._parts.num_rows
+        values = torch.empty(size, dtype=self._tensor_dtype, device="meta")
         validity = torch.empty(size, dtype=torch.bool, device="meta") if self._nullable else None
         facts = NO_FACTS if self._bounds is None else ColumnFacts(*self._bounds)
         return Column(self._data_type, size, values, validity, facts=facts)
 
     def stored(self) -> tuple[Streamed, Streamed | None]:
         """Its values and its validity, in the place of tensors."""
+        self._parts.want(self._number)
         return Streamed(self), Streamed(self, is_validity=True) if self._nullable else None
+
+    @property
+    def ends(self) -> Sequence[int]:
+        return self._parts.ends
 
     def read(self, start: int, stop: int) -> Rows:
         """Raises ReadAgainError where the footers were wrong."""
-        values: AnyArray = np.empty(stop - start, self._dtype)
-        validity: BoolArray | None = np.ones(stop - start, np.bool_) if self._nullable else None
+        pieces = list(self._parts.pieces(self._number, start, stop))
         with reporting(self._name):
-            for first, piece in self._groups.pieces(start, stop):
-                rows = slice(first, first + len(piece))
-                valid = validity_of(piece)
-                self._put(piece, values[rows])
-                if valid is None:
-                    continue
-                if validity is None:
-                    raise self._unexpected()
-                validity[rows] = valid
-                values[rows][~valid] = 0 if self._bounds is None else self._bounds[0]
+            view = self._view(pieces[0][1]) if len(pieces) == 1 else None
+            return self._joined(pieces, stop - start) if view is None else (view, None)
+
+    def _view(self, piece: pa.Array) -> AnyArray | None:
+        """The values of a piece as they are, where that is what they are to be."""
+        if self._nullable or piece.null_count:
+            return None
+        if self._bounds is None:
+            return borrow(piece.buffers()[1], self._tensor_dtype, piece.offset, len(piece)).numpy()
+        stored = stored_values([piece])
+        if stored is None or stored.dtype != self._tensor_dtype:
+            return None
+        self._check(narrow(self._name, piece, self._data_type, None))
+        return stored.numpy()
+
+    def _joined(self, pieces: Iterable[tuple[int, pa.Array]], num_rows: int) -> Rows:
+        values: AnyArray = np.empty(num_rows, self._dtype)
+        validity: BoolArray | None = np.ones(num_rows, np.bool_) if self._nullable else None
+        for first, piece in pieces:
+            rows = slice(first, first + len(piece))
+            valid = validity_of(piece)
+            if self._bounds is None:
+                values[rows] = values_view(piece, self._dtype)
+            else:
+                self._check(narrow(self._name, piece, self._data_type, values[rows]))
+            if valid is None:
+                continue
+            if validity is None:
+                raise self._unexpected()
+            validity[rows] = valid
+            values[rows][~valid] = 0 if self._bounds is None else self._bounds[0]
         return values, validity
 
-    def _put(self, piece: pa.Array, into: AnyArray) -> None:
-        if self._bounds is None:
-            into[:] = values_view(piece, self._dtype)
-            return
-        found, (least, most) = narrow(self._name, piece, self._data_type, into), self._bounds
+    def _check(self, found: Bounds | None) -> None:
+        """Raises ReadAgainError where values are beyond what the footers say."""
+        least, most = self._bounds or (0, 0)
         if found is not None and not (least <= found[0] and found[1] <= most):
             raise self._unexpected()
 
