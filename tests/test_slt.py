@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "tiny": {"batch_rows": 3, "threads": 2},
     "torch": {"backend": "torch"},
 }
+#: How many records one test checks, as a test of its own costs as much as a short query; all that fail are named.
+RECORDS = 20
 
 
 @cache
@@ -36,27 +39,31 @@ def _connection(path: Path, setting: str) -> tqp.Connection:
     return connection
 
 
-def _cases(*kinds: str) -> list[Any]:
-    """The records of these kinds under each setting; seven of eight under "tiny" are for `make slow`."""
-    cases = []
+def _cases() -> Iterator[Any]:
+    """Some records of a file that follow each other, under each setting; seven of eight under "tiny" are for `make slow`."""
     for path in FILES:
-        chosen = [index for index, record in enumerate(_records(path)) if record.kind in kinds]
-        for number, index in enumerate(chosen):
-            for setting in SETTINGS:
-                marks = pytest.mark.slow if setting == "tiny" and number % 8 else ()
-                label = f"{path.stem}:{_records(path)[index].line}-{setting}"
-                cases.append(pytest.param(path, index, setting, id=label, marks=marks))
-    return cases
+        records = [record for record in _records(path) if record.kind not in ("statement ok", "comment")]
+        for setting in SETTINGS:
+            rare = [record for number, record in enumerate(records) if setting == "tiny" and number % 8]
+            often = records[::8] if rare else records
+            for chosen, marks in ((often, ()), (rare, pytest.mark.slow)):
+                for first in range(0, len(chosen), RECORDS):
+                    part = chosen[first : first + RECORDS]
+                    label = f"{path.stem}:{part[0].line}-{part[-1].line}-{setting}"
+                    yield pytest.param(path, part, setting, id=label, marks=marks)
 
 
-@pytest.mark.parametrize(("path", "index", "setting"), _cases("query"))
-def test_query(path: Path, index: int, setting: str) -> None:
-    sqllogic.check(_records(path)[index], _connection(path, setting))
-
-
-@pytest.mark.parametrize(("path", "index", "setting"), _cases("statement error", "statement unsupported"))
-def test_error(path: Path, index: int, setting: str) -> None:
-    sqllogic.check(_records(path)[index], _connection(path, setting))
+@pytest.mark.parametrize(("path", "records", "setting"), list(_cases()))
+def test_records(path: Path, records: Sequence[sqllogic.Record], setting: str) -> None:
+    errors = []
+    for record in records:
+        try:
+            sqllogic.check(record, _connection(path, setting))
+        except Exception as error:  # noqa: BLE001  (raised below, with those of other records)
+            error.add_note(f"{path}:{record.line}")
+            errors.append(error)
+    if errors:
+        raise ExceptionGroup(", ".join(note for error in errors for note in error.__notes__), errors)
 
 
 def test_records_are_many_and_labels_agree() -> None:
