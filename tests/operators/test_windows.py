@@ -81,15 +81,20 @@ def in_values(at: Case, row: int, other: int) -> int:
 def test_frames(
     at: Case, find: Callable[[Case, int, int], Range], distance: Callable[[Case, int, int], int]
 ) -> None:
+    distances = [
+        {other: distance(at, row, other) for other in at.of_partition(row)} for row in range(at.size)
+    ]
     for start, end in ((-1, 0), (-2, 1), (0, 3), (1, 2), (-3, -2), (0, 0), (-200, 200)):
         whole = find(at, start, end)
         for exclusion in EXCLUSIONS:
             ranges = frames.excluding(at.rows, whole, exclusion)
             for row in range(at.size):
-                expected = [
-                    other for other in at.of_partition(row) if start <= distance(at, row, other) <= end
+                without = excluded(at, row, exclusion)
+                left = [
+                    other
+                    for other, between in distances[row].items()
+                    if start <= between <= end and other not in without
                 ]
-                left = [other for other in expected if other not in excluded(at, row, exclusion)]
                 assert listed(ranges, row) == left, (start, end, exclusion, row)
 
 
