@@ -305,17 +305,33 @@ def test_keys_of_maps_have_no_validity() -> None:
     assert maps.keys.buffers()[0] is None
 
 
-def test_strings_that_are_slices_in_any_order():
+@pytest.mark.parametrize("times", [1, 1_000], ids=["few bytes", "many bytes"])
+def test_strings_that_are_slices_in_any_order(times: int):
     """What string functions leave: overlapping slices, NULL rows, codes into a pool of rows."""
     data = torch.frombuffer(bytearray(b"a long string of bytes, and ends"), dtype=torch.uint8)
     pool = Strings(torch.tensor([2, 0, 0, 28]), torch.tensor([4, 20, 0, 4], dtype=torch.int32), data)
     validity = torch.tensor([True, True, True, False])
-    rows = Column(VARCHAR, 4, None, validity, pool)
-    codes = Column(VARCHAR, 2, torch.tensor([3, 0], dtype=torch.int8), None, pool)
-    assert Result(("s",), (VARCHAR,), Table(("s",), (rows,), 4)).fetchall() == [
-        ("long",), ("a long string of byt",), ("",), (None,),
-    ]  # fmt: skip
-    assert Result(("s",), (VARCHAR,), Table(("s",), (codes,), 2)).fetchall() == [("ends",), ("long",)]
+
+    def texts(column: Column) -> list[str | None]:
+        return (
+            Result(("s",), (VARCHAR,), Table(("s",), (column,), column.num_rows)).to_arrow()["s"].to_pylist()
+        )
+
+    pool_of_rows = Strings(pool.starts.repeat(times), pool.lengths.repeat(times), data)
+    rows = Column(VARCHAR, 4 * times, None, validity.repeat(times), pool_of_rows)
+    assert texts(rows) == ["long", "a long string of byt", "", None] * times
+    numbers = torch.tensor([3, 0, 1], dtype=torch.int8).repeat(times)
+    assert (
+        texts(Column(VARCHAR, 3 * times, numbers, None, pool))
+        == ["ends", "long", "a long string of byt"] * times
+    )
+    validity = torch.tensor([True, False, True]).repeat(times)
+    assert (
+        texts(Column(VARCHAR, 3 * times, numbers, validity, pool))
+        == ["ends", None, "a long string of byt"] * times
+    )
+    of_one_length = Column(VARCHAR, 2 * 3 * times, torch.tensor([0, 3]).repeat(3 * times), None, pool_of_rows)
+    assert texts(of_one_length) == ["long", "ends"] * 3 * times
 
 
 def test_long_string_columns_share_their_bytes():
