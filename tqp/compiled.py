@@ -52,6 +52,11 @@ class Kept(Generic[Item]):
         self._items.move_to_end(key)
         return item
 
+    def find_unchanged(self, key: Hashable, now: Snapshot) -> Item | None:
+        """As `find`, but None also where files of the tables that the item reads have changed since they were looked at last."""
+        item = self.find(key, now)
+        return item if item is not None and now.has_same_files(self._items[key][1]) else None
+
     def keep(self, key: Hashable, item: Item, read: Meanings, now: Snapshot) -> None:
         """Keep an item, unless what it reads was replaced while it was made."""
         if now.agrees(read):

@@ -279,10 +279,12 @@ class Queries:
         if isinstance(query, ParsedStatement) and query.variant is not None:
             key, by_shape = (key, query.variant), False
         with self.catalog.lock:
+            self.catalog.check_open()
+            # of a known program only the files that it reads are looked at
+            program = self.compiled.programs.find_unchanged(key, self.catalog.now(variables))
+            if program is not None:
+                return program
             snapshot = self.catalog.snapshot(variables)
-            program = self.compiled.programs.find(key, snapshot)
-        if program is not None:
-            return program
         with collected_later():
             return call_deep(lambda: self._new_program(key, query, params, snapshot, by_shape))
 

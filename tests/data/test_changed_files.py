@@ -13,6 +13,7 @@ import pytest
 
 import tqp
 from tqp.data.sources.file_identity import FileChangedError
+from tqp.data.sources.file_systems import identity_of
 
 Write = Callable[[Path, pa.Table], object]
 
@@ -51,6 +52,34 @@ def test_a_changed_file_is_read_again_whole(tmp_path: Path, kind: str, in_place:
         ]
         assert connection.sql("SELECT sum(a), count(*) FROM t").fetchall() == [(30, 2)]
         assert before.fetchall() == [(6, 3)]
+
+
+def test_a_query_that_is_known_looks_at_the_files_that_it_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at = []
+
+    def noted(path: str) -> Any:
+        looked_at.append(Path(path).stem)
+        return identity_of(path)
+
+    with tqp.connect(threads=1) as connection:
+        for name in "abc":
+            pq.write_table(pa.table({"x": [1]}), tmp_path / f"{name}.parquet")
+            connection.register(name, tmp_path / f"{name}.parquet")
+        connection.sql("CREATE VIEW v AS SELECT a.x FROM a, b")
+        queries = ["SELECT x FROM v", f"SELECT x FROM '{tmp_path}/c.parquet'"]
+        for query in queries:
+            connection.sql(query)
+        monkeypatch.setattr("tqp.data.sources.file_identity.identity_of", noted)
+        for query, files in zip(queries, ("ab", "c"), strict=True):
+            looked_at.clear()
+            assert connection.sql(query).fetchall() == [(1,)]
+            assert sorted(looked_at) == list(files)
+        for name in "abc":
+            pq.write_table(pa.table({"x": [2, 3]}), tmp_path / f"{name}.parquet")
+        assert connection.sql(queries[0]).fetchall() == [(2,), (2,), (3,), (3,)]
+        assert connection.sql(queries[1]).fetchall() == [(2,), (3,)]
 
 
 def test_no_answer_mixes_two_files(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as SequenceOf
 from copy import copy
 from typing import TypeVar
@@ -281,6 +281,20 @@ class Snapshot:
     def agrees(self, read: Meanings) -> bool:
         """Whether all these names still mean what they meant."""
         return all(self.meaning(kind, name) == meaning for (kind, name), meaning in read.items())
+
+    def has_same_files(self, read: Meanings) -> bool:
+        """Whether the files of the tables among these names are still as they were when the catalog looked at them last."""
+        return all(table.files is None or table.files.are_unchanged() for table in self._stored_tables(read))
+
+    def _stored_tables(self, read: Meanings) -> Iterator[Source]:
+        for kind, name in read:
+            if isinstance(name, NamedFiles):
+                if name in self._files:
+                    yield self._files[name]
+            elif kind == "table" and isinstance(name, LookedUp):
+                place = self.state.found(name, self.state.tables)
+                if place is not None:
+                    yield self.state.tables[place]
 
 
 def _with_generated(table: StoredTable) -> View:
