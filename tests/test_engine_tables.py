@@ -11,6 +11,8 @@ import tqp
 
 SETUP = (
     "CREATE TABLE t(i INTEGER PRIMARY KEY, s VARCHAR DEFAULT 'x', d DECIMAL(9,2), UNIQUE (s, d))",
+    'CREATE TABLE "Parts"(id INTEGER REFERENCES t(i), name VARCHAR, price DECIMAL(9,2), FOREIGN KEY (name, price) REFERENCES t(s, d))',
+    "CREATE TABLE checked(u INTEGER CHECK (u > 0), v VARCHAR, CHECK (length(v) > u), CHECK (1 = 1), CHECK ('u' < v))",
     "CREATE VIEW v AS SELECT i FROM t",
     "CREATE TYPE mood AS ENUM ('a', 'b')",
     "CREATE MACRO f(a) AS a + 1",
@@ -43,6 +45,11 @@ TABLES = {
     "duckdb_functions()": [],
     "duckdb_constraints()": [],
     "duckdb_constraints": [],
+    "information_schema.table_constraints": [],
+    "information_schema.key_column_usage": [],
+    "information_schema.referential_constraints": [],
+    "information_schema.constraint_column_usage": [],
+    "information_schema.constraint_table_usage": [],
     "duckdb_indexes()": [],
     "duckdb_indexes": [],
     "duckdb_sequences()": [],
@@ -80,7 +87,14 @@ QUERIES = [
     """SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON c.oid = a.attrelid
         JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = 't' AND n.nspname = 'main' ORDER BY attnum""",
     """SELECT table_name, constraint_type, constraint_text, constraint_column_indexes, constraint_column_names,
-        constraint_name FROM duckdb_constraints() ORDER BY ALL""",
+        constraint_name FROM duckdb_constraints() WHERE constraint_type <> 'CHECK' ORDER BY ALL""",
+    """SELECT constraint_column_indexes, constraint_column_names, constraint_name FROM duckdb_constraints()
+        WHERE constraint_type = 'CHECK' ORDER BY ALL""",
+    "FROM information_schema.table_constraints ORDER BY ALL",
+    "FROM information_schema.key_column_usage ORDER BY ALL",
+    "FROM information_schema.referential_constraints ORDER BY ALL",
+    "SELECT * EXCLUDE (constraint_text) FROM information_schema.constraint_column_usage ORDER BY ALL",
+    "FROM information_schema.constraint_table_usage ORDER BY ALL",
     "FROM duckdb_variables() ORDER BY name",
     "FROM duckdb_keywords() ORDER BY ALL",
     "SELECT library_version, codename FROM pragma_version()",

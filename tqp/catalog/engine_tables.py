@@ -1,4 +1,4 @@
-"""What there is of the engine itself, as tables: its settings, types, functions, keywords and rules, and constraints and variables."""
+"""What there is of the engine itself, as tables: its settings, types, functions, keywords and rules, and variables."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ from collections.abc import Iterator, Mapping
 from tqp.catalog.definitions_as_sql import (
     create_index,
     create_sequence,
-    foreign_key_text,
-    key_text,
     macro_body,
 )
 from tqp.catalog.state import CatalogState
 from tqp.catalog.system_table import Row, SystemTable, table_of
 from tqp.core.datatypes import TICKS_PER_SECOND, VARCHAR, DataType, TypeKind
-from tqp.core.definitions import ForeignKey
 from tqp.core.dialect import CODENAME, VERSION
 from tqp.core.keywords import (
     COLUMN_AND_FUNCTION_WORDS,
@@ -26,7 +23,6 @@ from tqp.core.keywords import (
 )
 from tqp.core.names import DATABASE, MAIN, TEMPORARY
 from tqp.data.results.value_text import inner_text, interval_text, time_text, timestamp_text
-from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.algebra.expressions import Literal
 from tqp.planner.catalog_protocol import Catalog
 from tqp.planner.functions.literal_casts import cast_value
@@ -169,54 +165,6 @@ def _functions(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
         }
 
 
-#: What the names of constraints end in.
-_ENDINGS = {
-    "PRIMARY KEY": "pkey",
-    "UNIQUE": "key",
-    "FOREIGN KEY": "fkey",
-    "CHECK": "check",
-    "NOT NULL": "not_null",
-}
-
-
-def _constraints(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
-    """Keys and checks in the order in which they are kept, then what must not be NULL."""
-    for table in state.tables.values():
-        if not isinstance(table, StoredTable):
-            continue
-        definition = table.definition
-        found: list[tuple[str, str, str | None, tuple[str, ...], ForeignKey | None]] = [
-            ("PRIMARY KEY" if key.is_primary else "UNIQUE", key_text(key), None, key.columns, None)
-            for key in definition.keys
-        ]
-        found += [
-            ("FOREIGN KEY", foreign_key_text(key), None, key.columns, key) for key in definition.foreign_keys
-        ]
-        found += [("CHECK", f"CHECK(({check}))", f"({check})", (), None) for check in definition.checks]
-        found += [
-            ("NOT NULL", "NOT NULL", None, (column.name,), None)
-            for column in definition.columns
-            if not column.nullable
-        ]
-        for number, (kind, text, expression, columns, foreign) in enumerate(found):
-            ending = _ENDINGS[kind]
-            referenced = () if foreign is None else foreign.referenced
-            yield {
-                "database_name": TEMPORARY if definition.temporary else DATABASE,
-                "schema_name": definition.schema,
-                "table_name": table.name,
-                "constraint_index": number,
-                "constraint_type": kind,
-                "constraint_text": text,
-                "expression": expression,
-                "constraint_column_indexes": [definition.place_of(each) for each in columns],
-                "constraint_column_names": list(columns),
-                "constraint_name": "_".join((table.name, *columns, *referenced, ending)),
-                "referenced_table": None if foreign is None else foreign.table,
-                "referenced_column_names": list(referenced),
-            }
-
-
 def text_of(value: Literal) -> str:
     """A value as text."""
     if value.value is None:
@@ -309,12 +257,6 @@ ENGINE_TABLES: Mapping[str, SystemTable] = {
         "database_name database_oid schema_name function_name alias_of function_type description comment tags:m return_type"
         " parameters:a parameter_types:a varargs macro_definition has_side_effects:b internal:b extension_name"
         " function_oid:l examples:a stability categories:a",
-    ),
-    "duckdb_constraints()": table_of(
-        _constraints,
-        "database_name database_oid:l schema_name schema_oid:l table_name table_oid:l constraint_index:l constraint_type"
-        " constraint_text expression constraint_column_indexes:p constraint_column_names:a constraint_name"
-        " referenced_table referenced_column_names:a",
     ),
     "duckdb_indexes()": table_of(
         _indexes,
