@@ -118,9 +118,10 @@ def _read_whole(name: str, files: FileSet, kind: FileKind, device: torch.device)
         progress.begin()
         with progress, reading(file, files.identities[file]):
             tables.append(readers[kind](file))
+    is_parquet = kind == "parquet"  # the others are text, whose types are found in all files together
     if options.by_name:
-        tables = with_all_columns(tables)
-    table = concatenated(files.files, tables)
+        tables = with_all_columns(files.files, tables, casts=is_parquet)
+    table = concatenated(files.files, tables, casts=is_parquet)
     if kind == "csv":
         table = typed(table, options)
     if kind not in DESCRIPTIONS and kind != "CSV layout":

@@ -99,7 +99,7 @@ class ParquetSource(Source):
         self._fields = [first.schema.field(position) for position in self._positions_in_first]
         expected = pa.schema(self._fields)
         self._conversions = [
-            conversions(file.path, file.schema, first.path, expected) for file in self._files
+            conversions(file.path, file.schema, first.path, expected, casts=True) for file in self._files
         ]
         self._partitions: Mapping[int, pa.Array] = dict(enumerate(partitions.values(), len(self._fields)))
         super().__init__(name, [*expected.names, *partitions], device)
@@ -242,8 +242,9 @@ class ParquetSource(Source):
                 value = self._partitions[position].cast(pa.int64())[number].as_py()
                 known[name] = ColumnFacts(is_null=True) if value is None else ColumnFacts(value, value)
                 continue
-            place, _ = self._conversions[number][position]
-            if not pa.types.is_unsigned_integer(file.schema.field(place).type):
+            place, cast_to = self._conversions[number][position]
+            stored = file.schema.field(place).type
+            if _is_as_stored(stored, cast_to) and not pa.types.is_unsigned_integer(stored):
                 facts = file.facts(place)[group]
                 if facts is not None:
                     known[name] = facts
@@ -291,7 +292,8 @@ class ParquetSource(Source):
             return list(itertools.chain(*share(chosen, self._parts(position))))
 
     def _way_of_text(self, position: int) -> Way:
-        as_codes = self._type_at(position).is_string and self._is_dictionary_encoded(position)
+        is_cast = any(converted[position][1] is not None for converted in self._conversions)
+        as_codes = self._type_at(position).is_string and self._is_dictionary_encoded(position) and not is_cast
         return Way.DICTIONARY if as_codes else Way.TYPED
 
     def _integers(self, name: str, position: int, data_type: DataType, parts: Sequence[_Part]) -> Column:
@@ -358,9 +360,10 @@ class ParquetSource(Source):
         """Bounds of a column of integers as the statistics of all files have them."""
         found = []
         for file, converted in zip(self._files, self._conversions, strict=True):
-            place, _ = converted[position]
+            place, cast_to = converted[position]
             if file.num_rows:
-                bounds = file.bounds(place)
+                known = _is_as_stored(file.schema.field(place).type, cast_to)
+                bounds = file.bounds(place) if known else None
                 if bounds is None:
                     return None
                 found.append(bounds)
@@ -380,3 +383,8 @@ class ParquetSource(Source):
         num_bytes = sum(file.num_bytes(place, file.groups) for file, place in places)
         num_rows = sum(file.num_rows for file, _ in places)
         return num_bytes < _DICTIONARY_BYTES_PER_ROW * num_rows
+
+
+def _is_as_stored(stored: pa.DataType, cast_to: pa.DataType | None) -> bool:
+    """Whether what a footer says of integers holds for the column: they are at most made wider or narrower."""
+    return cast_to is None or (pa.types.is_integer(stored) and pa.types.is_integer(cast_to))
