@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
 import torch
 
+import tqp
 from tests.oracle import assert_same_rows
 from tqp.operators.joins import column_keys
 from tqp.operators.joins.offset_array_join import build_offset_array
 from tqp.operators.joins.perfect_hash_join import build_membership, build_perfect_hash
+from tqp.runtime.lowering import zones
 
 
 @pytest.fixture(autouse=True)
 def few_rows_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(column_keys, "_MANY_ROWS", 1)
+    monkeypatch.setattr(zones, "FEWEST_ZONED_ROWS", 1)
 
 
 @pytest.mark.parametrize("make", [build_membership, build_perfect_hash, build_offset_array])
@@ -49,6 +56,37 @@ def test_values_with_a_partner(make, dtype: torch.dtype, nullable: bool, keys: l
         wanted &= validity
     assert torch.equal(column_keys.values_in_build(values, validity, (-5, 65, False), build), wanted)
     assert column_keys.values_in_build(values[:0], None, (-5, 65, False), build).tolist() == []
+
+
+@pytest.mark.parametrize("nullable", [False, True])
+@pytest.mark.parametrize(("others", "is_asked"), [(range(20, 30), True), ([3, 4, 900], True), (range(200, 900), False), (range(0, 999, 7), False), ([], True)])  # fmt: skip
+def test_rows_that_another_build_side_lacks_are_not_looked_up(
+    monkeypatch: pytest.MonkeyPatch, nullable: bool, others: Sequence[int], is_asked: bool
+) -> None:
+    generator = torch.Generator().manual_seed(1)
+    values, other_values = (torch.randint(0, 1000, (5000,), generator=generator) for _ in range(2))
+    validity = torch.rand(5000, generator=generator) < 0.7 if nullable else None
+    keys = torch.arange(0, 1000, 3)
+    build, other = (
+        build_membership(keys, 1000),
+        build_membership(torch.tensor(list(others), dtype=torch.int64), 1000),
+    )
+    looked_up = []
+
+    def noted(*arguments: Any) -> Any:
+        looked_up.append(len(arguments[0]))
+        return look_up(*arguments)
+
+    look_up = column_keys._look_up
+    monkeypatch.setattr(column_keys, "_look_up", noted)
+    part = (0, 1000, False)
+    also = [(other_values, validity, part, other)]
+    found = column_keys.values_in_build(values, validity, part, build, also)
+    kept, wanted = torch.isin(other_values, torch.tensor(list(others))), torch.isin(values, keys)
+    if validity is not None:
+        kept, wanted = kept & validity, wanted & validity
+    assert torch.equal(found & kept, wanted & kept) and not bool((found & ~wanted).any())
+    assert looked_up == [int(kept.sum()) if is_asked else 5000]
 
 
 @pytest.mark.parametrize(("dtype", "minimum"), [(torch.int8, 100), (torch.int8, -300), (torch.int16, 32_700)])
@@ -88,6 +126,10 @@ _TABLES = {
         }
     ),
     "days": pa.table({"day": range(-30, 600), "month": [day // 30 for day in range(-30, 600)]}),
+    "orders": pa.table(
+        {"day": _random.integers(0, 500, 9000), "part": _random.integers(0, 2000, 9000), "v": range(9000)}
+    ),
+    "parts": pa.table({"part": range(2000), "kind": [part % 97 for part in range(2000)]}),
     "items": pa.table({"item": range(40), "kind": [item % 7 for item in range(40)]}),
 }
 
@@ -107,3 +149,29 @@ _TABLES = {
 )
 def test_joins(query: str, months: str, backend: str) -> None:
     assert_same_rows(_TABLES, query.format(months) + " ORDER BY ALL", backend=backend)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT v, month FROM orders JOIN parts USING (part) JOIN days USING (day) WHERE month {} AND kind = 3",
+        "SELECT v FROM orders SEMI JOIN (FROM parts WHERE kind = 3) p USING (part) JOIN days USING (day) WHERE month {}",
+        "SELECT kind, count(*) FROM orders JOIN parts USING (part) JOIN days USING (day) WHERE month {} AND kind IN (3, 96) GROUP BY 1",
+        "SELECT v, kind IS NULL FROM orders LEFT JOIN (FROM parts WHERE kind = 3) USING (part) JOIN days USING (day) WHERE month {}",
+        "SELECT v FROM orders ANTI JOIN (FROM parts WHERE kind = 3) p USING (part) JOIN days USING (day) WHERE month {}",
+        "SELECT v, n FROM (SELECT *, row_number() OVER (ORDER BY v) AS n FROM orders JOIN parts USING (part) WHERE kind = 3) JOIN days USING (day) WHERE month {}",
+    ],
+)
+@pytest.mark.parametrize("months", ["= 3", "IN (3, 5)", "< 0", ">= 0"])
+def test_joins_of_which_a_later_one_is_asked_first(query: str, months: str) -> None:
+    assert_same_rows(_TABLES, query.format(months) + " ORDER BY ALL")
+
+
+def test_the_first_look_up_knows_the_later_ones() -> None:
+    with tqp.connect(threads=1) as connection:
+        for name, table in _TABLES.items():
+            connection.register(name, table)
+        code = connection.compile(
+            "SELECT sum(v) FROM orders JOIN parts USING (part) JOIN days USING (day) WHERE kind = 3 AND month = 3"
+        ).code
+    assert re.search(r"found = values_in_build\(part, None, \(0, 2000, False\), \w+, \[\(day, ", code)

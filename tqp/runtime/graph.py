@@ -96,6 +96,10 @@ class Node:
                 self._uses += nodes_in(self.keywords.values())
         return self._uses
 
+    def add_argument(self, argument: Any) -> None:
+        """Have the call take one argument more, before a graph is made of it."""
+        self.arguments, self._uses = (*self.arguments, argument), None
+
 
 class Graph:
     """`nodes` in the order of their calls, without those that `outputs` does not need; `inputs` are in any order.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -123,6 +123,10 @@ class GraphBuilder:
     def known(self, target: Callable[..., Any], *arguments: Any) -> Node | None:
         """The node of a call that has been made already."""
         return self._numbered.get((target, *map(_freeze, arguments)))
+
+    def calls_of(self, target: Callable[..., Any]) -> Iterator[Node]:
+        """The nodes of all its calls, in the order in which they were recorded."""
+        return (node for node in self._numbered.values() if node.target is target)
 
     def method(self, method: str, *arguments: Any, name: str | None = None) -> Node:
         return self._number(method, arguments, {}, name or method)

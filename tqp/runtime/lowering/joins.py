@@ -38,7 +38,7 @@ from tqp.runtime.lowering.keys import (
 from tqp.runtime.lowering.layouts import Form, canonical_layout
 from tqp.runtime.lowering.runtime_filters import can_defer
 from tqp.runtime.lowering.stream import InputKind, Link, Space, Stream, Value
-from tqp.runtime.lowering.zones import skip_zones
+from tqp.runtime.lowering.zones import drop_early
 
 if TYPE_CHECKING:
     from tqp.runtime.lowering.plan import PlanLowering
@@ -60,7 +60,7 @@ def lower_join(plan: PlanLowering, node: physical.Join) -> Stream:
         with plan.needing(plan.needs | needs):
             stream = plan.lower(node.probe)
     if drops:
-        skip_zones(plan, stream, node.probe, node.probe_keys, slot)
+        drop_early(plan, stream, node.probe, node.probe_keys, slot)
     defers = _defers(node) and can_defer(stream, node.probe_keys, node.packing)
     if (
         node.all_match and stream.space is not stream.root

@@ -39,6 +39,7 @@ from tqp.runtime.lowering.expressions.code_ranges import DictionaryEntries, Rang
 from tqp.runtime.lowering.expressions.domain import Domain
 from tqp.runtime.lowering.layouts import Form, Layout, Pool, canonical_layout, element_layout
 from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
+from tqp.runtime.lowering.zones import ask_together
 from tqp.runtime.pipeline import Breaker, Pipeline
 
 if TYPE_CHECKING:
@@ -378,6 +379,8 @@ class ProgramBuilder:
         outputs: list[Any] = [stream.num_rows()]
         for value in values:
             outputs += [value.node, value.validity]
+        if stream.asked:
+            ask_together(stream)
         graph, inputs = stream.builder.graph(tuple(outputs))
         if not self.on_host and not self.carries_gradients:
             graph = lowered_for_torch(graph)

@@ -14,7 +14,7 @@ from tqp.runtime.lowering.graph_builder import listed
 from tqp.runtime.lowering.join_builds import JoinSlot
 from tqp.runtime.lowering.keys import hashed_key, key_validity, lower_values, packed_key, range_checks
 from tqp.runtime.lowering.stream import InputKind, Stream
-from tqp.runtime.lowering.zones import skip_zones
+from tqp.runtime.lowering.zones import drop_early
 
 if TYPE_CHECKING:
     from tqp.runtime.lowering.plan import PlanLowering
@@ -26,7 +26,7 @@ def lower_runtime_filter(plan: PlanLowering, node: physical.RuntimeFilter) -> St
     join = plan.joins[node.join]
     lowering = plan.enter(stream, node, settle=False)
     build = stream.builder
-    skip_zones(plan, stream, node.input, node.keys, join)
+    drop_early(plan, stream, node.input, node.keys, join)
     source_keys = can_defer(stream, node.keys, join.packing)
     if not source_keys:
         stream.settle()

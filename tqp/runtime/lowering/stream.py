@@ -149,6 +149,8 @@ class Stream:
         #: Frames of which each must have a row, or the pipeline puts out none: build sides of joins that keep what matches.
         self.needs: set[str] = set()
         self.zone_filters: list[ZoneFilter] = []  # of the source: rows of other zones would be dropped
+        #: Of each join or filter on the way that drops rows of the source by a column of integers, what is asked.
+        self.asked: list[tuple[Node | None, Node | None, tuple[int, int, bool], Node]] = []
         self.estimated_rows: float | None = None  # that the last node of the plan puts out; None: unknown
         self.is_domain = False  # the rows are the values of a column's domain
         #: After which physical node which rows are left, as indices or mask; None: all.

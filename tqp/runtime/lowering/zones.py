@@ -1,4 +1,4 @@
-"""Zones of a table that a pipeline need not read: those without a row that an inner or semi join on the way keeps."""
+"""Rows of a table that a pipeline leaves out early: of zones, or by look-ups, of which an inner or semi join on the way keeps none."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from tqp.operators.joins.column_keys import values_in_build
 from tqp.planner.algebra.expressions import ColumnRef, Expression
 from tqp.planner.algebra.known_fields import KnownFields
 from tqp.planner.algebra.logical_plan import JoinType
@@ -22,14 +23,15 @@ if TYPE_CHECKING:
     from tqp.runtime.lowering.plan import PlanLowering
 
 
-def skip_zones(
+def drop_early(
     plan: PlanLowering,
     stream: Stream,
     below: physical.PhysicalPlan,
     keys: Sequence[Expression],
     join: JoinSlot,
 ) -> None:
-    """Have the stream's pipeline read only zones that may have a key of the build side, by its first column.
+    """Have the stream's pipeline read only zones that may have a key of the build side, by its first column, and the first of
+    its look-ups know those that come later.
 
     `below` gives the rows that are asked.
 
@@ -39,7 +41,9 @@ def skip_zones(
     if not program.on_host or packing is None or any(join.null_equal):
         return
     key, part = keys[0], packing.parts[0]
-    stored = stream.root_source(key.id) if isinstance(key, ColumnRef) else None
+    if not isinstance(key, ColumnRef):
+        return
+    stored = stream.root_source(key.id)
     if stored is None or stored.slot not in program.tables or stored.implicit or part.dictionary is not None:
         return
     layout = stored.layout
@@ -48,10 +52,25 @@ def skip_zones(
     )
     if not is_integer or program.tables[stored.slot].source.num_rows < FEWEST_ZONED_ROWS or part.nullable:
         return
-    if _only_drops(below):
-        zones = program.zones_of(stored)
-        if zones is not None:
-            stream.zone_filters.append(ZoneFilter(zones, part.minimum, packing.size // part.span, join.build))
+    if not _only_drops(below):
+        return
+    zones = program.zones_of(stored)
+    if zones is not None:
+        stream.zone_filters.append(ZoneFilter(zones, part.minimum, packing.size // part.span, join.build))
+    if len(packing.parts) == 1:
+        value = stream.columns[key.id].available[stream.root]
+        known = part.minimum, part.span, part.nullable
+        stream.asked.append((value.node, value.validity, known, stream.object(join.build)))
+
+
+def ask_together(stream: Stream) -> None:
+    """Tell the first look-up of all rows of the source what is asked of them later; see `values_in_build`."""
+    for node in stream.builder.calls_of(values_in_build):
+        if node.arguments in stream.asked:
+            also = [each for each in stream.asked if each[3] is not node.arguments[3]]
+            if also:
+                node.add_argument(also)
+            return
 
 
 def _only_drops(plan: physical.PhysicalPlan) -> bool:
