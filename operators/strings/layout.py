@@ -15,13 +15,15 @@ from torch.utils.dlpack import from_dlpack
 from tqp.core.process.memory_budget import reserve
 from tqp.data.backend import is_host
 from tqp.data.repeats import repeated
-from tqp.data.string_buffers import gathered
+from tqp.data.string_buffers import FEW_BYTES, gathered, joined_bytes
 from tqp.data.strings import OrderedStrings, Strings
 from tqp.operators.memory import allocation
 from tqp.operators.numbers import elementwise
 
 #: A buffer is used as it is when it is at most this many times the bytes that the slices need; else it is compacted.
 _SLACK = 4
+#: Rows that are cut from the buffer one by one, 0.15 us each: making them contiguous first takes 120 us.
+_FEW_ROWS = 1024
 #: A buffer of so few bytes a row is copied as it is: to look which of them rows need takes as long.
 _FEW_BYTES = 32
 _SAMPLE_ROWS = 256
@@ -126,9 +128,14 @@ def compact(strings: Strings) -> Strings:
     if is_contiguous(strings):
         low, high = extent(strings)
         return Strings(strings.starts - low, strings.lengths, strings.data[low:high])
+    on_host = is_host(strings.starts)
+    if on_host and strings.num_rows <= FEW_BYTES:
+        lengths = strings.lengths.numpy()
+        if lengths.sum() <= FEW_BYTES:
+            offsets, joined = joined_bytes(strings.starts.numpy(), lengths, strings.data.numpy())
+            return Strings(torch.from_numpy(offsets[:-1]), strings.lengths, torch.from_numpy(joined))
     ends = strings.lengths.cumsum(0, dtype=torch.int64)
     starts = ends - strings.lengths
-    on_host = is_host(strings.starts)
     total = int(ends[-1])
     reserve(total)
     if on_host:
@@ -239,6 +246,10 @@ def from_list(values: Sequence[str | bytes | None], device: torch.device | str =
 
 def to_list(strings: Strings) -> list[bytes]:
     """The value of every row as Python bytes."""
+    if is_host(strings.starts) and strings.num_rows <= _FEW_ROWS:
+        data = strings.data.numpy().data
+        rows = zip(strings.starts.tolist(), strings.lengths.tolist(), strict=True)
+        return [bytes(data[start : start + length]) for start, length in rows]
     dense = to_host(compact(strings))
     content = dense.data.numpy().tobytes()
     starts, lengths = dense.starts.tolist(), dense.lengths.tolist()

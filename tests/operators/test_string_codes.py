@@ -46,10 +46,12 @@ def test_codes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         check(packed.tolist(), values, ordered=True)
     valid = torch.tensor([random.Random(seed + i).random() < 0.7 for i in range(len(values))])
     present = [value for value, keep in zip(values, valid, strict=True) if keep]
-    for way in range(3):
-        if way:
+    for way in range(4):
+        if way > 0:
+            monkeypatch.setattr(string_codes, "_FEW_ROWS", 0)
+        if way > 1:
             monkeypatch.setattr(string_codes, "pack", lambda strings: None)
-            monkeypatch.setattr(string_codes, "is_mostly_distinct", lambda strings, way=way: way == 2)
+            monkeypatch.setattr(string_codes, "is_mostly_distinct", lambda strings, way=way: way == 3)
         check(string_codes.order_codes(strings).tolist(), values, ordered=True)
         check(string_codes.group_codes(strings).tolist(), values, ordered=False)
         check(string_codes.order_codes(strings, valid)[valid].tolist(), present, ordered=True)
@@ -78,6 +80,7 @@ def test_extremes_of_few_pieces(seed: int) -> None:
 
 def test_equal_hashes_are_not_taken_for_equal_strings(monkeypatch: pytest.MonkeyPatch) -> None:
     values = [b"a" * 70, b"b" * 70, b"a" * 70, b"c" * 70]
+    monkeypatch.setattr(string_codes, "_FEW_ROWS", 0)
     monkeypatch.setattr(string_codes, "hash64", lambda strings: torch.zeros_like(strings.starts))
     monkeypatch.setattr(string_codes, "is_mostly_distinct", lambda strings: True)
     check(string_codes.group_codes(from_list(values)).tolist(), values, ordered=False)

@@ -15,6 +15,7 @@ from torch import Tensor
 from tqp.core.backends import Backend
 from tqp.data.backend import computing_with
 from tqp.data.strings import Strings
+from tqp.operators.string_keys import codes as string_codes
 from tqp.operators.string_keys.codes import factorize, rank
 from tqp.operators.string_keys.hash import hash64
 from tqp.operators.strings import compare as string_compare
@@ -27,6 +28,17 @@ from tqp.operators.strings.like import like
 from tqp.operators.strings.words import order_key, words
 
 SEEDS = range(8)
+
+
+@pytest.fixture(autouse=True, params=[False, True], ids=["few", "many"])
+def many_rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few rows by the ways of few, and by those of many."""
+    if request.param:
+        monkeypatch.setattr(string_codes, "_FEW_ROWS", 0)
+        monkeypatch.setattr(string_layout, "_FEW_ROWS", 0)
+        monkeypatch.setattr(string_layout, "FEW_BYTES", 0)
+
+
 EMPTY = from_list([])
 
 

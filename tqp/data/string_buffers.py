@@ -18,8 +18,8 @@ _MIN_SHARED_ROWS = 1_000
 _INT32_MAX = 2**31 - 1
 #: Rows of one length up to this are copied by one gather, in a third of the time; longer ones by a memcpy each.
 _COPIED_TOGETHER = 64
-#: Bytes up to which an array is made byte by byte: 2.5 ns each, where the calls for copying whole strings take 60 us more.
-_FEW_BYTES = 16_384
+#: Bytes up to which rows are copied byte by byte: 2.5 ns each, where the calls for copying whole strings take 60 us more.
+FEW_BYTES = 16_384
 
 
 def strings_of(name: str, chunks: Sequence[pa.Array], validity: BoolArray | None) -> OrderedStrings:
@@ -54,10 +54,10 @@ def string_array(column: Column) -> pa.Array:
     if column.values is not None:
         codes = column.values.detach().cpu().numpy().astype(np.int64, copy=False)
         lengths = lengths.take(codes)
-    if column.num_rows <= _FEW_BYTES:
+    if column.num_rows <= FEW_BYTES:
         starts_of_rows = starts if codes is None else starts.take(codes)
         lengths_of_rows = lengths if validity is None else lengths * validity
-        if lengths_of_rows.sum() <= _FEW_BYTES:
+        if lengths_of_rows.sum() <= FEW_BYTES:
             data = pool.data.numpy()
             return _copied_bytes(starts_of_rows, lengths_of_rows, data, validity, as_text)
     if codes is not None:
@@ -105,13 +105,22 @@ def _adjacent_strings(pool: Strings, validity: BoolArray | None, as_text: bool) 
 def _copied_bytes(
     starts: AnyArray, lengths: AnyArray, data: AnyArray, validity: BoolArray | None, as_text: bool
 ) -> pa.Array:
-    """An array of rows of few bytes, each of which is found by itself. NULL rows have length 0."""
-    offsets = np.zeros(len(lengths) + 1, np.int32)
+    """An array of rows of few bytes. NULL rows have length 0."""
+    offsets, joined = joined_bytes(starts, lengths, data)
+    buffers = [pack_bits(validity), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(joined)]
+    return pa.Array.from_buffers(_SMALL[as_text], len(lengths), buffers)
+
+
+def joined_bytes(starts: AnyArray, lengths: AnyArray, data: AnyArray) -> tuple[AnyArray, AnyArray]:
+    """Where each row of few bytes begins, and where the last one ends, int64 [n + 1]; and the bytes one row after the other.
+
+    Each byte is found by itself.
+    """
+    offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     positions = np.repeat(starts - offsets[:-1], lengths)
     positions += np.arange(len(positions))
-    buffers = [pack_bits(validity), pa.py_buffer(offsets), pa.py_buffer(data.take(positions))]
-    return pa.Array.from_buffers(_SMALL[as_text], len(lengths), buffers)
+    return offsets, data.take(positions)
 
 
 def _copied_strings(strings: Strings, validity: BoolArray | None, as_text: bool) -> pa.Array:
