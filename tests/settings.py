@@ -10,6 +10,8 @@ from typing import Any
 import torch
 
 import tqp
+import tqp.streaming
+from tqp.data.sources.parquet import files as parquet_files
 from tqp.planner.optimizer import REQUIRED, RULES
 from tqp.planner.physical.planner import PHYSICAL_RULES
 from tqp.runtime import fuse
@@ -25,6 +27,17 @@ def fuse_everything() -> None:
     fuse._MIN_CALLS = fuse._MIN_ROWS = 2
     fuse._MEASURED_CALLS = 1
     fuse._MIN_GAIN = 1e9
+
+
+@contextmanager
+def streaming_small_files() -> Iterator[None]:
+    """In the block, first queries on small Parquet files stream, too, a few rows at a time."""
+    before = tqp.streaming._LARGE, parquet_files._STREAMED_ROWS
+    tqp.streaming._LARGE, parquet_files._STREAMED_ROWS = 0, 8
+    try:
+        yield
+    finally:
+        tqp.streaming._LARGE, parquet_files._STREAMED_ROWS = before
 
 
 def compute_on(device: str) -> None:

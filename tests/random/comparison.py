@@ -13,7 +13,9 @@ from __future__ import annotations
 import re
 import traceback
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 import duckdb
@@ -21,7 +23,15 @@ from sqlglot import exp
 
 import tqp
 from tests.random.differences import difference, without_names_of_columns
-from tests.random.engines import MAX_ROWS, MEMORY_LIMIT, Oracle, Rows, SlowError, in_tqp
+from tests.random.engines import (
+    MAX_ROWS,
+    MEMORY_LIMIT,
+    Oracle,
+    Rows,
+    SlowError,
+    in_tqp,
+    parquet_files_of,
+)
 from tests.random.medians import medians_through_doubles
 from tests.random.messages import is_refused_by_duckdb_alone, is_refused_by_tqp_alone
 from tests.random.possible_answers import Effect, effect_of_failures, may_raise
@@ -45,7 +55,7 @@ from tests.random.variants import (
     with_text_compared,
 )
 from tests.random.workarounds import around_answers, around_errors, around_hidden_columns
-from tests.settings import switchable_rules
+from tests.settings import streaming_small_files, switchable_rules
 
 DIFFERENCES = ("wrong", "crash", "raised", "accepted", "unnoticed", "slow")
 
@@ -81,20 +91,32 @@ class Verdict:
 
 @dataclass
 class Engines:
-    """Both engines with the same tables; `settings` are those of `tqp.connect`."""
+    """Both engines with the same tables; `settings` are those of `tqp.connect`.
+
+    With the setting `files`, tqp's tables are Parquet files of small row groups, which each query is the first to read: it streams
+    them where it can.
+    """
 
     tables: Mapping[str, RandomTable]
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
         self._oracle = Oracle(self.tables)
-        self._connection = tqp.connect(**{"threads": 2, "memory_limit": MEMORY_LIMIT, **self.settings})
+        settings = {name: value for name, value in self.settings.items() if name != "files"}
+        self._connection = tqp.connect(**{"threads": 2, "memory_limit": MEMORY_LIMIT, **settings})
         self._without_rules: tqp.Connection | None = None
+        self._files: dict[str, str] = {}
+        self._until_exit = ExitStack()
+        if self.settings.get("files"):
+            self._until_exit.enter_context(streaming_small_files())
+            folder = self._until_exit.enter_context(TemporaryDirectory())
+            self._files = parquet_files_of(self._oracle.arrow, folder)
         for name, table in self._oracle.arrow.items():
-            self._connection.register(name, table)
+            self._connection.register(name, self._files.get(name, table))
         return self
 
     def __exit__(self, *details: object) -> None:
+        self._until_exit.close()
         self._oracle.close()
         self._connection.close()
         if self._without_rules is not None:
@@ -118,6 +140,8 @@ class Engines:
             isinstance(expected, Rows) and len(expected.rows) > MAX_ROWS
         ):
             return Verdict("too large")
+        for name, path in self._files.items():
+            self._connection.register(name, path)
         actual = in_tqp(self._connection, sql, parameters)
         # Variants may write a parameter twice, which needs a name.
         sql, parameters = replace(query, style="$name").rendered()

@@ -13,6 +13,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+from pyarrow import parquet
 
 import tqp
 from tests.oracle import arrow_of
@@ -116,6 +117,22 @@ class Oracle:
         finally:
             timer.cancel()
             cursor.close()
+
+
+def parquet_files_of(tables: Mapping[str, pa.Table], folder: str) -> dict[str, str]:
+    """A file in the folder for each table of some rows whose types Parquet keeps, by name."""
+    files = {}
+    for name, table in tables.items():
+        path = f"{folder}/{name}.parquet"
+        if any(map(pa.types.is_dictionary, table.schema.types)):
+            continue  # which are ENUMs here, and text in files
+        try:
+            parquet.write_table(table, path, row_group_size=7 if table.num_rows < 1000 else 1000)
+        except pa.ArrowException:  # a type that Parquet lacks
+            continue
+        if table.num_rows and parquet.read_schema(path).types == table.schema.types:
+            files[name] = path
+    return files
 
 
 def in_tqp(connection: tqp.Connection, sql: str, parameters: Any) -> Rows | BaseException:

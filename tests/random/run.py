@@ -1,7 +1,7 @@
 """`python -m tests.random.run [--minutes N] [--processes N] [--seed S]`: random queries through tqp and DuckDB.
 
 Query I of seed S is the same every time: `--seed S --only I` runs just that one and prints it. Tables and settings
-(batch size, threads, a rule switched off, the backend) are drawn per group of queries. Differences are reduced and grouped.
+(batch size, threads, a rule switched off, the backend, tables in files that queries stream) are drawn per group of queries. Differences are reduced and grouped.
 A run that is stopped by SIGINT or SIGTERM reports what it has found until then.
 """
 
@@ -136,6 +136,8 @@ def _settings(random: Random, tables: Mapping[str, RandomTable]) -> dict[str, An
         settings["disabled_rules"] = (random.choice(switchable_rules()),)
     if random.random() < 0.4:
         settings["backend"] = "torch"
+    if random.random() < 0.25:
+        settings["files"] = True
     return settings
 
 

@@ -59,6 +59,8 @@ class Script:
 
     random: Random
     tables: dict[str, Columns] = field(default_factory=dict)
+    #: Tables and columns with a key of its own, and its type.
+    keys: list[tuple[str, str, str]] = field(default_factory=list)
     #: Whether there is a sequence; None before the first statement.
     draws_numbers: bool | None = None
 
@@ -111,6 +113,7 @@ class Script:
 
     def _create(self, name: str) -> str:
         random, definitions = self.random, list[str]()
+        how = random.choice(("TABLE", "TABLE IF NOT EXISTS", "OR REPLACE TABLE"))
         for place in range(random.randint(1, 4)):
             data_type = random.choice(list(_VALUES))
             text = f"c{place} {data_type}"
@@ -120,11 +123,25 @@ class Script:
                 text += f" DEFAULT {self._new_value(data_type)}"
             if random.random() < 0.1:
                 text += f" CHECK (c{place} {random.choice('<>')} {self._value(data_type)})"
-            if random.random() < 0.1:
-                text += " UNIQUE"
+            if random.random() < 0.2:
+                text += random.choice((" UNIQUE", " UNIQUE", " PRIMARY KEY" if not place else ""))
+            # DuckDB also looks for the keys that a table refers to if it is there already
+            if "IF NOT EXISTS" not in how and random.random() < 0.3:
+                text += self._references(name, data_type)
             definitions.append(text)
-        how = random.choice(("TABLE", "TABLE IF NOT EXISTS", "OR REPLACE TABLE"))
         return f"CREATE {how} {name} ({', '.join(definitions)})"
+
+    def _references(self, name: str, data_type: str) -> str:
+        """The part of a column's definition that makes it a foreign key, most often one that can be."""
+        same = [
+            (table, column)
+            for table, column, known in self.keys
+            if known == data_type and table != name.lower()
+        ]
+        if not same or self.random.random() < 0.1:
+            return "" if self.random.random() < 0.9 else f" REFERENCES {self.random.choice(_TABLES)}(c0)"
+        table, column = self.random.choice(same)
+        return f" REFERENCES {table}({column})"
 
     def _create_as(self, name: str, columns: Columns) -> str:
         source, of_source = self.random.choice(list(self.tables.items()))
@@ -249,13 +266,14 @@ def first_difference(seed: int, number: int) -> Difference | None:
             expected, actual = _answer(oracle.execute, steps[-1]), _answer(connection.sql, steps[-1])
             if isinstance(expected, duckdb.InternalException):
                 return None
-            if _is_refused_by_both_in_principle(actual) or _is_of_other_branches(steps[-1], expected):
+            if _is_refused_by_both_in_principle(actual) or _is_refused_by_duckdb(steps[-1], expected):
                 return None
             if not _agree(expected, actual):
                 return Difference(tuple(steps), expected, actual)
             if script.draws_numbers and (isinstance(expected, Exception) or "MERGE" in steps[-1]):
                 return None  # how many numbers were drawn for nothing is open
             script.tables = dict(_tables(oracle))
+            script.keys = list(_keys(oracle, script.tables))
             for table in script.tables:
                 query = f"FROM {table}"
                 expected, actual = _answer(oracle.execute, query), _answer(connection.sql, query)
@@ -282,9 +300,18 @@ def _is_refused_by_both_in_principle(actual: list[str] | Exception) -> bool:
     return isinstance(actual, tqp.UnsupportedError) and "constraint" in str(actual)
 
 
-def _is_of_other_branches(statement: str, expected: list[str] | Exception) -> bool:
-    """DuckDB computes the values of a branch of MERGE for rows of other branches, too, and fails where these cannot be cast."""
-    return statement.startswith("MERGE") and isinstance(expected, duckdb.ConversionException)
+def _is_refused_by_duckdb(statement: str, expected: list[str] | Exception) -> bool:
+    """DuckDB computes the values of a branch of MERGE for rows of other branches, too, and fails where these cannot be cast.
+
+    It alters no table that another refers to, and checks foreign keys row by row, though what a statement leaves may keep them.
+    """
+    if statement.startswith("MERGE") and isinstance(expected, duckdb.ConversionException):
+        return True
+    if statement.startswith("ALTER"):
+        return isinstance(expected, duckdb.DependencyException | duckdb.CatalogException) and "depend" in str(
+            expected
+        )
+    return isinstance(expected, duckdb.ConstraintException) and "foreign key" in str(expected)
 
 
 def _tables(oracle: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, Columns]]:
@@ -295,6 +322,16 @@ def _tables(oracle: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, Columns]]:
     for name in names:
         described = oracle.execute(f"DESCRIBE {name}").fetchall()
         yield name.lower(), [(row[0], row[1] if row[1] in _VALUES else "INTEGER") for row in described]
+
+
+def _keys(oracle: duckdb.DuckDBPyConnection, tables: Mapping[str, Columns]) -> Iterator[tuple[str, str, str]]:
+    query = """SELECT lower(table_name), constraint_column_names FROM duckdb_constraints()
+        WHERE constraint_type IN ('UNIQUE', 'PRIMARY KEY') ORDER BY ALL"""
+    if tables:
+        for table, columns in oracle.execute(query).fetchall():
+            types = dict(tables[table])
+            if len(columns) == 1 and columns[0] in types:
+                yield table, columns[0], types[columns[0]]
 
 
 def main(arguments: list[str]) -> int:
