@@ -48,7 +48,7 @@ _QUERIES = [
 
 
 @pytest.mark.parametrize("query", _QUERIES)
-@pytest.mark.parametrize("batch_rows", [None, 1, 50])
+@pytest.mark.parametrize("batch_rows", [None, pytest.param(1, marks=pytest.mark.slow), 7, 50])
 @pytest.mark.parametrize("rule", ["", "index_join", "filter_by_runs", "runtime_filters"])
 def test_answers_are_those_of_duckdb(query: str, batch_rows: int | None, rule: str) -> None:
     off = ["index_join", rule] if rule else []
