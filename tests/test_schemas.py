@@ -53,6 +53,29 @@ def test_things_are_made_and_found_where_use_says(connection: tqp.Connection) ->
     assert connection.table("t").fetchall() == [(1,)]
 
 
+def test_names_in_texts_may_have_schemas(connection: tqp.Connection) -> None:
+    texts = ("s.t", "memory.s.t", 'S."T"', "main.t", '"t"')
+    answers = [connection.sql(f"FROM query_table('{text}')").fetchall() for text in texts]
+    assert answers == [[(1,)], [(1,)], [(1,)], [(2,)], [(2,)]]
+    assert connection.sql("FROM query_table(s.t)").fetchall() == [(1,)]
+    for text in ("", ".t", "s.", 's"t', '"s', "s..t"):
+        with pytest.raises(tqp.BindError, match="takes the name of a table"):
+            connection.sql(f"FROM query_table('{text}')")
+
+
+@pytest.mark.parametrize("path", [None, "s", "s,main"])
+@pytest.mark.parametrize("argument", ["true", "false", "NULL"])
+def test_the_schemas_that_are_searched(connection: tqp.Connection, path: str | None, argument: str) -> None:
+    query = f"SELECT current_schemas({argument}) AS found"
+    with duckdb.connect() as oracle:
+        oracle.execute("CREATE SCHEMA s")
+        for each in (connection, oracle):
+            if path is not None:
+                each.execute(f"SET search_path = '{path}'")
+        assert [str(each) for each in connection.sql(query).types] == ["VARCHAR[]"]
+        assert connection.sql(query).fetchall() == oracle.sql(query).fetchall()
+
+
 def test_programs_that_are_kept_know_what_is_searched(connection: tqp.Connection) -> None:
     query, other = "SELECT a + 1 AS b FROM t WHERE a < 10", "SELECT a + 2 AS b FROM t WHERE a < 11"
     for schema, value in (("main", 2), ("s", 1), ("main", 2), ("s", 1)):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BOOLEAN, INTERVAL, NULL, UBIGINT, VARCHAR
+from tqp.core.datatypes import BOOLEAN, INTERVAL, NULL, UBIGINT, VARCHAR, list_of
 from tqp.core.dialect import VERSION
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.names import DATABASE, MAIN, TEMPORARY
@@ -24,9 +24,10 @@ from tqp.planner.algebra.expressions import (
 from tqp.planner.binder.expressions.aggregates.several_values import of_single_values
 from tqp.planner.binder.expressions.coercion import as_text, cast_to, compare
 from tqp.planner.binder.expressions.forms.forms import Forms, Nodes, call_of
-from tqp.planner.binder.expressions.nested.values import concatenated
+from tqp.planner.binder.expressions.nested.values import concatenated, list_of_values
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.catalog_protocol import Catalog
+from tqp.planner.functions.constant_folding import fold
 from tqp.planner.parse import Span
 
 if TYPE_CHECKING:
@@ -58,6 +59,19 @@ def _of_session(
     tell: Callable[[Catalog], str], binder: ExpressionBinder, nodes: Nodes, span: Span | None
 ) -> Expression:
     return Literal(tell(binder.context.catalog), VARCHAR)
+
+
+def _current_schemas(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """current_schemas(true): the schemas that were set, and, if that is wanted, those that are searched besides."""
+    wanted = fold(cast_to(binder.bind_flexible(nodes[0]), BOOLEAN, span))
+    if not isinstance(wanted, Literal):
+        raise BindError("current_schemas() takes a constant", span)
+    path = binder.context.catalog.search_path()
+    of_user = () if tuple(path) == (MAIN,) else tuple(path)
+    names = (MAIN, *of_user, MAIN, MAIN, "pg_catalog") if wanted.value else of_user
+    if wanted.value is None or not names:
+        return Literal(None if wanted.value is None else (), list_of(VARCHAR))
+    return list_of_values([Literal(name, VARCHAR) for name in names], span)
 
 
 def _transaction(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
@@ -165,6 +179,11 @@ def _subscripts(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Ex
     return binder.bind(call_of("unnest", places))
 
 
+def _split_to_rows(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """regexp_split_to_table(text, pattern): a row for each piece."""
+    return binder.bind(call_of("unnest", call_of("regexp_split_to_array", *nodes)))
+
+
 def _top_k(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """approx_top_k(x, k), exactly."""
     listed = of_single_values(call_of("approx_top_k", *nodes))
@@ -176,6 +195,7 @@ def _top_k(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Express
 SHORT_FORMS: Forms = {
     "approx_top_k": (_top_k, 1, 2),
     "generate_subscripts": (_subscripts, 2, 2),
+    "regexp_split_to_table": (_split_to_rows, 2, 2),
     "parse_path": (_parse_path, 1, 2),
     "fmod": (_fmod, 2, 2),
     "fdiv": (_fdiv, 2, 2),
@@ -194,6 +214,7 @@ SHORT_FORMS: Forms = {
     "version": (partial(_constant, VERSION), 0, 0),
     "txid_current": (_transaction, 0, 0),
     "in_search_path": (_in_search_path, 2, 2),
+    "current_schemas": (_current_schemas, 1, 1),
     "current_database": (partial(_constant, DATABASE), 0, 0),
     **{word: (partial(_of_session, tell), 0, 0) for word, tell in SESSION_WORDS.items()},
 }
