@@ -39,7 +39,11 @@ def group_codes(strings: Strings, validity: Tensor | None = None) -> Tensor:
 
 
 def _codes(strings: Strings, validity: Tensor | None, number: Callable[[Strings], Tensor]) -> Tensor:
-    """The packed rows if they fit into integers, else what `number` makes of them."""
+    """Those of the slices that rows share, where these are few; the packed rows if they fit into integers, else what `number` makes of them."""
+    shared = distinct_slices(strings, validity)
+    if shared is not None:
+        numbers, slices = shared
+        return torch.index_select(_codes(slices, None, number), 0, numbers)
     rows = None if validity is None else row_indices(validity)
     valid = strings if rows is None else take(strings, rows)
     codes = _ranked(valid)[0] if _are_few(valid) else pack(valid)
@@ -184,6 +188,10 @@ def factorize(strings: Strings, validity: Tensor | None = None) -> tuple[Tensor,
     Returns codes, int64 [n], and the distinct values, sorted: codes compare as the strings do. NULL rows get some
     code, a safe index: with rows but no valid one, the distinct values are one empty string.
     """
+    shared = distinct_slices(strings, validity)
+    if shared is not None:
+        of_slices, distinct = factorize(shared[1])
+        return torch.index_select(of_slices, 0, shared[0]), distinct
     rows = None if validity is None else row_indices(validity)
     valid = strings if rows is None else take(strings, rows)
     if valid.num_rows == 0:

@@ -78,6 +78,38 @@ def test_extremes_of_few_pieces(seed: int) -> None:
     assert to_list(string_codes.least_of_all(strings)) == [min(values)]
 
 
+@pytest.mark.parametrize("few", [0, 512])
+@pytest.mark.parametrize("seed", range(20))
+def test_codes_of_rows_that_share_slices(seed: int, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slices of several places may hold one text; NULL rows lie anywhere in the buffer."""
+    monkeypatch.setattr(string_codes, "_FEW_ROWS", few)
+    chance = random.Random(seed)
+    texts = [value[:20] for value in random_values(seed)[:6] if value] + [b"ab", b"abc", b"ab", b""]
+    pieces = from_list(texts)  # no two begin at one place
+    rows = torch.tensor([chance.randrange(pieces.num_rows) for _ in range(2 * pieces.data.shape[0] + 90)])
+    strings, values = take(pieces, rows), [texts[row] for row in rows.tolist()]
+    valid = torch.tensor([chance.random() < 0.7 for _ in values])
+    places = [chance.randrange(pieces.data.shape[0] + 1) for _ in values]
+    with_nulls = strings._replace(
+        starts=torch.where(valid, strings.starts, torch.tensor(places)),
+        lengths=torch.where(valid, strings.lengths, 0),
+    )
+    assert string_codes.distinct_slices(with_nulls, valid) is not None
+    present = [value for value, keep in zip(values, valid.tolist(), strict=True) if keep]
+    for validity, expected in ((None, values), (valid, present)):
+        kept = slice(None) if validity is None else validity
+        given = strings if validity is None else with_nulls
+        distinct = sorted(set(expected))
+        places_of = [distinct.index(value) for value in expected]
+        ordered = string_codes.order_codes(given, validity)[kept]
+        assert torch.unique(ordered, return_inverse=True)[1].tolist() == places_of
+        of_groups = string_codes.group_codes(given, validity)[kept].tolist()
+        assert len({*zip(of_groups, places_of, strict=True)}) == len(distinct) == len(set(of_groups))
+        codes, uniques = string_codes.factorize(given, validity)
+        assert (codes[kept].tolist(), to_list(uniques)) == (places_of, distinct)
+        assert int(codes.min()) >= 0 and int(codes.max()) < len(distinct)
+
+
 def test_equal_hashes_are_not_taken_for_equal_strings(monkeypatch: pytest.MonkeyPatch) -> None:
     values = [b"a" * 70, b"b" * 70, b"a" * 70, b"c" * 70]
     monkeypatch.setattr(string_codes, "_FEW_ROWS", 0)
