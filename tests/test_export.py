@@ -293,6 +293,43 @@ def test_generated_columns_are_computed_again(tmp_path: Path) -> None:
         assert again.sql(asked).fetchall() == [(1, 2, 5), (2, 3, 6), (3, 4, 7)]
 
 
+def test_generated_columns_may_read_others(tmp_path: Path) -> None:
+    statements = (
+        "CREATE TABLE t(c INTEGER AS (b * 2), a INTEGER, b TINYINT AS (a + 1), abs AS (concat(abs(c), d)), d VARCHAR)",
+        "INSERT INTO t VALUES (1, 'x'), (-5, 'y'), (NULL, 'z')",
+        "UPDATE t SET a = 7 WHERE b = 2",
+        "DELETE FROM t WHERE c = -8",
+        "ALTER TABLE t RENAME COLUMN b TO next",
+    )
+    asked = (
+        "FROM t ORDER BY a",
+        "SELECT c, next, t.rowid FROM t WHERE c > 3",
+        "DESCRIBE t",
+        "SELECT sum(c), max(abs) FROM t",
+        "SELECT column_name, column_default FROM duckdb_columns() WHERE column_name IN ('c', 'next')",
+    )
+    with tqp.connect() as ours, duckdb.connect() as reference, tqp.connect() as again:
+        for each in (ours, reference):
+            for statement in statements:
+                each.execute(statement)
+        ours.sql(f"EXPORT DATABASE '{tmp_path / 'ours'}'")
+        again.sql(f"IMPORT DATABASE '{tmp_path / 'ours'}'")
+        for query in asked:
+            assert ours.sql(query).fetchall() == reference.sql(query).fetchall(), query
+        assert again.sql(asked[0]).fetchall() == reference.sql(asked[0]).fetchall()
+        with pytest.raises(tqp.ConstraintError, match='the generated column "next"'):
+            ours.sql("INSERT INTO t VALUES (127, 'x')")
+        with pytest.raises(
+            tqp.UnsupportedError, match='"next" is part of a constraint or of a generated col'
+        ):
+            ours.sql("ALTER TABLE t DROP COLUMN next")
+        ours.sql("ALTER TABLE t DROP COLUMN abs")
+        assert ours.sql("FROM t WHERE a = 7").fetchall() == [(16, 7, 8, "x")]
+        for columns in ("x INTEGER, a INTEGER AS (a)", "x INTEGER, a AS (b + x), b AS (a)"):
+            with pytest.raises(tqp.BindError, match='the generated column "a" is computed of itself'):
+                ours.sql(f"CREATE TABLE u({columns})")
+
+
 def test_macros_of_generated_columns_come_before_and_what_is_temporary_stays(tmp_path: Path) -> None:
     with tqp.connect() as ours, duckdb.connect() as reference, tqp.connect() as again:
         for statement in (

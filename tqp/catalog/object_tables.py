@@ -84,7 +84,10 @@ def _duckdb_tables(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
 def _duckdb_columns(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
     """Beside its columns, the type of each as it is."""
     for each in objects_of(state):
+        generated = each.what.definition.generated if isinstance(each.what, StoredTable) else ()
+        computed = {column.place: f"({column.expression})" for column in generated}
         for number, column in enumerate(columns_of_object(each, catalog), 1):
+            expression = computed.get(number - 1)
             yield {
                 "database_name": each.database,
                 "schema_name": each.schema,
@@ -93,7 +96,9 @@ def _duckdb_columns(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
                 "column_index": number,
                 "comment": column.comment,
                 "internal": False,
-                "column_default": column.default,
+                "column_default": column.default
+                if expression is None
+                else f"CAST({expression} AS {column.data_type})",
                 "is_nullable": column.nullable,
                 "data_type": str(column.data_type),
                 "type": column.data_type,

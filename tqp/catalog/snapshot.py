@@ -300,17 +300,15 @@ class Snapshot:
 def _with_generated(table: StoredTable) -> View:
     """All columns of a table, and those that `*` does not stand for."""
     definition = table.definition
-    expressions = {
-        each.place: f"CAST(({each.expression}) AS {each.column.data_type})" for each in definition.generated
-    }
-    items = [
-        f"{expressions[place]} AS {in_quotes(column.name)}"
-        if place in expressions
-        else in_quotes(column.name)
-        for place, column in enumerate(definition.all_columns)
-    ]
-    items += map(in_quotes, table.hidden_names)
-    query = parse(f"SELECT {', '.join(items)} FROM {in_quotes(definition.name)}")
+    source = in_quotes(definition.name)
+    known = [*(column.name for column in definition.columns), *table.hidden_names]
+    for each in definition.generated:
+        items = ", ".join(map(in_quotes, known))
+        value = f"CAST(({each.expression}) AS {each.column.data_type}) AS {in_quotes(each.column.name)}"
+        source = f"(SELECT {items}, {value} FROM {source})"
+        known.append(each.column.name)
+    names = [*(column.name for column in definition.all_columns), *table.hidden_names]
+    query = parse(f"SELECT {', '.join(map(in_quotes, names))} FROM {source}")
     return View(
         definition.name,
         query.reading({definition.name: table}),

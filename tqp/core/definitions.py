@@ -76,6 +76,7 @@ class TableDefinition:
     temporary: bool = False
     schema: str = MAIN
     indexes: tuple[IndexDefinition, ...] = ()
+    #: Each after those that it reads.
     generated: tuple[GeneratedColumn, ...] = ()
     comment: str | None = None
     foreign_keys: tuple[ForeignKey, ...] = ()
@@ -94,7 +95,7 @@ class TableDefinition:
     def all_columns(self) -> tuple[ColumnDefinition, ...]:
         """The columns that are stored, and those that are generated, each at its place."""
         found = list(self.columns)
-        for each in self.generated:
+        for each in sorted(self.generated, key=lambda each: each.place):
             found.insert(each.place, each.column)
         return tuple(found)
 

@@ -145,10 +145,11 @@ def _drop_column(execution: Execution, table: StoredTable, alteration: DropColum
     )
     if len(kept) < len(definition.generated):
         (gone,) = set(definition.generated) - set(kept)
+        _check_free(definition, gone.column.name, column, "dropped")
         return table.defined(dataclasses.replace(definition, generated=_moved(kept, gone.place)))
     place = definition.place_of(column.text, column.span)
     _check_unreferred_column(execution, definition, definition.names[place], column, "dropped")
-    _check_free(definition, place, column, "dropped")
+    _check_free(definition, definition.names[place], column, "dropped")
     if len(definition.columns) == 1:
         raise BindError("the only column of a table cannot be dropped", column.span)
     columns = (*definition.columns[:place], *definition.columns[place + 1 :])
@@ -165,7 +166,7 @@ def _change_type(execution: Execution, table: StoredTable, alteration: ChangeTyp
     definition, column = table.definition, alteration.column
     place = definition.place_of(column.text, column.span)
     _check_unreferred_column(execution, definition, definition.names[place], column, "given another type")
-    _check_free(definition, place, column, "given another type")
+    _check_free(definition, definition.names[place], column, "given another type")
     data_type = execution.type_of(alteration.type)
     values = _values(execution, table, data_type, alteration.value or in_quotes(definition.names[place]))
     changed = dataclasses.replace(definition.columns[place], data_type=data_type)
@@ -228,9 +229,8 @@ def _check_unreferred_column(
         raise BindError(f'the column "{name}" is part of a foreign key, and so cannot be {what}', column.span)
 
 
-def _check_free(definition: TableDefinition, place: int, column: Name, what: str) -> None:
-    """Raises UnsupportedError where a constraint reads the column."""
-    name = definition.names[place]
+def _check_free(definition: TableDefinition, name: str, column: Name, what: str) -> None:
+    """Raises UnsupportedError where a constraint reads the column, or a generated column."""
     in_key = any(name in key.columns for key in definition.keys)
     read = [*definition.checks, *(each.expression for each in definition.generated)]
     if in_key or any(_renamed_in(text, name, "") != text for text in read):

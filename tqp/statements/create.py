@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tqp.core.datatypes import DataType
 from tqp.core.definitions import ColumnDefinition, GeneratedColumn, TableDefinition, UniqueKey
 from tqp.core.errors import BindError, UnsupportedError
-from tqp.core.keywords import lower_ascii
+from tqp.core.keywords import in_quotes, lower_ascii
 from tqp.core.names import ObjectName
 from tqp.data.sources.stored_tables import StoredTable, table_of_rows
 from tqp.planner.catalog_protocol import View
@@ -98,22 +98,14 @@ def _with_generated(
     """With the columns that are computed. Raises BindError for what cannot be computed of the others row by row."""
     command, queries = execution.command, execution.session.queries
     state = execution.state.with_table(StoredTable.empty(definition, execution.session.device))
-    source = f'{definition.place.in_quotes} AS "%row"'  # expressions name columns, not the table
-    generated = {lower_ascii(each.name.text): each for each in clauses.columns if each.generated is not None}
-    found = []
-    for place, each in enumerate(clauses.columns):
-        if each.generated is None:
-            continue
+    computed, found = definition.place.in_quotes, []
+    for place, each in _in_order(execution, clauses):
+        assert each.generated is not None
+        source = f'{computed} AS "%row"'  # expressions name columns, not the table
         span = command.span(each.generated)
         tokens = range(each.generated.start, each.generated.stop)
         if any(command.tokens.kinds[index] == "SELECT" for index in tokens):
             raise BindError("a generated column is computed without a subquery", span)
-        other = next(
-            (index for index in tokens if lower_ascii(command.tokens.name(index)) in generated), None
-        )
-        if other is not None:
-            name = command.tokens.name(other)
-            raise UnsupportedError(f'a generated column that reads another ("{name}") is not supported', span)
         queries.types(command.query("SELECT 1 FROM", source, "WHERE (", each.generated, ") IS NULL"), state)
         query = command.query("SELECT (", each.generated, ") FROM", source)
         if queries.is_random(query, state):
@@ -123,7 +115,35 @@ def _with_generated(
             data_type = execution.type_of(each.type)
         column = ColumnDefinition(each.name.text, data_type)
         found.append(GeneratedColumn(place, column, command.source(each.generated)))
+        value = f"CAST(({found[-1].expression}) AS {data_type}) AS {in_quotes(column.name)}"
+        computed = f"(SELECT *, {value} FROM {source})"
     return replace(definition, generated=tuple(found))
+
+
+def _in_order(execution: Execution, clauses: CreateTable) -> Iterator[tuple[int, ColumnClause]]:
+    """The generated columns and their places, each after those that it reads. Raises BindError where there is no such order."""
+    tokens = execution.command.tokens
+    left = {
+        lower_ascii(each.name.text): (place, each)
+        for place, each in enumerate(clauses.columns)
+        if each.generated is not None
+    }
+    reads = {
+        name: {
+            lower_ascii(tokens.name(index))
+            for index in range(each.generated.start, each.generated.stop)
+            if tokens.kinds[index + 1] != "("  # not a function
+        }
+        for name, (_, each) in left.items()
+        if each.generated is not None
+    }
+    while left:
+        ready = [name for name in left if reads[name].isdisjoint(left)]
+        if not ready:
+            _, each = next(iter(left.values()))
+            raise BindError(f'the generated column "{each.name.text}" is computed of itself', each.name.span)
+        for name in ready:
+            yield left.pop(name)
 
 
 def column_definition(execution: Execution, clause: ColumnClause, schema: str) -> ColumnDefinition:
