@@ -183,7 +183,6 @@ def test_errors_point_at_the_statement() -> None:
         "SET TimeZone = 'Europe/Berlin'",
         "SET enable_external_access = false",
         "SET enable_profiling = 'json'",
-        "CREATE TABLE z(a INT, b AS (a), c AS (b))",
         "CREATE TABLE z(a INT, b AS (random()))",
         "CREATE TABLE z(a INT, b INT AS (a) STORED)",
         "ALTER TABLE t ADD COLUMN z INT AS (1)",
