@@ -30,8 +30,10 @@ def zones_in_build(zones: Zones, minimum: int, size: int, build: object) -> npt.
     if keys.shape[0] == 0:
         return np.zeros(filled.shape[0], np.bool_)
     least, greatest = (each.astype(np.int64) - minimum for each in (zones.least, zones.greatest))
-    # Where keys are many, hardly a zone lies between two of them; of a hash join only the ends are known.
-    if keys.shape[0] > filled.shape[0] or isinstance(build, HashBuild):
+    # No zone lies between two keys of a range that has all of them, as days of a month are, hardly one where keys are many; of a
+    # hash join only the ends are known.
+    are_all = size == 1 and keys[-1] - keys[0] < keys.shape[0]
+    if are_all or keys.shape[0] > filled.shape[0] or isinstance(build, HashBuild):
         found = (greatest >= keys[0]) & (least <= keys[-1])
     else:
         found = keys.searchsorted(least) < keys.searchsorted(greatest, "right")
