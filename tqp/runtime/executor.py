@@ -4,9 +4,10 @@ Results do not depend on the number of threads: states are merged in batch order
 
 A batch has 3 million rows at most, fewer where what the pipeline computes of them would take more than 8 MB and so leave the
 caches (`live_bytes` in `tqp.runtime.graph`; not where LIKE searches text before rows are grouped, which drives the groups'
-accumulators out of the caches once a batch), and of a table that is streamed no rows of two of its parts. On CUDA and other devices the source is one batch. How many workers share a
-pipeline follows from the processor time that its rows and the merge of its states took in its last run (`Cost` in
-`tqp.runtime.pipeline`); where sums of floats depend on where batches end, from the number of rows alone.
+accumulators out of the caches once a batch), and of a table that is streamed no rows of two of its parts. On CUDA and other
+devices the source is one batch. How many workers share a pipeline follows from the processor time that its rows and the merge
+of its states took in its last run (`Cost` in `tqp.runtime.pipeline`); where sums of floats depend on where batches end, from
+the number of rows alone.
 
 A pipeline that feeds a LIMIT without a sort goes batch by batch in order and stops when it has enough rows; one with a
 nested-loop join takes batches so small that a batch forms at most about two million pairs, or fewer where little memory is
