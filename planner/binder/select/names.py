@@ -46,7 +46,6 @@ _TYPE_NAMES = {
     **dict.fromkeys(("decimal", "numeric", "dec"), "DECIMAL"),
     "boolean": "BOOLEAN",
     "bit": "BIT",
-    "time": "TIME",
     "interval": "INTERVAL",
 }
 #: Keywords that are shown without quotes where they name types.
@@ -231,7 +230,7 @@ class Names(NestedNames, QueryNames):
             return str(bind_type(node, None))
         written, precision, size = match.groups("")
         name = lower_ascii(written)
-        if name == "timestamp":
+        if name in ("time", "timestamp"):  # WITH TIME ZONE may follow
             return str(bind_type(node, None))
         known = "DOUBLE" if precision else _TYPE_NAMES.get(name)
         if known is None:
