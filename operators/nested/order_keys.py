@@ -16,7 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tqp.core.datatypes import DataType, TypeKind
+from tqp.core import zoned_times
+from tqp.core.datatypes import DataType, TypeKind, holds_kind
 from tqp.data.backend import is_host
 from tqp.data.nested import Lists, Structs, Values, Vector, count_of, element_dtype, take_vector
 from tqp.data.strings import Strings
@@ -36,6 +37,7 @@ _LEADING_EMPTY, _LEADING_NULL = -1 << _LEADING_BITS + 1, 1 << _LEADING_BITS + 1
 
 def order_key(values: Values, data_type: DataType) -> Strings:
     """Bytes [n] that are equal for equal values of the type, which is nested or FLOAT[n], and less for lesser ones."""
+    values = _as_ordered(values, data_type)
     if isinstance(values, Lists):
         return _list_bytes(values, data_type)
     if isinstance(values, Tensor):
@@ -46,6 +48,10 @@ def order_key(values: Values, data_type: DataType) -> Strings:
 
 def leading_numbers(values: Values, data_type: DataType) -> Tensor:
     """int64 [n] that are at most as great for lesser values of the type (as of `order_key`): of the first part of each."""
+    return _leading_numbers(_as_ordered(values, data_type), data_type)
+
+
+def _leading_numbers(values: Values, data_type: DataType) -> Tensor:
     if isinstance(values, Structs):
         return _leading_of_vector(values.fields[0], data_type.children[0])
     if isinstance(values, Lists):
@@ -67,10 +73,38 @@ def leading_numbers(values: Values, data_type: DataType) -> Tensor:
 
 
 def _leading_of_vector(vector: Vector, data_type: DataType) -> Tensor:
-    numbers = leading_numbers(vector.values, data_type)
+    numbers = _leading_numbers(vector.values, data_type)
     if vector.validity is None:
         return numbers
     return numbers.masked_fill_(vector.validity.logical_not(), _LEADING_NULL)
+
+
+def _as_ordered(values: Values, data_type: DataType, inside: bool = False) -> Values:
+    """The values with each TIMETZ and BIT `inside` of a map or union replaced by what DuckDB orders it by there.
+
+    It compares those as it stores them: times by what the clock shows, bits first by how many are left in the last byte.
+    """
+    if not any(holds_kind(data_type, kind) for kind in (TypeKind.TIME_TZ, TypeKind.BIT)):
+        return values
+    inside = inside or data_type.is_union or data_type.kind is TypeKind.MAP
+    if isinstance(values, Lists):
+        return values._replace(elements=_vector_as_ordered(values.elements, data_type.element, inside))
+    if isinstance(values, Structs):
+        fields = zip(values.fields, data_type.children, strict=True)
+        return Structs(tuple(_vector_as_ordered(field, each, inside) for field, each in fields))
+    if not inside:
+        return values
+    return _behind_bits_left(values) if isinstance(values, Strings) else zoned_times.by_clock(values)
+
+
+def _vector_as_ordered(vector: Vector, data_type: DataType, inside: bool) -> Vector:
+    return vector._replace(values=_as_ordered(vector.values, data_type, inside))
+
+
+def _behind_bits_left(bits: Strings) -> Strings:
+    """BITs, a digit for each bit, behind the number of bits that their last byte has left."""
+    left = (-bits.lengths % 8).to(torch.uint8).reshape(-1, 1)
+    return join([string_layout.of_equal_lengths(left), bits])
 
 
 def _list_bytes(lists: Lists, data_type: DataType) -> Strings:
