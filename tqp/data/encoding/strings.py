@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -61,7 +63,7 @@ def _encoded(name: str, chunks: Sequence[pa.Array], data_type: DataType) -> Colu
         if distinct <= _FEW_ENTRIES:
             chunks = [piece for chunk in chunks for piece in _pieces(chunk)]
         coded = share(lambda chunk: pc.dictionary_encode(as_binary(chunk)), chunks)
-        column = _dictionary_column(name, coded, data_type, limit)
+        column = _dictionary_column(name, coded, data_type, limit, are_exact=True)
         if column is not None:
             return column
     validity = joined_validity(chunks)
@@ -80,7 +82,8 @@ def dictionary_codes(name: str, array: pa.Array) -> torch.Tensor:
     """For each row of a string or binary array, its place among the array's distinct values in byte order; int64 [n]."""
     if len(array) == 0:
         return torch.empty(0, dtype=torch.int64)
-    column = _dictionary_column(name, [pc.dictionary_encode(as_binary(array))], VARCHAR, len(array))
+    coded = [pc.dictionary_encode(as_binary(array))]
+    column = _dictionary_column(name, coded, VARCHAR, len(array), are_exact=True)
     assert column is not None and column.values is not None
     return column.values.long()
 
@@ -117,15 +120,21 @@ class _Codes(NamedTuple):
 
 
 def _dictionary_column(
-    name: str, chunks: Sequence[pa.DictionaryArray], data_type: DataType, limit: int
+    name: str,
+    chunks: Sequence[pa.DictionaryArray],
+    data_type: DataType,
+    limit: int,
+    are_exact: bool = False,
 ) -> Column | None:
     """The column of dictionary arrays with one sorted dictionary of the entries in use; None if those are more than `limit`.
 
-    Raises ExecutionError for a place that a dictionary does not have, as a damaged file may hold.
+    `are_exact`: as Arrow has just made them, of distinct entries that are all in use. Raises ExecutionError for a place that a dictionary does not have, as a damaged file may hold.
     """
-    parts = _codes_of(chunks)
+    parts = share(partial(_codes_of, is_exact=are_exact), chunks)
+    firsts = itertools.accumulate((len(part.indices) for part in parts), initial=0)
+    parts = [part._replace(first=first) for part, first in zip(parts, firsts, strict=False)]
     merged, places = _merged([part.dictionary for part in parts])
-    used = np.zeros(len(merged), np.bool_)
+    used = np.full(len(merged), are_exact)
 
     def mark(number: int) -> bool:
         """Whether all places of a part are in its dictionary."""
@@ -136,7 +145,7 @@ def _dictionary_column(
             used[places[number][part.used()]] = True
         return True
 
-    if not all(share(mark, range(len(parts)))):
+    if not are_exact and not all(share(mark, range(len(parts)))):
         raise ExecutionError(f'column "{name}" cannot be read: its codes are not in its dictionary')
     num_entries = int(np.count_nonzero(used))
     if num_entries > limit:
@@ -166,17 +175,14 @@ def _dictionary_column(
     return _column_of_codes(name, codes, entries, validity, data_type)
 
 
-def _codes_of(chunks: Sequence[pa.DictionaryArray]) -> list[_Codes]:
-    parts, first = [], 0
-    for chunk in chunks:
-        dictionary = as_binary(chunk.dictionary)
-        if dictionary.null_count or pc.count_distinct(dictionary).as_py() < len(dictionary):
-            chunk = pc.dictionary_encode(dictionary.take(chunk.indices))
-            dictionary = chunk.dictionary
-        indices = values_view(chunk.indices, chunk.indices.type.to_pandas_dtype())
-        parts.append(_Codes(indices, validity_of(chunk.indices), dictionary, first))
-        first += len(indices)
-    return parts
+def _codes_of(chunk: pa.DictionaryArray, is_exact: bool) -> _Codes:
+    """Those of one array, as the first of a column."""
+    dictionary = as_binary(chunk.dictionary)
+    if not is_exact and (dictionary.null_count or pc.count_distinct(dictionary).as_py() < len(dictionary)):
+        chunk = pc.dictionary_encode(dictionary.take(chunk.indices))
+        dictionary = chunk.dictionary
+    indices = values_view(chunk.indices, chunk.indices.type.to_pandas_dtype())
+    return _Codes(indices, validity_of(chunk.indices), dictionary, 0)
 
 
 def narrow_codes(chunk: pa.Array) -> pa.Array:
