@@ -20,6 +20,7 @@ import pytest
 import tqp
 import tqp.data.sources.parquet.files
 import tqp.streaming
+from tqp.data.batches import StreamedColumn
 from tqp.data.sources.parquet import streamed
 from tqp.data.sources.parquet.files import ParquetSource
 from tqp.data.sources.parquet.one_file import ColumnReader, ParquetFile
@@ -48,6 +49,8 @@ def table(first: int = 0) -> pa.Table:
             "price": pa.array([Decimal(row % 5_000).scaleb(-2) for row in rows], pa.decimal128(15, 2)),
             "wide": pa.array([Decimal(row).scaleb(10) for row in rows], pa.decimal128(38, 2)),
             "name": pa.array([some(f"name {row % 11}") for row in rows]),
+            "note": pa.array([some(f"größe {row * row % 9_973} 𝄞" if row % 5 else "") for row in rows]),
+            "raw": pa.array([some(b"\xff%d" % row) for row in rows], pa.binary()),
             "no": pa.array([None] * ROWS, pa.int64()),
             "unsigned": pa.array([2**32 - 1 - row for row in rows], pa.uint32()),
             "flag": pa.array([some(row % 3 == 0) for row in rows]),
@@ -77,13 +80,18 @@ def of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
 def read(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """The rows that are read batch by batch, and how often."""
     found: list[tuple[int, int]] = []
-    ours = streamed.NumberColumn.read
 
-    def recorded(column: streamed.NumberColumn, start: int, stop: int) -> Any:
-        found.append((start, stop))
-        return ours(column, start, stop)
+    def record(column_class: type[StreamedColumn]) -> None:
+        ours = column_class.read
 
-    monkeypatch.setattr(streamed.NumberColumn, "read", recorded)
+        def recorded(column: StreamedColumn, start: int, stop: int) -> Any:
+            found.append((start, stop))
+            return ours(column, start, stop)
+
+        monkeypatch.setattr(column_class, "read", recorded)
+
+    record(streamed.NumberColumn)
+    record(streamed.TextColumn)
     return found
 
 
@@ -108,6 +116,13 @@ QUERIES = [
     "SELECT count(*) FROM t WHERE x > 100",
     "SELECT count(*), max(unsigned), sum(x) FROM t WHERE unsigned > 4294967200",
     "SELECT approx_count_distinct(id) > 0, histogram(k) FROM t",
+    "SELECT count(*) FROM t WHERE note LIKE '%77%'",
+    "SELECT k, min(note), max(note), count(note), sum(length(note)) FROM t WHERE note > 'größe 3' OR note IS NULL GROUP BY k ORDER BY k",
+    "SELECT name, min(note) FROM t WHERE contains(note, '𝄞') GROUP BY name ORDER BY name",
+    "SELECT length(note) AS n, count(*) FROM t GROUP BY n ORDER BY n",
+    "SELECT note FROM t ORDER BY note DESC NULLS LAST, id LIMIT 4",
+    "SELECT max(CASE WHEN k = 3 THEN note ELSE name END), min(raw), max(octet_length(raw)) FROM t WHERE raw IS NOT NULL",
+    "SELECT any_value(note) IS NULL, count(note) FROM t WHERE k > 10",
 ]
 
 
@@ -153,6 +168,11 @@ def test_answers_are_those_of_duckdb(files: str, query: str) -> None:
         "SELECT k, id, maybe, price FROM t WHERE maybe = 77 ORDER BY id LIMIT 5",
         "SELECT sum(x) FROM t GROUP BY ROLLUP (k, maybe) ORDER BY ALL",
         "SELECT count(name) FROM t",
+        "SELECT note, count(*) FROM t GROUP BY note ORDER BY ALL",
+        "SELECT count(DISTINCT note) FROM t",
+        "SELECT upper(note) AS u, count(*) FROM t GROUP BY u ORDER BY ALL",
+        "SELECT string_agg(note, ',' ORDER BY note) FROM t",
+        "SELECT DISTINCT [note] FROM t ORDER BY ALL",
         "FROM t LIMIT 200000",
     ],
 )
@@ -255,7 +275,7 @@ def test_where_footers_are_wrong_columns_are_read_whole(
         monkeypatch.setattr(ParquetSource, "_expected", lambda source, position: (0, 5))
     else:
         monkeypatch.setattr(ParquetFile, "may_hold_null", lambda file, position: False)
-    query = "SELECT sum(maybe), count(maybe), count(*), sum(y) FROM t"
+    query = "SELECT sum(maybe), count(maybe), count(*), sum(y), count(note) FROM t"
     with tqp.connect() as connection:
         connection.register("t", files)
         found = connection.sql(query).fetchall()
@@ -291,3 +311,14 @@ def test_a_damaged_file_is_named(damaged: Sequence[Path], read: list[Any]) -> No
         with pytest.raises(tqp.Error, match=r'column "id" of .*t\.parquet'):
             connection.sql("SELECT sum(id), sum(x) FROM t")
         assert connection.sql("SELECT 1").fetchall() == [(1,)]
+
+
+def test_text_that_is_not_utf8_is_refused(tmp_path: Path, read: list[Any]) -> None:
+    binary = pa.array([b"some text that is long enough", b"\xff text of another kind"])
+    text = pa.Array.from_buffers(pa.string(), 2, binary.buffers())
+    pq.write_table(pa.table({"s": text}), tmp_path / "t.parquet", use_dictionary=False)
+    with tqp.connect() as connection:
+        connection.register("t", str(tmp_path / "t.parquet"))
+        with pytest.raises(tqp.Error, match='column "s" holds text that is not UTF-8'):
+            connection.sql("SELECT count(*) FROM t WHERE s LIKE '%a%'").fetchall()
+    assert read

@@ -1,7 +1,8 @@
-"""A first query that reduces all rows of one large file: its numbers are decoded batch by batch, and no column is kept.
+"""A first query that reduces all rows of one large file: its columns are decoded batch by batch, and none is kept.
 
 That spares the memory that columns would fill, whose first touch takes longer than the query's own work. A second query that
-reads one of the columns encodes it whole, for all that come after it.
+reads one of the columns encodes it whole, for all that come after it. Text that is grouped by, or collected, is encoded the first
+time: groups need its dictionary, which is most of that work.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 from tqp.compiler import Compiler
 from tqp.core.process.deep_recursion import call_deep
 from tqp.data.sources.base import Source
+from tqp.planner.algebra.expressions import Expression, column_ids
 from tqp.planner.algebra.logical_plan import Aggregate, Filter, Limit, LogicalPlan, Project, Scan, Sort
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.bind import BoundStatement
+from tqp.planner.functions.registry import AGGREGATES
 from tqp.runtime.lowering.stream import BATCH_KINDS
 from tqp.runtime.program import TensorProgram
 
@@ -32,7 +35,11 @@ def streaming_program(compiler: Compiler, statement: BoundStatement) -> TensorPr
     if len(scans) != 1 or not _reduces(statement.plan, scans[0]):
         return None
     [scan] = scans
-    table = scan.table.streamed(scan.columns, _LARGE) if isinstance(scan.table, Source) else None
+    table = (
+        scan.table.streamed(scan.columns, _searched(statement.plan, scan), _LARGE)
+        if isinstance(scan.table, Source)
+        else None
+    )
     if table is None:
         return None
     streamed = statement.over({scan.table: table})
@@ -58,6 +65,39 @@ def _reduces(plan: LogicalPlan, scan: Scan) -> bool:
             return False
         [plan] = plan.inputs
     return is_reduced
+
+
+def _searched(plan: LogicalPlan, scan: Scan) -> set[str]:
+    """The columns of text of which a dictionary is of no use to the plan, one chain of nodes: no values are grouped or collected."""
+    #: Of each field of text, the columns that it is made of.
+    origins = {
+        field.id: {name}
+        for field, name in zip(scan.schema, scan.columns, strict=True)
+        if field.data_type.is_string
+    }
+    grouped: set[str] = set()
+
+    def texts(expression: Expression) -> set[str]:
+        return set().union(*(origins.get(each, ()) for each in column_ids(expression)))
+
+    for node in reversed(list(walk_plan(plan))):
+        if isinstance(node, Project):
+            made = list(zip(node.fields, node.outputs, strict=True))
+        elif isinstance(node, Aggregate):
+            made = list(zip(node.key_fields, node.keys, strict=True))
+            grouped.update(*(texts(key) for key in node.keys if not _is_number(key)))
+            for call in node.aggregates:
+                if call.distinct or AGGREGATES[call.function].merged_by is None:
+                    grouped.update(*(texts(each) for each in call.arguments if not _is_number(each)))
+        else:
+            continue
+        origins |= {field.id: texts(value) for field, value in made if not _is_number(value)}
+    return set(scan.columns) - grouped
+
+
+def _is_number(value: Expression) -> bool:
+    """Whether its values need no dictionary."""
+    return not (value.data_type.is_string or value.data_type.is_composed)
 
 
 def _reads_once(program: TensorProgram, table: Source) -> bool:

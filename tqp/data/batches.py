@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from tqp.data.arrow_buffers import AnyArray, BoolArray, tensor_of
+from tqp.data.strings import Strings
 
 #: Values [n] and validity [n] of some rows; None: all are valid.
-Rows = tuple[AnyArray, BoolArray | None]
+Rows = tuple[AnyArray | Strings, BoolArray | None]
 
 
 class StreamedColumn(ABC):
@@ -48,8 +49,10 @@ class Streamed:
     is_validity: bool = False
     as_arrays: bool = False
 
-    def __getitem__(self, rows: slice) -> Tensor | AnyArray | None:
+    def __getitem__(self, rows: slice) -> Tensor | AnyArray | Strings | None:
         part = self.column.rows(rows.start, rows.stop)[self.is_validity]
+        if isinstance(part, Strings):
+            return part
         return part if self.as_arrays else tensor_of(part)
 
     def arrays(self) -> Streamed:

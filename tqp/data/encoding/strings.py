@@ -22,6 +22,7 @@ from tqp.data.encoding.integers import joined_parts, joined_validity, narrowest
 from tqp.data.encoding.string_views import as_binary, encode_few, strings_of_views, take_rows
 from tqp.data.sharing import share
 from tqp.data.string_buffers import is_utf8, strings_of
+from tqp.data.strings import Strings
 
 #: Rows that are all looked at to tell how many strings are distinct, and rows that are looked at where there are more.
 _ALL, _SAMPLE = 10_000, 4_096
@@ -39,11 +40,17 @@ def encode_strings(name: str, chunks: Sequence[pa.Array], data_type: DataType) -
     Raises ExecutionError for VARCHAR that is not UTF-8, which neither Arrow nor Parquet readers look at.
     """
     column = _encoded(name, chunks, data_type)
-    if data_type.kind is TypeKind.VARCHAR and column.pool is not None and not is_utf8(column.pool):
+    if column.pool is not None:
+        check_text(name, column.pool, data_type)
+    return column
+
+
+def check_text(name: str, strings: Strings, data_type: DataType) -> None:
+    """Raises ExecutionError for VARCHAR that is not UTF-8."""
+    if data_type.kind is TypeKind.VARCHAR and not is_utf8(strings):
         raise ExecutionError(
             f'column "{name}" holds text that is not UTF-8; cast it to binary before registering the table, or decode it'
         )
-    return column
 
 
 def _encoded(name: str, chunks: Sequence[pa.Array], data_type: DataType) -> Column:

@@ -6,7 +6,7 @@ import itertools
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -233,10 +233,10 @@ class Source(ABC):
         column = self.column(name)
         return (column.values if column.nested is None else column.nested), column.validity
 
-    def streamed(self, names: Iterable[str], num_bytes: int) -> Source | None:
+    def streamed(self, names: Iterable[str], texts: Collection[str], num_bytes: int) -> Source | None:
         """The table with what it can of these columns read batch by batch on the CPU, for one program that reads each row once.
 
-        None unless that is of as many bytes, and of columns that are neither encoded nor were streamed before: what a second
+        `texts`: the columns of text that may be. None unless that is of as many bytes, and of columns that are neither encoded nor were streamed before: what a second
         query asks for is worth to be encoded.
         """
         return None

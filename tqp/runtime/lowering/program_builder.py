@@ -200,9 +200,8 @@ class ProgramBuilder:
                 None,
                 Pool(pool_slot, column.pool_is_dictionary, size),
             )
-        if column.nested is not None:
+        if column.values is None:  # nested, or text that is read batch by batch
             return canonical_layout(column.data_type, nullable)
-        assert column.values is not None
         facts = column.facts
         value_range = None
         if facts.minimum is not None and facts.maximum is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,7 +30,7 @@ from tqp.data.sources.base import Pieces, Source
 from tqp.data.sources.file_identity import FileSet
 from tqp.data.sources.hive_partitions import partition_columns
 from tqp.data.sources.parquet.one_file import ColumnReader, ParquetFile, Way
-from tqp.data.sources.parquet.streamed import NumberColumn, Parts, StreamedTable
+from tqp.data.sources.parquet.streamed import NumberColumn, Parts, StreamedTable, TextColumn
 from tqp.data.sources.schemas import cast_like, conversions
 
 #: A string column whose pages take fewer bytes a row than this is certainly stored as dictionary codes: a plain string
@@ -41,6 +41,8 @@ _DICTIONARY_BYTES_PER_ROW = 4
 _PART_ROWS, _PARTS_PER_THREAD = 262_144, 4
 #: Rows that are streamed together at least, where row groups are smaller: two of those that DuckDB writes.
 _STREAMED_ROWS = 196_608
+#: How many times as long it takes to encode a byte of text as one of a number.
+_TEXT_COST = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,23 +175,35 @@ class ParquetSource(Source):
     def _part(self, files: Sequence[ParquetFile]) -> ParquetSource:
         return ParquetSource(self.name, self.files, self.device, files, self._were_streamed)
 
-    def streamed(self, names: Iterable[str], num_bytes: int) -> Source | None:
+    def streamed(self, names: Iterable[str], texts: Collection[str], num_bytes: int) -> Source | None:
         found = {name: self._position(name) for name in names if not self.is_encoded(name)}
         sizes = [num_rows for _, _, num_rows in self._consecutive(_STREAMED_ROWS)]
         parts = Parts(sizes, threads_at_work() + 1)
         columns = {
-            name: column for name, place in found.items() if (column := self._streamed_column(place, parts))
+            name: column
+            for name, place in found.items()
+            if (column := self._streamed_column(place, parts, name in texts))
         }
-        if self.unread_bytes(columns) < num_bytes or not self._were_streamed.isdisjoint(columns):
+        are_texts = [name for name, column in columns.items() if isinstance(column, TextColumn)]
+        spared = self.unread_bytes(columns) + (_TEXT_COST - 1) * self.unread_bytes(are_texts)
+        if spared < num_bytes or not self._were_streamed.isdisjoint(columns):
             return None
         self._were_streamed.update(columns)
         return StreamedTable(self, columns)
 
-    def _streamed_column(self, position: int, parts: Parts) -> NumberColumn | None:
+    def _streamed_column(
+        self, position: int, parts: Parts, as_text: bool
+    ) -> NumberColumn | TextColumn | None:
         """A column to be read batch by batch; None where more has to be known of its values than footers say."""
         if position in self._partitions:
             return None
         data_type, name = self._type_at(position), self.column_names[position]
+        if data_type.is_string:
+            if not as_text or self._way_of_text(position) is Way.DICTIONARY:
+                return None
+            return TextColumn(
+                name, data_type, parts, self._reader(position, data_type), self._may_hold_null(position)
+            )
         # the bounds of numbers without a sign are not said as such
         has_bounds = data_type.is_integer_like and not any(
             pa.types.is_unsigned_integer(file.schema.field(converted[position][0]).type)
@@ -198,7 +212,12 @@ class ParquetSource(Source):
         bounds = self._expected(position) if has_bounds else None
         if bounds is None and not data_type.is_float:
             return None
-        own_parts = self._parts(position, _STREAMED_ROWS)
+        read, nullable = self._reader(position, data_type), self._may_hold_null(position)
+        return NumberColumn(name, data_type, parts, read, bounds, nullable)
+
+    def _reader(self, position: int, data_type: DataType) -> Callable[[int], list[pa.Array]]:
+        """Gives the chunks of a column in one of the parts that are streamed, by its number."""
+        name, own_parts = self.column_names[position], self._parts(position, _STREAMED_ROWS)
         #: Open files that no thread reads at the moment.
         readers: dict[str, list[ColumnReader]] = defaultdict(list)
 
@@ -215,11 +234,14 @@ class ParquetSource(Source):
             with reporting(name):
                 return [plain(self._cast(name, part, chunk), name, data_type) for chunk in chunks]
 
-        nullable = any(
+        return read
+
+    def _may_hold_null(self, position: int) -> bool:
+        """False where the footers say that there is no NULL."""
+        return any(
             file.may_hold_null(converted[position][0])
             for file, converted in zip(self._files, self._conversions, strict=True)
         )
-        return NumberColumn(name, data_type, parts, read, bounds, nullable)
 
     def kept(self) -> list[tuple[str, str, int]]:
         """As that of other tables, with what is kept of its parts."""
