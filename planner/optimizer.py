@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tqp.core.datatypes import TypeKind
 from tqp.core.schema import Schema
 from tqp.planner.algebra.logical_plan import LogicalPlan
 from tqp.planner.algebra.node import walk_plan
@@ -20,6 +21,7 @@ from tqp.planner.rules.common_subplans import common_subplans
 from tqp.planner.rules.constant_conditions import constant_conditions
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.distinct_as_groups import distinct_as_groups
+from tqp.planner.rules.fields_of_structs import fields_of_structs
 from tqp.planner.rules.group_by_days import group_by_days
 from tqp.planner.rules.group_by_order_keys import group_by_order_keys
 from tqp.planner.rules.group_in_two_steps import group_in_two_steps
@@ -67,6 +69,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("sums_of_shifted_values", sums_of_shifted_values),
     ("group_before_join", group_before_join),
     ("group_by_order_keys", group_by_order_keys),
+    ("fields_of_structs", fields_of_structs),
     ("remove_joins", remove_joins),
     ("attempt_before_join", attempt_before_join),
     ("reorder_joins", reorder_joins),
@@ -87,7 +90,8 @@ REQUIRED = frozenset(
     {"expand_asof_joins", "inline_ctes", "unnest_subqueries", "group_by_order_keys", "prune_columns"}
 )
 
-#: Rules for plans with calls of models, which others need not wait for.
+#: Rules for plans with calls of models, and with columns of structs, which others need not wait for.
+_OF_STRUCTS = frozenset({"fields_of_structs"})
 _OF_MODELS = frozenset(
     "ignore_unread_inputs restrict_models compare_scores predict_after_limit place_predictions".split()
 )
@@ -115,12 +119,15 @@ def optimize(plan: LogicalPlan, context: OptimizerContext | None = None) -> Logi
     stages = [("binder", plan)]  # what made each plan
     nodes = list(walk_plan(plan, into_subqueries=True))
     context.avoid(nodes)
-    predicts = any(node.scorings for node in nodes)
+    unneeded = frozenset[str]() if any(node.scorings for node in nodes) else _OF_MODELS
+    kinds = {field.data_type.kind for node in nodes for field in node.created_fields}
+    if TypeKind.STRUCT not in kinds:
+        unneeded |= _OF_STRUCTS
     try:
         for name, rule in RULES:
             if name in context.disabled_rules and name not in REQUIRED:
                 continue
-            if name in _OF_MODELS and not predicts:
+            if name in unneeded:
                 continue
             context.rewritten.clear()
             changed = rule(plan, context)

@@ -27,7 +27,7 @@ from tqp.planner.algebra.expressions import (
     column_ids,
 )
 from tqp.planner.algebra.known_fields import FieldsById, known_fields
-from tqp.planner.algebra.value_ranges import is_finite
+from tqp.planner.algebra.value_ranges import extracted, is_finite
 from tqp.planner.functions.declaration import NullRule
 from tqp.planner.functions.registry import SCALARS
 
@@ -125,6 +125,10 @@ def _call(call: Call, fields: FieldsById) -> Outcomes:
             if_same, if_distinct = (TRUE, FALSE) if function == "is_not_distinct_from" else (FALSE, TRUE)
             other = arguments[1] if arguments[0] == NULL else arguments[0]
             return _told_apart(other, if_null=if_same, if_value=if_distinct)
+        case "struct_extract":
+            field = extracted(call, fields)
+            if_struct = VALUE if field is not None and not field.nullable else ANY
+            return _told_apart(arguments[0], if_null=NULL, if_value=if_struct)
     any_of = reduce(int.__or__, arguments, 0)
     rule = SCALARS[function].null
     match rule:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tqp.core.frozen import dataclass
-from tqp.core.schema import NO_FACTS, Schema
+from tqp.core.schema import NO_FACTS, InnerFacts, Schema
 from tqp.planner.algebra.derived import derived
 from tqp.planner.algebra.expression_text import Names
 from tqp.planner.algebra.expressions import Expression
@@ -15,6 +15,7 @@ from tqp.planner.algebra.leaves import MOST_ROWS
 from tqp.planner.algebra.logical_node import Bounds, Ids, LogicalPlan
 from tqp.planner.algebra.node_text import list_text
 from tqp.planner.algebra.unique_sets import UniqueSets
+from tqp.planner.algebra.value_ranges import inner_facts
 
 
 @dataclass(frozen=True)
@@ -44,10 +45,12 @@ class Unnest(LogicalPlan):
             id: weakened(field, can_be_null=False, is_unique=False, is_sorted=True)
             for id, field in self.input.field_facts.items()
         }
-        return {
-            **known,
-            **{field.id: replace(field, facts=NO_FACTS) for field in (*self.fields, *self.places)},
-        }
+        may_end_early = len(self.lists) > 1 or self.keeps_rows
+        for field, lists in zip(self.fields, self.lists, strict=True):
+            elements = next(iter(inner_facts(lists, self.input.field_facts)), InnerFacts())
+            can_be_null = field.nullable and (may_end_early or elements.nullable)
+            known[field.id] = replace(field, nullable=can_be_null, facts=elements.facts)
+        return {**known, **{field.id: replace(field, facts=NO_FACTS) for field in self.places}}
 
     @derived
     def row_bounds(self) -> Bounds:

@@ -7,6 +7,7 @@ operation can overflow and needs a check. As an operand, a checked value lies wi
 from __future__ import annotations
 
 from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.schema import InnerFacts
 from tqp.core.text.numbers import round_half_away
 from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, Literal
 from tqp.planner.algebra.known_fields import FieldsById, known_fields
@@ -29,6 +30,9 @@ def value_range(expression: Expression, schema_by_id: FieldsById) -> Range | Non
         case Literal():
             value = expression.value
             return (value, value) if type(value) is int and expression.data_type.is_integer_like else None
+        case Call(function="struct_extract" | "list_extract"):
+            part = extracted(expression, schema_by_id)
+            return None if part is None else part.range
         case Call():
             rule = SCALARS[expression.function].range
             return None if rule is None else known_fields(schema_by_id).derived(_call_range, expression)
@@ -37,6 +41,31 @@ def value_range(expression: Expression, schema_by_id: FieldsById) -> Range | Non
         case Case():
             return known_fields(schema_by_id).derived(_case_range, expression)
     return None
+
+
+def inner_facts(expression: Expression, schema_by_id: FieldsById) -> tuple[InnerFacts, ...]:
+    """What is certain of the fields of structs, or of the elements of lists; empty where nothing is known."""
+    match expression:
+        case ColumnRef():
+            field = schema_by_id.get(expression.id)
+            return () if field is None else field.facts.inner
+        case Call(function="struct_extract" | "list_extract"):
+            part = extracted(expression, schema_by_id)
+            return () if part is None else part.inner
+        case Call(function="list_slice", arguments=(lists, *_)) if lists.data_type.has_elements:
+            return inner_facts(lists, schema_by_id)
+    return ()
+
+
+def extracted(call: Call, schema_by_id: FieldsById) -> InnerFacts | None:
+    """What is certain of a field that struct_extract takes out of structs, or of an element that list_extract takes out of lists."""
+    whole, place = call.arguments
+    inner = inner_facts(whole, schema_by_id)
+    if not inner:
+        return None
+    if call.function == "list_extract":
+        return inner[0]
+    return inner[place.value - 1] if isinstance(place, Literal) and type(place.value) is int else None
 
 
 def _call_range(call: Call, schema_by_id: FieldsById) -> Range | None:

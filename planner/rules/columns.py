@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 
 from tqp.core.datatypes import BIGINT, DataType
 from tqp.core.schema import Field, Schema
-from tqp.planner.algebra.expressions import ColumnRef, Expression, SortKey, transform
+from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal, SortKey, transform
+from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.logical_plan import LogicalPlan, Project, Shared, Window
+from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.subquery_expressions import Subquery
 from tqp.planner.algebra.window_calls import WindowCall
 
@@ -67,9 +69,21 @@ def substitute(expression: Expression, mapping: Mapping[int, Expression]) -> Exp
             return mapping.get(node.id, node)
         if isinstance(node, Subquery):
             return with_plan(node, substitute_plan(node.plan, mapping))
+        if isinstance(node, Call) and node.function == "struct_extract":
+            return without_struct(node, {})
         return node
 
     return transform(expression, on_node)
+
+
+def without_struct(call: Call, fields: FieldsById) -> Expression:
+    """What a struct_extract takes out of a struct that is made just for it, where that raises for no row; else the call."""
+    made, place = call.arguments
+    if not isinstance(made, Call) or made.function != "struct_pack" or not isinstance(place, Literal):
+        return call
+    if type(place.value) is not int or may_raise(made, fields):
+        return call
+    return made.arguments[place.value - 1]
 
 
 def substitute_plan(plan: LogicalPlan, mapping: Mapping[int, Expression]) -> LogicalPlan:

@@ -35,6 +35,7 @@ from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.conditions import COMPARISONS, MAY_HOLD, MIRRORED, NEGATED
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.rules.cast_comparisons import list_without_cast, without_cast
+from tqp.planner.rules.columns import without_struct
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.nulls import conjoin, is_null, negate
 from tqp.planner.rules.or_predicates import any_of, branches_of
@@ -159,6 +160,8 @@ class Simplifier:
                 return FALSE if call.function == "is_distinct_from" else TRUE
             case "coalesce":
                 return self._coalesce(call)
+            case "struct_extract":
+                return without_struct(call, self.fields)
             case function if function in COMPARISONS:
                 return self._comparison(call)
         return call

@@ -29,6 +29,8 @@ class ColumnFacts:
     dictionary_size: int | None = None
     is_null: bool = False  # NULL in every row
     is_checked: bool = False  # computing a value may raise, so that what the range decides must not drop it
+    #: Of each field of structs, or of the elements of lists; empty where nothing is known.
+    inner: tuple[InnerFacts, ...] = ()
 
     @property
     def range(self) -> tuple[int, int] | None:
@@ -45,6 +47,7 @@ class ColumnFacts:
             self.dictionary_size,
             self.is_null,
             self.is_checked,
+            self.inner,
         )
 
     def weakened(self, is_unique: bool, is_sorted: bool) -> ColumnFacts:
@@ -57,7 +60,33 @@ class ColumnFacts:
             self.dictionary_size,
             self.is_null,
             self.is_checked,
+            self.inner,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class InnerFacts:
+    """What is certain of the values inside of nested ones: their range, whether they may be NULL where what holds them is not, and what they hold."""
+
+    nullable: bool = True
+    minimum: int | None = None
+    maximum: int | None = None
+    inner: tuple[InnerFacts, ...] = ()
+
+    @property
+    def range(self) -> tuple[int, int] | None:
+        """(`minimum`, `maximum`), if they are known."""
+        return None if self.minimum is None or self.maximum is None else (self.minimum, self.maximum)
+
+    @property
+    def facts(self) -> ColumnFacts:
+        """As facts of a column of the values."""
+        return ColumnFacts(self.minimum, self.maximum, inner=self.inner)
+
+    @classmethod
+    def of(cls, nullable: bool, facts: ColumnFacts) -> InnerFacts:
+        """Of what is certain of the values as a column."""
+        return cls(nullable, facts.minimum, facts.maximum, facts.inner)
 
 
 @dataclass(frozen=True, slots=True)

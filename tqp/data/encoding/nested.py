@@ -11,6 +11,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.errors import ExecutionError
+from tqp.core.schema import ColumnFacts, InnerFacts
 from tqp.data.arrow_buffers import AnyArray, tensor_of, validity_of, values_view
 from tqp.data.column import Column
 from tqp.data.encoding.integers import joined_validity
@@ -26,20 +27,17 @@ def encode_nested(chunks: Sequence[pa.Array], data_type: DataType, encode: Encod
     num_rows = sum(len(chunk) for chunk in chunks)
     nested: Nested
     if data_type.has_elements:
-        nested = _lists(chunks, data_type, encode)
+        nested, *inner = _lists(chunks, data_type, encode)
     else:
         fields = (
             zip(*(_fields(chunk) for chunk in chunks), strict=True)
             if chunks
             else [()] * len(data_type.children)
         )
-        nested = Structs(
-            tuple(
-                vector_of(encode(list(parts), each))
-                for parts, each in zip(fields, data_type.children, strict=True)
-            )
-        )
-    return Column(data_type, num_rows, None, tensor_of(joined_validity(chunks)), nested=nested)
+        inner = [encode(list(parts), each) for parts, each in zip(fields, data_type.children, strict=True)]
+        nested = Structs(tuple(map(vector_of, inner)))
+    facts = ColumnFacts(inner=tuple(InnerFacts.of(each.validity is not None, each.facts) for each in inner))
+    return Column(data_type, num_rows, None, tensor_of(joined_validity(chunks)), facts=facts, nested=nested)
 
 
 def _fields(chunk: pa.StructArray) -> list[pa.Array]:
@@ -71,7 +69,8 @@ def fields_of_union(chunk: pa.UnionArray) -> pa.StructArray:
     return pa.StructArray.from_arrays([pa.array(tags), *members], names, mask=pa.array(~valid))
 
 
-def _lists(chunks: Sequence[pa.Array], data_type: DataType, encode: Encode) -> Lists:
+def _lists(chunks: Sequence[pa.Array], data_type: DataType, encode: Encode) -> tuple[Lists, Column]:
+    """The lists, and their elements as a column."""
     parts, starts, lengths, num_elements = [], [], [], 0
     for chunk in chunks:
         first, sizes, elements = _slices(chunk)
@@ -82,8 +81,8 @@ def _lists(chunks: Sequence[pa.Array], data_type: DataType, encode: Encode) -> L
             _check_keys(sizes, elements, valid)
         lengths.append(sizes if valid is None else sizes * valid)
         num_elements += len(elements)
-    elements = vector_of(encode(parts, data_type.element))
-    return Lists(_joined(starts), _joined(lengths), elements)
+    elements = encode(parts, data_type.element)
+    return Lists(_joined(starts), _joined(lengths), vector_of(elements)), elements
 
 
 def _check_keys(sizes: AnyArray, entries: pa.StructArray, valid: AnyArray | None) -> None:

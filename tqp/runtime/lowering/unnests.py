@@ -25,8 +25,8 @@ def lower_unnest(plan: PlanLowering, node: physical.Unnest) -> Stream:
     unnested = _elements_of_one if len(lists) == 1 and not node.keeps_rows else _elements_of_several
     values, place = unnested(stream, node, lists, [field.name for field in made])
     for each, (values_node, validity), field in zip(lists, values, made, strict=False):
-        layout = element_layout(each.layout.data_type.element)
-        value = Value(layout, values_node, stream.or_all_rows(validity))
+        layout = element_layout(each.layout.data_type.element).with_nullable(field.nullable)
+        value = Value(layout, values_node, stream.or_all_rows(validity) if field.nullable else None)
         stream.add_computed_column(field.id, field.name, value)
     if place is not None:
         stream.add_computed_column(made[-1].id, made[-1].name, place)
