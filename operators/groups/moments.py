@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -54,13 +54,18 @@ def differences_by_group(
     means = _means(values, group_ids, num_groups, divisors)
     if for_squares and is_host(values):
         found = Differences(group_ids, counts, *_with_squares(values, means, group_ids, num_groups), False)
-        least = divisors * (means * divisors * _UNSURE).square()
-        is_sure = (found.squares >= least) & (found.squares < math.inf)  # not of NaN
-        if bool(((found.squares == 0) | is_sure).all()):
+        if _is_sure(found.squares, means, divisors):
             return found
     # What the mean lacks since it was rounded: values that are equal differ by 0 from what they have in common.
     means = means + sum_by_group(values - _of_rows(means, group_ids), group_ids, num_groups) / divisors
     return Differences(group_ids, counts, *_with_squares(values, means, group_ids, num_groups))
+
+
+def _is_sure(squares: Tensor, means: Tensor, divisors: Tensor) -> bool:
+    """Are sums of squares [num_groups] so large that it does not show how far the means may be off? `divisors`: the numbers of rows."""
+    least = divisors * (means * divisors * _UNSURE).square()
+    is_sure = (squares >= least) & (squares < math.inf)  # not of NaN
+    return bool(((squares == 0) | is_sure).all())
 
 
 def _with_squares(values: Tensor, means: Tensor, group_ids: Tensor, num_groups: int) -> tuple[Tensor, Tensor]:
@@ -100,6 +105,197 @@ def _means(values: Tensor, group_ids: Tensor, num_groups: int, counts: Tensor) -
         shares = (values - _of_rows(least, group_ids)) / _of_rows(counts, group_ids)
         means = torch.where(overflown, least + sum_by_group(shares, group_ids, num_groups), means)
     return means
+
+
+# ---- states of batches, which merge ----
+
+#: The power of the differences that a reduction adds up. The product of those of two columns is a `co_moment`.
+POWERS = {"second_moment": 2, "third_moment": 3, "fourth_moment": 4}
+#: The reduction, and the number of the column that it reads, or of both.
+Moment: TypeAlias = tuple[str, tuple[int, ...]]
+#: Rows of which differences are computed at once, so that they stay in the cache.
+_BLOCK_ROWS = 65_536
+
+
+class MomentStates(NamedTuple):
+    """Moments of columns by group, of some rows. No digits cancel when they are merged (Chan, Golub and LeVeque; Pebay)."""
+
+    counts: list[Tensor]  # by column, float64 [num_groups]
+    means: list[Tensor]  # by column, float64 [num_groups]
+    powers: list[
+        list[Tensor]
+    ]  # by column, sums of squares, cubes, ... of differences from the mean, float64 [num_groups] each
+    products: dict[
+        tuple[int, ...], Tensor
+    ]  # by pair of columns, sums of products of the differences, float64 [num_groups]
+
+    def moment(self, moment: Moment) -> Tensor:
+        """float64 [num_groups]: as `second_moment`, `higher_moment` or `co_moment` of all rows."""
+        kind, (column, *_) = moment
+        if kind == "co_moment":
+            return self.products[moment[1]]
+        sums = self.powers[column][POWERS[kind] - 2]
+        # a single infinity varies by 0, not by NaN
+        return sums.masked_fill(self.counts[column] < 2, 0.0) if kind == "second_moment" else sums
+
+
+def moment_states(
+    columns: Sequence[tuple[Tensor, Tensor | None]],
+    wanted: Sequence[Moment],
+    group_ids: Tensor,
+    num_groups: int,
+) -> MomentStates:
+    """Of columns of numbers [n] with their validity; both columns of a product have the same. Rows of group `num_groups` do not count.
+
+    Rows are read twice, block by block: for the means, and for the differences from these; where means may be off by more than is
+    lost in rounding, twice more.
+    """
+    rows = _GroupedColumns(columns, wanted, group_ids, num_groups)
+    counts, means = rows.counts_and_means()
+    sums, products = rows.sums_of_differences(means)
+    divisors = [count.clamp(min=1) for count in counts]
+    if not all(
+        _is_sure(of_powers[2], *about) for of_powers, *about in zip(sums, means, divisors, strict=True)
+    ):
+        firsts, _ = rows.sums_of_differences(means, only_first=True)
+        means = [mean + first[1] / n for mean, first, n in zip(means, firsts, divisors, strict=True)]
+        sums, products = rows.sums_of_differences(means)
+    powers = []
+    for count, of_powers, divisor in zip(counts, sums, divisors, strict=True):
+        highest = max(of_powers)
+        if highest > 2:  # what the mean lacks changes these sums more
+            of_powers[0] = count
+            lacks = -of_powers[1] / divisor
+            of_powers = {power: _moved(of_powers, power, lacks) for power in range(2, highest + 1)}
+        powers.append([of_powers[power] for power in range(2, highest + 1)])
+    return MomentStates(counts, means, powers, products)
+
+
+def _moved(sums: Mapping[int, Tensor], power: int, offset: Tensor) -> Tensor:
+    """The sum of powers of numbers that are further by the offset, of sums of their lower powers; those that are not there are 0."""
+    terms = (
+        math.comb(power, lower) * sums[lower] * offset ** (power - lower)
+        for lower in range(power)
+        if lower in sums
+    )
+    return sums[power] + sum(terms)
+
+
+class _GroupedColumns:
+    """Columns whose moments are asked for, and the group of each row. They are read block by block."""
+
+    def __init__(
+        self,
+        columns: Sequence[tuple[Tensor, Tensor | None]],
+        wanted: Sequence[Moment],
+        group_ids: Tensor,
+        num_groups: int,
+    ) -> None:
+        self._columns, self._group_ids, self._num_groups = columns, group_ids, num_groups
+        highest = [2] * len(columns)
+        for kind, (column, *_) in wanted:
+            highest[column] = max(highest[column], POWERS.get(kind, 2))
+        self._powers = [[2] if power == 2 else [*range(1, power + 1)] for power in highest]
+        self._pairs = [places for kind, places in wanted if kind == "co_moment"]
+
+    def counts_and_means(self) -> tuple[list[Tensor], list[Tensor]]:
+        """Of each column, float64 [num_groups]."""
+        counts = {id(validity): self._zeros() for _, validity in self._columns}
+        sums = [self._zeros() for _ in self._columns]
+        for rows, ids in self._blocks():
+            one = sums[0].new_ones(1).expand(rows.stop - rows.start)
+            for key, own in ids.items():
+                counts[key].scatter_add_(0, own, one)
+            for (values, validity), total in zip(self._columns, sums, strict=True):
+                total.scatter_add_(0, ids[id(validity)], values[rows].to(torch.float64))
+        of_columns = [counts[id(validity)][:-1] for _, validity in self._columns]
+        means = [total[:-1] / count.clamp(min=1) for total, count in zip(sums, of_columns, strict=True)]
+        for column, mean in enumerate(means):
+            if any_true(~mean.isfinite()):  # the sum may be beyond all floats where the mean is not
+                means[column] = self._mean_of_large(column, of_columns[column].clamp(min=1))
+        return of_columns, means
+
+    def _mean_of_large(self, column: int, divisors: Tensor) -> Tensor:
+        values, validity = self._columns[column]
+        counted = row_indices(self._group_ids < self._num_groups, validity)
+        floats, ids = take(values, counted).to(torch.float64), take(self._group_ids, counted).to(torch.int64)
+        return _means(floats, ids, self._num_groups, divisors)
+
+    def sums_of_differences(
+        self, means: Sequence[Tensor], *, only_first: bool = False
+    ) -> tuple[list[dict[int, Tensor]], dict[tuple[int, ...], Tensor]]:
+        """Of differences from means: by column sums of their powers, as far as they are asked for, and sums of products of pairs."""
+        powers = [[1]] * len(means) if only_first else self._powers
+        sums = [{power: self._zeros() for power in of_column} for of_column in powers]
+        products = {} if only_first else {pair: self._zeros() for pair in self._pairs}
+        means = [torch.cat((mean, mean.new_zeros(1))) for mean in means]  # of the rows that do not count, any
+        for rows, ids in self._blocks():
+            differences: list[Tensor] = []
+            for (values, validity), mean, of_powers in zip(self._columns, means, sums, strict=True):
+                own = ids[id(validity)]
+                difference = values[rows].to(torch.float64) - take(mean, own)
+                raised, power = difference, 1
+                for wanted, total in of_powers.items():
+                    while power < wanted:
+                        raised, power = raised * difference, power + 1
+                    total.scatter_add_(0, own, raised)
+                differences.append(difference)
+            for (y, x), total in products.items():
+                total.scatter_add_(0, ids[id(self._columns[y][1])], differences[y] * differences[x])
+        kept = [{power: total[:-1] for power, total in of_powers.items()} for of_powers in sums]
+        return kept, {pair: total[:-1] for pair, total in products.items()}
+
+    def _blocks(self) -> Iterator[tuple[slice, dict[int, Tensor]]]:
+        """Blocks of rows, and for each validity the groups of its rows; `num_groups` for those that do not count."""
+        num_rows = self._group_ids.shape[0]
+        at_once = _BLOCK_ROWS if is_host(self._group_ids) else max(1, num_rows)
+        validities = {id(validity): validity for _, validity in self._columns}
+        for first in range(0, num_rows, at_once):
+            rows = slice(first, min(first + at_once, num_rows))
+            ids = self._group_ids[rows].to(torch.int64)
+            yield (
+                rows,
+                {
+                    key: ids if validity is None else torch.where(validity[rows], ids, self._num_groups)
+                    for key, validity in validities.items()
+                },
+            )
+
+    def _zeros(self) -> Tensor:
+        """Of the groups, and of rows that do not count."""
+        return torch.zeros(self._num_groups + 1, dtype=torch.float64, device=self._group_ids.device)
+
+
+def merge_moments(states: Sequence[MomentStates]) -> MomentStates:
+    """Of the rows of all of them together."""
+    if len(states) == 1:
+        return states[0]
+    counts, means, powers = list[Tensor](), list[Tensor](), list[list[Tensor]]()
+    offsets: list[
+        tuple[Tensor, Tensor]
+    ] = []  # by column, [states, num_groups]: rows, and how far their mean is from that of all
+    for column, of_column in enumerate(states[0].powers):
+        rows = torch.stack([state.counts[column] for state in states])
+        of_states = torch.stack([state.means[column] for state in states])
+        total, known = rows.sum(0), rows > 0
+        # beyond one that is there: means that are equal differ by 0 from what they have in common
+        base = of_states.gather(0, known.to(torch.int8).argmax(0, keepdim=True))
+        beyond = torch.where(known, of_states - base, 0.0)
+        of_all = (rows * beyond).sum(0) / total.clamp(min=1)
+        offset = torch.where(known, beyond - of_all, 0.0)
+        sums = {0: rows}
+        for place in range(len(of_column)):
+            sums[place + 2] = torch.stack([state.powers[column][place] for state in states])
+        powers.append([_moved(sums, place + 2, offset).sum(0) for place in range(len(of_column))])
+        counts.append(total)
+        means.append(base[0] + of_all)
+        offsets.append((rows, offset))
+    products = {}
+    for pair in states[0].products:
+        (rows, of_y), (_, of_x) = (offsets[column] for column in pair)
+        own = torch.stack([state.products[pair] for state in states])
+        products[pair] = (own + rows * of_y * of_x).sum(0)
+    return MomentStates(counts, means, powers, products)
 
 
 # ---- results of squared differences from the mean (float64 [n]) and numbers of values (int64 [n]) ----

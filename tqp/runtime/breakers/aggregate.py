@@ -20,6 +20,8 @@ from torch import Tensor
 
 from tqp.data.backend import is_host_device
 from tqp.data.strings import Strings
+from tqp.operators.groups import moments
+from tqp.operators.groups.moments import Moment, MomentStates
 from tqp.operators.groups.packed_sums import PackedSums
 from tqp.operators.memory.arrays import as_array, as_tensor
 from tqp.operators.numbers import elementwise
@@ -62,6 +64,7 @@ class _Accumulators:
 
     states: list[Any]  # one per reduction, a tensor or Strings; None of those in `sums`
     sums: PackedSums | None = None
+    moments: MomentStates | None = None
     reduced: list[list[Any]] = field(default_factory=list)  # of one group: what batches came to, by reduction
 
     def groups(self, start: int, stop: int) -> _Accumulators:
@@ -71,10 +74,11 @@ class _Accumulators:
 
 
 @dataclass(slots=True)
-class _FloatSums:
-    """Sums of one batch by direct groups, which depend on the order of batches."""
+class _InOrder:
+    """What depends on the order of batches, of one batch by direct groups: sums of floats, and moments."""
 
     sums: list[Tensor | None]
+    moments: MomentStates | None
     #: Of everything else: a batch goes on with those that another one is done with.
     others: deque[_Accumulators]
 
@@ -107,7 +111,14 @@ class FoldGroups(Breaker):
         clustered = algorithm is GroupAlgorithm.CLUSTERED
         # sums of floats depend on the order of their batches; runs have to be joined with their neighbours
         self._float_sums = [i for i, reduction in enumerate(reductions) if reduction.kind == "sum_float"]
-        self.fixed_batches = bool(self._float_sums)
+        #: Moments: columns that these read, each once, and what is computed of them.
+        self._moments = [i for i, reduction in enumerate(reductions) if reduction.is_moment]
+        self._moment_columns = list(dict.fromkeys(c for i in self._moments for c in _read(reductions[i])))
+        self._of_moments: list[Moment] = [
+            (reductions[i].kind, tuple(map(self._moment_columns.index, _read(reductions[i]))))
+            for i in self._moments
+        ]
+        self.fixed_batches = bool(self._float_sums or self._moments)
         self.ordered = clustered or self.fixed_batches
         self._packed = [
             index
@@ -122,7 +133,8 @@ class FoldGroups(Breaker):
             and size >= 2 * _GROUPS_OF_A_WORKER
             and not (factors or self.ordered or any(each.distinct for each in self.reductions))
         )
-        self._plain = [index for index in range(len(self.reductions)) if index not in self._packed]
+        apart = {*self._packed, *self._moments}
+        self._plain = [index for index in range(len(self.reductions)) if index not in apart]
         # extremes first: what runs through values brings them into the caches faster than what adds them to groups
         self._plain.sort(key=lambda index: self.reductions[index].kind not in ("min", "max"))
         #: What is summed for each packed reduction: those that differ in their factors share it.
@@ -143,7 +155,7 @@ class FoldGroups(Breaker):
     def initial(self, program_state: State) -> deque[_Accumulators] | None:
         return deque() if self.algorithm is GroupAlgorithm.DIRECT and self.fixed_batches else None
 
-    def partial(self, outputs: Sequence[Any], state: Any) -> _Accumulators | _FloatSums | Frame:
+    def partial(self, outputs: Sequence[Any], state: Any) -> _Accumulators | _InOrder | Frame:
         frame = frame_of_outputs(as_array(outputs) if self.takes_arrays else outputs)
         kept = frame.columns[-1].values if self.has_kept else None
         match self.algorithm:
@@ -155,13 +167,14 @@ class FoldGroups(Breaker):
                 return self._fold_direct(frame, kept, state)
         return self._fold_runs(frame)
 
-    def _fold_batch(self, frame: Frame, kept: Any, others: deque[_Accumulators]) -> _FloatSums:
+    def _fold_batch(self, frame: Frame, kept: Any, others: deque[_Accumulators]) -> _InOrder:
         try:
             state = others.pop()
         except IndexError:
             state = None
         state = self._fold_direct(frame, kept, state)
-        batch = _FloatSums([state.states[index] for index in self._float_sums], others)
+        batch = _InOrder([state.states[index] for index in self._float_sums], state.moments, others)
+        state.moments = None
         for index in self._float_sums:
             state.states[index] = None
         others.append(state)
@@ -191,6 +204,9 @@ class FoldGroups(Breaker):
                 state.states[index] = add_distinct(reduction, frame, codes, size, state.states[index])
             else:
                 state.states[index] = fold(reduction, frame, ids, size, state.states[index], shared)
+        if self._moments:
+            columns: list[Any] = [frame.columns[column] for column in self._moment_columns]
+            state.moments = moments.moment_states(columns, self._of_moments, ids, self.size)
         return state
 
     def _fold_runs(self, frame: Frame) -> Frame:
@@ -246,7 +262,7 @@ class FoldGroups(Breaker):
             return self._join_runs(states)
         if self.algorithm is GroupAlgorithm.SINGLE:
             return self._merge_single(states)
-        if isinstance(states[0], _FloatSums):
+        if isinstance(states[0], _InOrder):
             return self._merge_batches(states)
         return states if self._divides else self._merge_direct(states)
 
@@ -258,10 +274,13 @@ class FoldGroups(Breaker):
             merged.states = self._merged(merged.states, following.states)
         return merged
 
-    def _merge_batches(self, batches: list[_FloatSums]) -> _Accumulators:
+    def _merge_batches(self, batches: list[_InOrder]) -> _Accumulators:
         merged = self._merge_direct(list(batches[0].others))
         for index, sums in zip(self._float_sums, zip(*(batch.sums for batch in batches)), strict=True):
             merged.states[index] = functools.reduce(torch.add, sums)
+        of_batches = [batch.moments for batch in batches if batch.moments is not None]
+        if of_batches:
+            merged.moments = moments.merge_moments(of_batches)
         return merged
 
     def _merged(self, a: list[Tensor | None], b: list[Tensor | None]) -> list[Tensor | None]:
@@ -306,6 +325,9 @@ class FoldGroups(Breaker):
             totals = state.sums.totals()
             for index, place in zip(self._packed, self._place, strict=True):
                 states[index] = self._multiplied(totals[place], self.reductions[index])
+        if state.moments is not None:
+            for index, moment in zip(self._moments, self._of_moments, strict=True):
+                states[index] = state.moments.moment(moment)
         size = 1 if self.algorithm is GroupAlgorithm.SINGLE else self.size + self.has_kept
         for index, (reduction, sets) in enumerate(zip(self.reductions, states, strict=True)):
             if reduction.distinct and sets is not None:
@@ -350,6 +372,11 @@ class FoldGroups(Breaker):
     def describe(self) -> str:
         how = f" by {math.prod(self.factors)} combinations of factors" if self.factors else ""
         return f"{self.algorithm.value}: fold {listed(self.reductions)}{how} into {self.slot}"
+
+
+def _read(reduction: Reduction) -> tuple[int, ...]:
+    """The columns that it reads."""
+    return reduction.column, *reduction.others
 
 
 def _same(item: Any) -> Any:

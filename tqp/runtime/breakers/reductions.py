@@ -12,6 +12,7 @@ from tqp.operators.groups import distinct_sets
 from tqp.operators.groups.bit_strings import BitRange
 from tqp.operators.groups.distinct_sets import ValueRange
 from tqp.operators.groups.folds import FOLDS
+from tqp.operators.groups.moments import POWERS
 from tqp.operators.string_keys import codes as string_codes
 from tqp.planner.physical.plan import Table
 from tqp.runtime.frame import Frame, FrameColumn
@@ -45,6 +46,11 @@ class Reduction:
     def is_mergeable(self) -> bool:
         return self.kind in FOLDS
 
+    @property
+    def is_moment(self) -> bool:
+        """Is it one of `MomentStates`, which direct groups merge batch by batch?"""
+        return self.kind in MOMENT_KINDS and not self.distinct
+
 
 #: What reduces all rows, and what batches came to, by kind of reduction; `least` and `greatest` are of strings.
 OF_ALL_ROWS: dict[str, Callable[..., Any]] = {
@@ -52,6 +58,7 @@ OF_ALL_ROWS: dict[str, Callable[..., Any]] = {
     "least": string_codes.least_of_all,
     "greatest": string_codes.greatest_of_all,
 }
+MOMENT_KINDS = (*POWERS, "co_moment")
 #: Integer sums, which may share accumulators.
 PACKED = ("count_star", "count", "sum")
 

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 #: Sums of floats keep accumulators per batch, for a result that does not depend on threads. Up to about so many groups
 #: these take less memory than the rows, and are added up in less time than rows are collected.
 _MAX_ORDERED_GROUPS = 131_072
+#: Direct groups whose moments are merged batch by batch, at most, as their means and sums stay in the caches, and rows for each of
+#: these at least.
+_MAX_MOMENT_GROUPS, _ROWS_OF_MOMENTS = 16_384, 16
 #: Sets of DISTINCT values take a byte for each group and possible value; for so many in all, or so many a row, they are
 #: filled in less time than rows are collected.
 _MAX_SET_BYTES, _SET_BYTES_PER_ROW = 1 << 20, 8.0
@@ -206,7 +209,11 @@ class _AggregateLowering:
         algorithm, reductions = self.node.algorithm, self.calls.reductions
         if self.plan.program.carries_gradients:  # autograd does not follow what accumulators are written to
             return False
-        if not all(reduction.folds or self._is_extreme_string(reduction) for reduction in reductions):
+        moments = self._folds_moments(packing)
+        if not all(
+            reduction.folds or (moments and reduction.is_moment) or self._is_extreme_string(reduction)
+            for reduction in reductions
+        ):
             return False
         if algorithm is GroupAlgorithm.HASH:
             has_one_key = len(self.node.keys) == 1  # several that cannot be packed after all make no word
@@ -214,7 +221,7 @@ class _AggregateLowering:
             return is_word and not any(reduction.distinct for reduction in reductions)
         if algorithm is GroupAlgorithm.SORT or (self.node.keys and packing is None and not self.in_runs):
             return False
-        sums_floats = any(reduction.kind == "sum_float" for reduction in reductions)
+        sums_floats = any(reduction.kind == "sum_float" or reduction.is_moment for reduction in reductions)
         width = sum(reduction.domain.width for reduction in reductions if reduction.domain is not None)
         if width:
             groups = packing.size if packing is not None else 1
@@ -227,6 +234,13 @@ class _AggregateLowering:
             assert packing is not None
             return packing.size <= _MAX_ORDERED_GROUPS
         return True
+
+    def _folds_moments(self, packing: physical.KeyPacking | None) -> bool:
+        """Are there so few direct groups that moments of each batch cost less than collecting the rows?"""
+        if self.node.algorithm is not GroupAlgorithm.DIRECT or packing is None:
+            return False
+        rows = self.node.input.estimated_rows
+        return packing.size <= _MAX_MOMENT_GROUPS and packing.size * _ROWS_OF_MOMENTS <= rows
 
     def _is_extreme_string(self, reduction: Reduction) -> bool:
         """Is it the least or greatest string of all rows, of which each batch leaves one?"""
