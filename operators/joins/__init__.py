@@ -1,9 +1,9 @@
 """Join algorithms: what each builds, and how pairs of rows come out of it.
 
-The build side is materialised, the probe side streamed. FULL joins are expanded into others by the planner. Unnesting
-makes joins of types that SQL cannot write: SEMI and ANTI for EXISTS, NULL_AWARE_ANTI for NOT IN, MARK for a subquery
-whose truth is a value, SINGLE for a scalar subquery (which raises for a second row). No subquery is ever run row by
-row.
+The build side is materialised, the probe side streamed. A FULL join is a LEFT join that notes which build rows were met;
+the others come after its rows. Unnesting makes joins of types that SQL cannot write: SEMI and ANTI for EXISTS,
+NULL_AWARE_ANTI for NOT IN, MARK for a subquery whose truth is a value, SINGLE for a scalar subquery (which raises for a
+second row). No subquery is ever run row by row.
 
 | algorithm | when | how | file |
 |---|---|---|---|

@@ -210,6 +210,12 @@ def first_by_row(probe_rows: Tensor, build_rows: Tensor, num_probe: int) -> Tens
     )
 
 
+def unmet_rows(build_rows: Tensor, num_build: int) -> Tensor:
+    """int64: the build rows of [0, num_build) that are not among those of pairs (integers [n], -1 where there is none)."""
+    met = torch.zeros(num_build + 1, dtype=torch.bool, device=build_rows.device)
+    return row_indices(mark_rows(met, build_rows + 1)[1:].logical_not())
+
+
 def matches_or_none(
     build: JoinBuild, keys: Any, validity: Tensor | None, num_probe: int
 ) -> tuple[Tensor, Tensor]:

@@ -116,6 +116,6 @@ def _table_columns(plan: PhysicalPlan, rows: float) -> dict[int, tuple[TableSour
         case Join(join_type=JoinType.INNER, algorithm=JoinAlgorithm.RANGE, build=TableScan()):
             built = {id: (*column[:2], rows) for id, column in _table_columns(plan.build, rows).items()}
             return _table_columns(plan.probe, rows) | built
-        case Join():
+        case Join() if plan.join_type is not JoinType.FULL:
             return _table_columns(plan.probe, rows)
     return {}

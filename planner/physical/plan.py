@@ -243,7 +243,7 @@ class Project(PhysicalPlan):
 
 @dataclass(frozen=True)
 class Join(PhysicalPlan):
-    """`probe` is streamed, `build` materialised first. Join types as in the logical plan with left = probe; no FULL.
+    """`probe` is streamed, `build` materialised first. Join types as in the logical plan with left = probe.
 
     `fields`: the probe's then the build's (or the probe's alone; or the probe's then the mark), pruned to those that
     are used above. A pair matches where the keys are equal and the `bounds` and `residual` are true.

@@ -18,7 +18,6 @@ from tqp.operators.joins.pairs import (
     JoinBuild,
     Membership,
     all_pairs,
-    any_by_row,
     ask_with_arrays,
     check_single,
     expand_ranges,
@@ -27,6 +26,7 @@ from tqp.operators.joins.pairs import (
     marks_of_found,
     marks_of_pairs,
     only_row,
+    unmet_rows,
 )
 from tqp.operators.joins.perfect_hash_join import (
     PerfectHashBuild,
@@ -81,7 +81,7 @@ def joined(
         found = build.contains(keys, validity).tolist()
         return [(i, None) for i in range(num_probe) if found[i] == (join_type == "semi")]
     probe_rows, build_rows = build.matches(keys, validity)
-    unmatched = any_by_row(build_rows, num_build).logical_not_().nonzero().squeeze(1).tolist()
+    unmatched = unmet_rows(build_rows, num_build).tolist()
     if join_type in ("left", "full"):
         probe_rows, build_rows = left_outer_pairs(probe_rows, build_rows, num_probe)
     rows = as_rows(probe_rows, build_rows)

@@ -112,6 +112,7 @@ class PhysicalReference:
         bounds = [Call(bound.comparison, (bound.build, bound.probe), BOOLEAN) for bound in plan.bounds]
         result: list[Row] = []
         padding = {field.id: None for field in plan.build.fields}
+        met: list[Row] = []
         for row, key in zip(probe_rows, probe_keys, strict=True):
             verdicts = [
                 _all(
@@ -123,10 +124,11 @@ class PhysicalReference:
                 for other, other_key in zip(build_rows, build_keys, strict=True)
             ]
             matches = [other for other, verdict in zip(build_rows, verdicts, strict=True) if verdict is True]
+            met += matches
             match plan.join_type:
                 case JoinType.INNER:
                     result += [row | other for other in matches]
-                case JoinType.LEFT | JoinType.SINGLE:
+                case JoinType.LEFT | JoinType.FULL | JoinType.SINGLE:
                     if plan.join_type is JoinType.SINGLE and len(matches) > 1:
                         raise ExecutionError("more than one row")
                     result += [row | other for other in matches or [padding]]
@@ -140,8 +142,9 @@ class PhysicalReference:
                     assert plan.mark is not None
                     mark = True if True in verdicts else None if None in verdicts else False
                     result.append(row | {plan.mark.id: mark})
-                case _:
-                    raise AssertionError(f"{plan.join_type} has no physical form")
+        if plan.join_type is JoinType.FULL:
+            padding = {field.id: None for field in plan.probe.fields}
+            result += [padding | other for other in build_rows if not any(other is each for each in met)]
         return result
 
     def _aggregate(self, plan: physical.Aggregate) -> list[Row]:

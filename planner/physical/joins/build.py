@@ -19,7 +19,7 @@ from tqp.planner.physical.joins.packing import (
     pack_join_keys,
     plain_join_type,
 )
-from tqp.planner.physical.joins.rewrites import by_order_keys, expand_full_join, key_left_condition
+from tqp.planner.physical.joins.rewrites import by_order_keys, key_left_condition
 from tqp.planner.physical.plan import Join, JoinAlgorithm, PhysicalPlan
 from tqp.planner.physical.runtime_filters import (
     FilterRequest,
@@ -47,9 +47,6 @@ class JoinPlanner:
 
     def plan(self, plan: LogicalJoin, required: frozenset[int], requests: Requests) -> PhysicalPlan:
         """See `Planner.plan`."""
-        if plan.join_type is JoinType.FULL:
-            expanded = expand_full_join(plan, self._planner.new_ids)
-            return place(self._planner.plan(expanded, required | columns_of(requests), ()), requests)
         plan = key_left_condition(plan, self._planner.new_ids)
         if plan.join_type in LEFT_ONLY and self._options.is_on("distinct_build_side"):
             plan = self._candidates.with_distinct_build(by_order_keys(plan), lambda: self._planner.new_ids)
@@ -59,7 +56,10 @@ class JoinPlanner:
         reduced = self._candidates.with_reduced_probe(plan, join, read, lambda: self._planner.new_ids)
         if reduced is not plan:
             plan, join = reduced, self._candidates.best(reduced)
-        into_probe, others = split(requests, join.probe.output_ids)
+        is_full = (
+            plan.join_type is JoinType.FULL
+        )  # a build row whose partners are left out would come out without any
+        into_probe, others = ((), requests) if is_full else split(requests, join.probe.output_ids)
         is_inner = plan.join_type is JoinType.INNER
         into_build, here = split(others, join.build.output_ids) if is_inner else ((), others)
         needed = required | columns_of(here) | all_column_ids(join.keys.residual)
@@ -158,7 +158,8 @@ class JoinPlanner:
             left_once=join.build_is_unique or plan.join_type is JoinType.SINGLE,
             right_once=join.probe_is_unique,
             keeps_left_order=join_type in LEFT_ONLY
-            or (is_perfect_hash and (join_type is JoinType.INNER or not keys.residual)),
+            or (join_type is not JoinType.FULL and is_perfect_hash)
+            and (join_type is JoinType.INNER or not keys.residual),
         )
         rows = self._planner.rows(plan, (join.probe, probed), (join.build, built))
         if own is not None and ranges is not None:  # the join itself drops what its filter dropped before

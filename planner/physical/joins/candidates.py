@@ -82,7 +82,7 @@ class JoinCandidates:
             plan.left, plan.right, plan.keys, plan.left_key_is_unique, plan.right_key_is_unique
         )
         best = written
-        if kind is JoinType.INNER and self.options.is_on("swap_join_sides"):
+        if kind in (JoinType.INNER, JoinType.FULL) and self.options.is_on("swap_join_sides"):
             as_written, swapped = self.costed(kind, written), self.costed(kind, written.swapped())
             gain = _SWAP_GAIN * max(abs(as_written.cost), abs(swapped.cost)) if plan.keys.left else 0.0
             best = swapped if as_written.cost - swapped.cost > gain else as_written

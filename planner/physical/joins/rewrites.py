@@ -5,57 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tqp.core.datatypes import BLOB, BOOLEAN
-from tqp.planner.algebra.expressions import (
-    TRUE,
-    Call,
-    Expression,
-    Literal,
-    column_ids,
-    conjunction,
-    conjuncts,
-)
+from tqp.planner.algebra.expressions import TRUE, Call, Expression, column_ids, conjunction, conjuncts
 from tqp.planner.algebra.join_keys import JoinType
-from tqp.planner.algebra.logical_plan import Join, LogicalPlan, Project, Shared, UnionAll, as_nullable
+from tqp.planner.algebra.logical_plan import Join, LogicalPlan, Project
 from tqp.planner.algebra.may_raise import raising_in
 from tqp.planner.physical.joins.ranges import split_bounds
-from tqp.planner.rules.columns import NewIds, reference, substitute
-from tqp.planner.rules.nulls import filtered
-
-
-def expand_full_join(join: Join, new: NewIds) -> LogicalPlan:
-    """left FULL JOIN right = (left LEFT JOIN right) UNION ALL (right ANTI left, the left columns NULL).
-
-    Both inputs are shared, so each is computed once.
-    """
-    inputs, shared = (join.left, join.right), (new.new_shared(), new.new_shared())
-
-    def readers() -> tuple[Shared, Shared, Expression]:
-        left, right = (
-            Shared(plan, identifier, tuple(map(new.renewed, plan.schema)))
-            for plan, identifier in zip(inputs, shared, strict=True)
-        )
-        pairs = zip(join.left.schema + join.right.schema, left.fields + right.fields, strict=True)
-        return left, right, substitute(join.condition, {old.id: reference(field) for old, field in pairs})
-
-    left, right, condition = readers()
-    matched = Join(left, right, JoinType.LEFT, condition)
-    left, right, condition = readers()
-    others, own = _own_parts(
-        condition, left
-    )  # only left rows for which all of their own parts are true are partners
-    unmatched = Join(right, filtered(left, own), JoinType.ANTI, conjunction(others))
-    padding = tuple(map(new.renewed, as_nullable(join.left.schema)))
-    outputs = (*(Literal(None, field.data_type) for field in padding), *map(reference, right.fields))
-    padded = Project(unmatched, padding + right.fields, outputs)
-    return UnionAll((matched, padded), as_nullable(join.left.schema + join.right.schema))
+from tqp.planner.rules.columns import NewIds, reference
 
 
 def key_left_condition(join: Join, new: NewIds) -> Join:
-    """A LEFT JOIN without keys or ranges, some of whose conjuncts read the left side alone: these as a key, against a true column.
+    """A LEFT or FULL JOIN without keys or ranges, some of whose conjuncts read the left side alone: these as a key, against a true column.
 
     So left rows that cannot match meet no right row.
     """
-    if join.join_type is not JoinType.LEFT or join.keys.left:
+    if join.join_type not in (JoinType.LEFT, JoinType.FULL) or join.keys.left:
         return join
     others, own = _own_parts(join.condition, join.left)
     sides = join.left.field_facts, join.right.field_facts

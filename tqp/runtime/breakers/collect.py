@@ -12,6 +12,7 @@ from torch import Tensor
 from tqp.core.datatypes import DataType
 from tqp.data.strings import Strings
 from tqp.operators.joins.hash_join import Workers
+from tqp.operators.joins.pairs import unmet_rows
 from tqp.operators.nested.order_keys import leading_numbers, order_key
 from tqp.operators.numbers.comparisons import interval_order
 from tqp.operators.numbers.logic import any_true
@@ -75,6 +76,33 @@ class Collect(CollectRows):
         if self._takes_all:
             return f"collect the rows into {self.slot}"
         return f"collect rows {self.offset} to {'the end' if self.limit is None else self.offset + self.limit} into {self.slot}"
+
+
+@dataclass(eq=False)
+class CollectAndMeet(CollectRows):
+    """All rows of a join in batch order, but for the last column, which tells the build row of each, or -1.
+
+    Of the rows in the slot `build_rows`, the numbers of those that are no such build row go into the slot `unmet`.
+    """
+
+    build_rows: str
+    unmet: str
+
+    @property
+    def reads(self) -> Sequence[str]:
+        return (self.build_rows,)
+
+    def finish_rows(self, state: Frame, program_state: State) -> State:
+        *columns, (met, _) = state.columns
+        assert isinstance(met, Tensor)
+        rows = unmet_rows(met, program_state[self.build_rows].num_rows)
+        return {
+            self.slot: Frame(state.num_rows, tuple(columns)),
+            self.unmet: Frame(rows.shape[0], (FrameColumn(rows, None),)),
+        }
+
+    def describe(self) -> str:
+        return f"collect the rows into {self.slot}, and which of {self.build_rows} are not among them into {self.unmet}"
 
 
 @dataclass(eq=False)

@@ -36,7 +36,7 @@ from tqp.runtime.lowering.keys import (
     packed_key,
 )
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout
-from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
+from tqp.runtime.lowering.stream import Space, StoredColumn, Stream, Value
 
 if TYPE_CHECKING:
     from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
@@ -67,6 +67,12 @@ class JoinSlot:
     by_key: bool = False
     in_source: dict[int, tuple[Field, StoredColumn]] = dataclass_field(default_factory=dict)
     positions: StoredColumn | None = None
+
+    def add_columns(self, stream: Stream, space: Space) -> None:
+        """The columns of a build side for the stream, over a space of its rows."""
+        for field, stored in self.columns.values():
+            stream.add_source_column(field.id, field.name, stored, space)
+            stream.fields[field.id] = field
 
 
 def lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list[tuple[int, Expression]]]:
@@ -119,7 +125,7 @@ def lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list
     slot = JoinSlot(build_slot, payload, {}, node.packing, node.null_equal, tuple(residual), has_keys, exact)
     existence_only = node.join_type in LEFT_ONLY and not residual
     title = f"build side of the {algorithm.value}"
-    if algorithm is JoinAlgorithm.PERFECT_HASH and node.join_type not in THREE_VALUED:
+    if algorithm is JoinAlgorithm.PERFECT_HASH and node.join_type not in (*THREE_VALUED, JoinType.FULL):
         in_tables = _by_key(plan, node, lowering, [] if existence_only else fields, slot)
         if in_tables is not None:
             by_key, found = in_tables

@@ -25,6 +25,7 @@ from tqp.planner.physical import plan as physical
 from tqp.planner.physical.plan import JoinAlgorithm
 from tqp.runtime.lowering.column_keys import contains_column, key_of_valid
 from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
+from tqp.runtime.lowering.full_joins import with_unmet_rows
 from tqp.runtime.lowering.graph_builder import Node, listed
 from tqp.runtime.lowering.join_builds import JoinSlot, lower_build, same_as_probe
 from tqp.runtime.lowering.keys import (
@@ -45,14 +46,15 @@ if TYPE_CHECKING:
 
 
 def lower_join(plan: PlanLowering, node: physical.Join) -> Stream:
-    """The rows of the join, in the order of the probe side."""
+    """The rows of the join, in the order of the probe side; of a full join, then the build rows that no probe row has met."""
     node, original = _comparable(node), node
     drops = node.join_type in (JoinType.INNER, JoinType.SEMI) and not node.all_match
     probe_first = not drops
     if plan.has_runtime_filters:
         probe_first = _build_needs_probe(node) or not (drops or _probe_needs_build(node))
     stream = plan.lower(node.probe) if probe_first else None
-    with nullcontext() if stream is None else plan.needing_rows_of(stream):
+    is_full = node.join_type is JoinType.FULL  # its build rows come out even if there is no probe row
+    with nullcontext() if stream is None or is_full else plan.needing_rows_of(stream):
         slot, hidden = lower_build(plan, node)
     plan.joins[node.identifier] = slot
     needs: set[str] = {slot.build if slot.by_key else slot.payload} if drops else set()
@@ -70,11 +72,12 @@ def lower_join(plan: PlanLowering, node: physical.Join) -> Stream:
     conditions = [Call("equal", pair, BOOLEAN) for pair in zip(node.probe_keys, node.build_keys, strict=True)]
     conditions += [Call(bound.comparison, (bound.build, bound.probe), BOOLEAN) for bound in node.bounds]
     parts = listed(conditions, " AND ") or ["every pair"]
+    probe = _Probe(plan, lowering, node, slot, hidden)
     with stream.builder.fragment(f"{node.join_type.value} join on ", *parts):
-        _Probe(plan, lowering, node, slot, hidden).lower()
+        probe.lower()
     stream.needs |= needs
     stream.builder.operator = id(original)
-    return stream
+    return with_unmet_rows(plan, lowering, node, slot, probe.build_space) if is_full else stream
 
 
 def _defers(node: physical.Join) -> bool:
@@ -133,7 +136,7 @@ class _Probe:
         match node.join_type:
             case JoinType.INNER if unique:
                 self._inner_unique()
-            case JoinType.LEFT | JoinType.SINGLE if unique and not self.slot.residual:
+            case JoinType.LEFT | JoinType.FULL | JoinType.SINGLE if unique and not self.slot.residual:
                 self._add_build_columns()
                 one = self._matches_one_row()
                 match = Link(self.build_space, self._first_match(), padded=not one, repeated=one)
@@ -144,7 +147,7 @@ class _Probe:
                 self._keep(self._found(), node.join_type is JoinType.SEMI)
             case JoinType.MARK | JoinType.NULL_AWARE_ANTI:
                 self._mark()
-            case JoinType.LEFT if not self.slot.residual and not is_loop:
+            case JoinType.LEFT | JoinType.FULL if not self.slot.residual and not is_loop:
                 self._padded_pairs()
             case _:
                 self._through_pairs()
@@ -264,9 +267,7 @@ class _Probe:
 
     def _add_build_columns(self) -> None:
         slot, stream = self.slot, self.stream
-        for field, stored in slot.columns.values():
-            stream.add_source_column(field.id, field.name, stored, self.build_space)
-            stream.fields[field.id] = field
+        slot.add_columns(stream, self.build_space)
         for build_id, probe_id in same_as_probe(self.node).items():
             if build_id not in slot.columns:
                 stream.columns[build_id] = stream.columns[probe_id]

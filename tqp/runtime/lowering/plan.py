@@ -20,7 +20,7 @@ from tqp.planner.physical.filter_order import RemainingConjuncts
 from tqp.runtime.breakers.collect import Collect
 from tqp.runtime.breakers.iterate import Iterate
 from tqp.runtime.breakers.kept_rows import Kept
-from tqp.runtime.breakers.makers import Concatenate, MakeSeries
+from tqp.runtime.breakers.makers import MakeSeries
 from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.lowering.aggregates import lower_aggregate
 from tqp.runtime.lowering.expressions.conditions import all_of
@@ -34,6 +34,7 @@ from tqp.runtime.lowering.program_builder import DictionaryEncodedColumn, Progra
 from tqp.runtime.lowering.runtime_filters import lower_runtime_filter
 from tqp.runtime.lowering.sorts import lower_sort
 from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
+from tqp.runtime.lowering.unions import Branch, lower_union, one_after_the_other
 from tqp.runtime.lowering.unnests import lower_unnest
 from tqp.runtime.lowering.windows import lower_window
 from tqp.runtime.pipeline import Maker
@@ -146,8 +147,8 @@ class PlanLowering:
         rows = []
         for row in node.rows:
             lowering = self.enter(Stream(self._unit()), node)
-            rows.append((lowering, lower_values(lowering, row)))
-        return self._one_after_the_other(rows, node, "row", "one row of VALUES")
+            rows.append(Branch(lowering, lower_values(lowering, row)))
+        return one_after_the_other(self, rows, node, "row", "one row of VALUES")
 
     def _literal_rows(self, node: physical.ValuesScan) -> Stream:
         unit = Stream(self._unit())
@@ -177,9 +178,9 @@ class PlanLowering:
         layout = integer_layout(output.data_type, output.facts.range, nullable=False)
         slot = self.program.slot("series")
         maker = MakeSeries(slot, node.start, node.step, node.max_rows, layout.dtype)
-        return self._made(maker, [layout], node, "series")
+        return self.made(maker, [layout], node, "series")
 
-    def _made(
+    def made(
         self, maker: Maker, layouts: Sequence[Layout], node: physical.PhysicalPlan, title: str
     ) -> Stream:
         """The rows of a frame that is made of no batches."""
@@ -276,33 +277,6 @@ class PlanLowering:
         slot, stored = self.materialise(stream, node.fields, "limited", limit=node.limit, offset=node.offset)
         return self.stream_of(slot, stored, node.fields)
 
-    def _union(self, node: physical.UnionAll) -> Stream:
-        branches = []
-        for branch in node.branches:
-            lowering = self.enter(self.lower(branch), node)
-            values = [lowering.materialise(lowering.stream.column(f.id)) for f in branch.fields]
-            branches.append((lowering, values))
-        return self._one_after_the_other(branches, node, "branch", "a branch of UNION ALL")
-
-    def _one_after_the_other(
-        self,
-        branches: Sequence[tuple[ExpressionLowering, list[Value]]],
-        node: physical.PhysicalPlan,
-        prefix: str,
-        title: str,
-    ) -> Stream:
-        """The rows of several streams, whose columns get layouts that hold the values of all."""
-        layouts = [
-            branches[0][0].common_layout([values[i] for _, values in branches], field.data_type)
-            for i, field in enumerate(node.fields)
-        ]
-        slots = []
-        for lowering, values in branches:
-            slots.append(self.program.slot(prefix))
-            stored = list(map(lowering.in_layout, values, layouts))
-            self.program.close(lowering.stream, stored, Collect(slots[-1]), title)
-        return self._made(Concatenate(self.program.slot("union"), slots), layouts, node, "UNION ALL")
-
     def _working_rows(self, node: physical.WorkingRows) -> Stream:
         slots, layouts = self._iterations[node.identifier]
         return self._stream_of_frame(slots[node.is_whole], layouts, node)
@@ -324,7 +298,7 @@ class PlanLowering:
         compared = [next(own) if each.form is Form.NESTED else i for i, each in enumerate(layouts)]
         slot, kept = self.program.slot("recursive"), Kept(compared, node.distinct, node.keys)
         iterate = Iterate(slot, first, step, working, whole, kept, body)
-        return self._made(iterate, layouts, node, "WITH RECURSIVE")
+        return self.made(iterate, layouts, node, "WITH RECURSIVE")
 
     def _iteration(
         self,
@@ -373,7 +347,7 @@ _LOWERED: dict[type[physical.PhysicalPlan], Callable[[PlanLowering, Any], Stream
     physical.Unnest: lower_unnest,
     physical.Window: lower_window,
     physical.Limit: PlanLowering._limit,
-    physical.UnionAll: PlanLowering._union,
+    physical.UnionAll: lower_union,
     physical.WorkingRows: PlanLowering._working_rows,
     physical.Recursive: PlanLowering._recursive,
     physical.Shared: PlanLowering._shared_plan,
