@@ -20,7 +20,7 @@ from tqp.core.datatypes import (
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.element_expressions import OverElements
-from tqp.planner.algebra.expressions import TRUE, Call, Expression, Literal, is_null_literal
+from tqp.planner.algebra.expressions import TRUE, Call, Cast, Expression, Literal, is_null_literal
 from tqp.planner.algebra.may_raise import is_failing_constant, may_raise
 from tqp.planner.binder.expressions.coercion import (
     as_list,
@@ -153,11 +153,11 @@ def _is_null(value: Expression) -> bool:
     """Is it the constant NULL, or of no type but that? Then so is each of its fields, whatever its name, as in DuckDB."""
     if value.data_type == NULL or is_null_literal(value):
         return True
-    return isinstance(value, Call) and value.function == "list_extract" and _is_past_end(*value.arguments)
+    return isinstance(value, Call) and value.function == "list_extract" and _finds_null(*value.arguments)
 
 
-def _is_past_end(elements: Expression, place: Expression) -> bool:
-    """Is it no place of a list of constants, whatever these are?
+def _finds_null(elements: Expression, place: Expression) -> bool:
+    """Does a list of constants have NULL at a place, or no such place, whatever its elements are?
 
     Where one of them may raise, DuckDB knows of no NULL if it does; whether it does is not known here.
     """
@@ -169,7 +169,13 @@ def _is_past_end(elements: Expression, place: Expression) -> bool:
             "a field of an element of a list of constants that a function makes is not supported"
         )
     if 1 <= abs(place.value) <= count:
-        return False
+        if not (isinstance(elements, Call) and elements.function == "list_value"):
+            return False
+        found = elements.arguments[place.value - (place.value > 0)]
+        while isinstance(found, Cast):
+            found = found.input
+        if not is_null_literal(found):
+            return False
     if may_raise(elements, {}):
         raise UnsupportedError(f"a field of element {place.value} of a list of {count} is not supported")
     return True
