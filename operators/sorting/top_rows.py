@@ -7,6 +7,7 @@ rows before it is out, wherever these are. Of all rows only the first key is rea
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,10 +41,22 @@ class Bound:
 
     def __init__(self) -> None:
         self.value: Any = None
+        self._best: list[int] = []
+        self._lock = threading.Lock()
 
     def tighten(self, column: SortColumn, row: int) -> None:
         """At least k rows do not come after `row` of the first key."""
         self.value = _value_at(column, row)
+
+    def add(self, column: SortColumn, k: int) -> None:
+        """Rows of which the first key, of integers with NULLs last, is this; the best k of all that are added, or more, are a bound."""
+        assert isinstance(column.values, Tensor)
+        values = column.values if column.validity is None else column.values[column.validity]
+        best = values if values.shape[0] <= k else values.topk(k, largest=column.descending).values
+        with self._lock:
+            self._best = sorted([*self._best, *best.tolist()], reverse=column.descending)[:k]
+            if 0 < k == len(self._best):
+                self.value = self._best[-1]
 
 
 def top_rows(columns: Sequence[SortColumn], k: int, bound: Bound | None = None) -> Tensor:

@@ -18,9 +18,7 @@ threads makes them anew there (`tqp.core.process.forks`).
 
 from __future__ import annotations
 
-import bisect
 import contextlib
-import itertools
 import operator
 import threading
 import time
@@ -39,6 +37,7 @@ from tqp.core.process.progress import Stage
 from tqp.data.backend import use_backend
 from tqp.data.sharing import Handout, map_in_pool, processors, work_together
 from tqp.operators.joins.pairs import TooManyPairs
+from tqp.runtime.cut_spans import cut_spans
 from tqp.runtime.frame import MAX_ROWS
 from tqp.runtime.graph_function import ARRAY_INPUTS, GraphFunction
 from tqp.runtime.memory_limit import MemoryBudget, RunningQuery, keep_freed_memory
@@ -249,10 +248,12 @@ class Executor:
             if pipeline.row_limit is not None:
                 states = job.until(pipeline.row_limit, spans, self.batch_rows)
             else:
-                num_batches = job.cut(cut_spans(spans, self._step(pipeline, num_rows), pipeline.ends(state)))
+                batches = cut_spans(spans, self._step(pipeline, num_rows), pipeline.ends(state))
+                num_batches = job.cut(batches, state)
                 num_helpers = 0 if pipeline.in_order else min(self.threads, num_batches) - 1
                 states = work_together(job.help, self._workers(), num_helpers, job.batches)
                 states.sort(key=operator.itemgetter(0))
+                num_rows = sum(job.num_rows)
                 if num_rows:
                     pipeline.cost.row_seconds = sum(job.seconds) / num_rows
         partials = [partial for _, partial in states]
@@ -376,41 +377,11 @@ _without_autograd: Callable[[], contextlib.AbstractContextManager[Any]] = getatt
 )
 
 
-def cut_spans(spans: Sequence[tuple[int, int]], step: int, ends: Sequence[int] = ()) -> list[tuple[int, int]]:
-    """Batches [start, stop) of the rows in the spans, of `step` rows at most; of no rows one batch without rows.
-
-    `ends`: rows, ascending, before which a batch ends in any case; those between are even.
-
-    >>> cut_spans([(0, 5), (7, 9)], 4)
-    [(0, 4), (4, 5), (7, 9)]
-    >>> cut_spans([(0, 8), (9, 11)], 4, [2, 10])
-    [(0, 2), (2, 5), (5, 8), (9, 10), (10, 11)]
-    """
-    if ends:
-        spans = [even for span in spans for part in _split(span, ends) for even in _evenly(*part, step)]
-    batches = [
-        (first, min(first + step, stop)) for start, stop in spans for first in range(start, stop, step)
-    ]
-    return batches or [(0, 0)]
-
-
-def _split(span: tuple[int, int], ends: Sequence[int]) -> Iterable[tuple[int, int]]:
-    start, stop = span
-    inner = ends[bisect.bisect_right(ends, start) : bisect.bisect_left(ends, stop)]
-    return itertools.pairwise((start, *inner, stop))
-
-
-def _evenly(start: int, stop: int, most: int) -> Iterable[tuple[int, int]]:
-    count = max(1, -(-(stop - start) // most))
-    marks = [start + (stop - start) * number // count for number in range(count + 1)]
-    return itertools.pairwise(marks)
-
-
 def run_at_once(pipeline: Pipeline, state: State, workers: Workers) -> State:
     """Run a pipeline on the calling thread, all rows of its source in one batch: what it adds to the program's state."""
     state["workers"] = workers
     job = _Job(pipeline, state, workers)
-    job.cut([(0, pipeline.num_rows(state))])
+    job.cut([(0, pipeline.num_rows(state))], state)
     merged = pipeline.breaker.merge([partial for _, partial in job.work()])
     return pipeline.breaker.finish(merged, state)
 
@@ -431,13 +402,24 @@ class _Job(Stage):
         self._workers = workers
         self.batches: Handout[tuple[int, int]] = Handout(())
         self._num_batches = 0
+        self._best: dict[tuple[int, int], int] = {}  # value of each batch, where the best come first
         self.seconds: list[float] = []  # of processor time, of each worker
+        self.num_rows: list[int] = []  # of the source, of each worker
 
-    def cut(self, batches: Sequence[tuple[int, int]]) -> int:
+    def cut(self, batches: Sequence[tuple[int, int]], state: State) -> int:
         """Rows [start, stop) of each batch for `work`; how many batches."""
+        order = self._pipeline.zone_order
+        if order is not None and not self._pipeline.in_order:
+            self._best = dict(order.best_first(batches, state[order.zones]))
+            batches = list(self._best)
         self.batches = Handout(batches)
         self._num_batches = len(batches)
         return self._num_batches
+
+    def _comes_too_late(self, batch: tuple[int, int]) -> bool:
+        """Whether all rows of the batch come after those that a top-k has by now."""
+        order, best = self._pipeline.zone_order, self._best.get(batch)
+        return order is not None and best is not None and order.comes_after(best, self._initial.value)
 
     def fraction(self, inner: float) -> float:
         """Of the batches those that are done at least: each worker may be at one."""
@@ -454,8 +436,11 @@ class _Job(Stage):
         states: list[tuple[int, Any]] = []
         initial, partial, ordered = self._initial, self._breaker.partial, self._breaker.ordered
         folded: Any = None if ordered else initial
-        begin = time.thread_time()
+        begin, num_rows = time.thread_time(), 0
         for start, stop in self.batches:
+            if self._comes_too_late((start, stop)):
+                continue
+            num_rows += stop - start
             for row, outputs in self._run(start, stop):
                 if ordered:
                     states.append((row, partial(outputs, initial)))
@@ -464,6 +449,7 @@ class _Job(Stage):
         if folded is not None:
             states.append((0, folded))
         self.seconds.append(time.thread_time() - begin)
+        self.num_rows.append(num_rows)
         return states
 
     def until(self, wanted: int, spans: Sequence[tuple[int, int]], batch_rows: int) -> list[tuple[int, Any]]:

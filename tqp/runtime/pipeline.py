@@ -19,6 +19,7 @@ from tqp.runtime.graph import Graph, Node
 from tqp.runtime.graph_function import GraphFunction, interpret
 from tqp.runtime.lowering.stream import Input, InputKind
 from tqp.runtime.zone_filters import ZoneFilter, spans_to_read
+from tqp.runtime.zone_order import ZoneOrder
 
 #: Everything the pipelines of one run share, by slot: frames, join builds, pools, constants, the device; the workers.
 State = dict[str, Any]
@@ -102,6 +103,7 @@ class Pipeline:
     row_limit: int | None = None
     needs: Collection[str] = ()  # see Stream
     zone_filters: Sequence[ZoneFilter] = ()  # see Stream
+    zone_order: ZoneOrder | None = None  # see Stream
     marks: Sequence[tuple[int, Node | None]] = ()  # see Stream.mark
     operator: int | None = None  # id of the physical node that the breaker belongs to
     title: str = ""
@@ -129,7 +131,8 @@ class Pipeline:
         """The slots of the program's state that a run reads."""
         slots = {self.source_slot, *(item.slot for item in self.inputs if item.slot)}
         filters = (slot for each in self.zone_filters for slot in (each.zones, each.build))
-        return slots.union(self.needs, self.breaker.reads, filters)
+        order = () if self.zone_order is None else (self.zone_order.zones,)
+        return slots.union(self.needs, self.breaker.reads, filters, order)
 
     def num_rows(self, state: State) -> int:
         """How many rows of the source a run has to read: none where a join's build side has no row to match."""

@@ -112,6 +112,7 @@ class SortRows(CollectRows):
     `wanted`: of a top-k, how many rows, with the `offset` first ones that are left out. `packed`: the slot of the packed
     strings that are the first key, where the second are these strings. `composed`: the types of keys of a top-k that are
     composed values as they are; the bytes that compare are made only of rows that their first part does not leave out.
+    `best_first`: of a top-k by a column of integers, whether the best rows come first, and a bound ends the reading.
     """
 
     directions: Sequence[tuple[bool, bool]]  # (descending, nulls_first) of each key
@@ -119,6 +120,7 @@ class SortRows(CollectRows):
     offset: int
     packed: str | None = None
     composed: Sequence[DataType | None] = ()
+    best_first: bool = False
 
     @property
     def reads(self) -> Sequence[str]:
@@ -131,7 +133,10 @@ class SortRows(CollectRows):
         frame = frame_of_outputs(outputs)
         if self.wanted is not None and frame.num_rows > max(4 * self.wanted, _FEW_ROWS):
             frame = self._candidates(frame, self.wanted, state)
-            return take_frame(frame, top_rows(self._keys(frame), self.wanted, state))
+            frame = take_frame(frame, top_rows(self._keys(frame), self.wanted, state))
+        if self.best_first:
+            assert state is not None and self.wanted is not None
+            state.add(self._keys(frame)[0], self.wanted)
         return frame
 
     def finish_rows(self, state: Frame, program_state: State) -> State:

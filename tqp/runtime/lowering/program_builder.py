@@ -392,6 +392,7 @@ class ProgramBuilder:
                 row_limit=stream.row_limit,
                 needs=frozenset(stream.needs),
                 zone_filters=tuple(stream.zone_filters),
+                zone_order=stream.zone_order,
                 marks=tuple(stream.marks),
                 operator=self.operator,
                 title=title,

@@ -15,6 +15,7 @@ from tqp.runtime.breakers.collect import SortRows
 from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
 from tqp.runtime.lowering.layouts import PLACE_LAYOUT
 from tqp.runtime.lowering.stream import Link, Space, StoredColumn, Stream, Value
+from tqp.runtime.lowering.zones import read_best_first
 
 if TYPE_CHECKING:
     from tqp.runtime.lowering.plan import PlanLowering
@@ -47,7 +48,8 @@ def lower_sort(plan: PlanLowering, node: physical.Sort) -> Stream:
     outputs = [*values, *(Value(PLACE_LAYOUT, link.rows) for link, _ in late)]
     slot = plan.program.slot("sorted")
     wanted = None if node.limit is None else node.limit + node.offset
-    breaker = SortRows(slot, directions, wanted, node.offset, packed, composed)
+    zones = None if wanted is None else read_best_first(plan, stream, node)
+    breaker = SortRows(slot, directions, wanted, node.offset, packed, composed, zones is not None)
     plan.program.close(stream, [*keys, *outputs], breaker, "ORDER BY")
     stored = [StoredColumn(value.layout, slot, i) for i, value in enumerate(outputs)]
     result = plan.stream_of(slot, stored[: len(values)], fields)

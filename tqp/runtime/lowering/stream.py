@@ -39,6 +39,7 @@ from tqp.runtime.graph import Node
 from tqp.runtime.lowering.graph_builder import GraphBuilder
 from tqp.runtime.lowering.layouts import Form, Layout
 from tqp.runtime.zone_filters import ZoneFilter
+from tqp.runtime.zone_order import ZoneOrder
 
 #: While more than this share of rows is left, look-ups on all of them cost less than selecting those first.
 _MANY = 0.3
@@ -149,6 +150,7 @@ class Stream:
         #: Frames of which each must have a row, or the pipeline puts out none: build sides of joins that keep what matches.
         self.needs: set[str] = set()
         self.zone_filters: list[ZoneFilter] = []  # of the source: rows of other zones would be dropped
+        self.zone_order: ZoneOrder | None = None  # of the source, in which a top-k had better read it
         #: Of each join or filter on the way that drops rows of the source by a column of integers, what is asked.
         self.asked: list[tuple[Node | None, Node | None, tuple[int, int, bool], Node]] = []
         self.estimated_rows: float | None = None  # that the last node of the plan puts out; None: unknown

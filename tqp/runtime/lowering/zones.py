@@ -1,4 +1,4 @@
-"""Rows of a table that a pipeline leaves out early: of zones, or by look-ups, of which an inner or semi join on the way keeps none."""
+"""Rows of a table that a pipeline leaves out early: of zones, or by look-ups, of which a join or a top-k on the way keeps none."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from tqp.planner.physical import plan as physical
 from tqp.planner.physical.runtime_filters import FEWEST_ZONED_ROWS
 from tqp.runtime.lowering.join_builds import JoinSlot
 from tqp.runtime.lowering.layouts import Form
-from tqp.runtime.lowering.stream import Stream
+from tqp.runtime.lowering.stream import StoredColumn, Stream
 from tqp.runtime.zone_filters import ZoneFilter
+from tqp.runtime.zone_order import ZoneOrder
 
 if TYPE_CHECKING:
     from tqp.runtime.lowering.plan import PlanLowering
@@ -37,30 +38,50 @@ def drop_early(
 
     For a join or filter that drops the others. Nothing on the way from the table may raise for a row, or see other rows.
     """
-    packing, program = join.packing, plan.program
-    if not program.on_host or packing is None or any(join.null_equal):
+    packing = join.packing
+    if packing is None or any(join.null_equal):
         return
     key, part = keys[0], packing.parts[0]
-    if not isinstance(key, ColumnRef):
+    stored = _zoned(plan, stream, key)
+    if stored is None or part.dictionary is not None or part.nullable:
         return
-    stored = stream.root_source(key.id)
-    if stored is None or stored.slot not in program.tables or stored.implicit or part.dictionary is not None:
+    if not _only_drops(below):
         return
+    zones = plan.program.zones_of(stored)
+    if zones is not None:
+        stream.zone_filters.append(ZoneFilter(zones, part.minimum, packing.size // part.span, join.build))
+    if len(packing.parts) == 1:
+        assert isinstance(key, ColumnRef)
+        value = stream.columns[key.id].available[stream.root]
+        known = part.minimum, part.span, part.nullable
+        stream.asked.append((value.node, value.validity, known, stream.object(join.build)))
+
+
+def read_best_first(plan: PlanLowering, stream: Stream, node: physical.Sort) -> str | None:
+    """The slot of the zones of the first key of a top-k, if the stream's pipeline may read the best zones first and leave out those
+    that come after the rows it has by then; None if it may not."""
+    key = node.keys[0]
+    stored = _zoned(plan, stream, key.expression)
+    if stored is None or (stored.layout.nullable and key.nulls_first) or not _only_drops(node.input):
+        return None
+    zones = plan.program.zones_of(stored)
+    if zones is not None:
+        stream.zone_order = ZoneOrder(zones, key.descending)
+    return zones
+
+
+def _zoned(plan: PlanLowering, stream: Stream, key: Expression) -> StoredColumn | None:
+    """Where a key is stored, if it is a column of integers of the pipeline's table, and that has many rows in main memory."""
+    program = plan.program
+    stored = stream.root_source(key.id) if program.on_host and isinstance(key, ColumnRef) else None
+    if stored is None or stored.slot not in program.tables or stored.implicit:
+        return None
     layout = stored.layout
     is_integer = (
         layout.form is Form.NUMBER and layout.data_type.is_integer_like and layout.dtype is not torch.bool
     )
-    if not is_integer or program.tables[stored.slot].source.num_rows < FEWEST_ZONED_ROWS or part.nullable:
-        return
-    if not _only_drops(below):
-        return
-    zones = program.zones_of(stored)
-    if zones is not None:
-        stream.zone_filters.append(ZoneFilter(zones, part.minimum, packing.size // part.span, join.build))
-    if len(packing.parts) == 1:
-        value = stream.columns[key.id].available[stream.root]
-        known = part.minimum, part.span, part.nullable
-        stream.asked.append((value.node, value.validity, known, stream.object(join.build)))
+    has_many = program.tables[stored.slot].source.num_rows >= FEWEST_ZONED_ROWS
+    return stored if is_integer and has_many else None
 
 
 def ask_together(stream: Stream) -> None:
