@@ -21,10 +21,12 @@ import tqp
 import tqp.data.sources.parquet.files
 import tqp.streaming
 from tqp.data.batches import StreamedColumn
+from tqp.data.encoding import zones
 from tqp.data.sources.parquet import streamed
 from tqp.data.sources.parquet.files import ParquetSource
 from tqp.data.sources.parquet.one_file import ColumnReader, ParquetFile
 from tqp.data.sources.parquet.streamed import Parts
+from tqp.runtime.lowering import zones as lowered_zones
 
 ROWS = 10_000
 DAY = datetime.date(2020, 1, 1)
@@ -123,6 +125,8 @@ QUERIES = [
     "SELECT note FROM t ORDER BY note DESC NULLS LAST, id LIMIT 4",
     "SELECT max(CASE WHEN k = 3 THEN note ELSE name END), min(raw), max(octet_length(raw)) FROM t WHERE raw IS NOT NULL",
     "SELECT any_value(note) IS NULL, count(note) FROM t WHERE k > 10",
+    "SELECT k, id, maybe, price FROM t WHERE maybe = 77 ORDER BY id LIMIT 5",
+    "SELECT note || '!', * EXCLUDE (wide) FROM t WHERE note <> '' ORDER BY seen DESC, id LIMIT 5",
 ]
 
 
@@ -165,7 +169,6 @@ def test_answers_are_those_of_duckdb(files: str, query: str) -> None:
         "SELECT id FROM t ORDER BY id",
         "SELECT id, row_number() OVER (ORDER BY id) AS n FROM t QUALIFY n < 4",
         "SELECT x FROM t WHERE k = 1",
-        "SELECT k, id, maybe, price FROM t WHERE maybe = 77 ORDER BY id LIMIT 5",
         "SELECT sum(x) FROM t GROUP BY ROLLUP (k, maybe) ORDER BY ALL",
         "SELECT count(name) FROM t",
         "SELECT note, count(*) FROM t GROUP BY note ORDER BY ALL",
@@ -212,6 +215,25 @@ def test_of_restricted_tables_too(files: str, read: list[Any]) -> None:
         answers = [connection.sql(query).fetchall() for _ in range(3)]
     assert_alike(answers[1], answers[0])
     assert answers[1] == answers[2]
+
+
+@pytest.mark.parametrize(
+    ("order", "first"), [("seen", 0), ("seen DESC", 2 * ROWS + 9_000), ("seen DESC NULLS FIRST", None)]
+)
+def test_of_the_first_rows_of_an_order_few_row_groups_are_read(
+    files: str, read: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch, order: str, first: int | None
+) -> None:
+    monkeypatch.setattr(tqp.data.sources.parquet.files, "_STREAMED_ROWS", 1)
+    monkeypatch.setattr(lowered_zones, "FEWEST_ZONED_ROWS", 100)
+    monkeypatch.setattr(zones, "ZONE_ROWS", 100)
+    query = f"SELECT * FROM t WHERE note LIKE '%7%' ORDER BY {order}, id LIMIT 5"
+    with duckdb.connect() as oracle, tqp.connect(threads=1) as connection:
+        oracle.execute(f"CREATE VIEW t AS FROM '{files}'")
+        connection.register("t", files)
+        found = connection.sql(query).fetchall()
+        assert_alike(found, oracle.execute(query).fetchall())
+    starts = {start // 1_000 * 1_000 for start, _ in read}
+    assert starts == {first} if first is not None else len(starts) > 10
 
 
 def test_a_limit_reads_no_more_than_it_wants(files: str, read: list[tuple[int, int]]) -> None:

@@ -12,7 +12,7 @@ import torch
 import tqp
 from tests.oracle import assert_same_rows
 from tqp.data.encoding import zones as zone_maps
-from tqp.data.encoding.zones import Zones, zones_of_column
+from tqp.data.encoding.zones import Zones, zones_of_column, zones_of_parts
 from tqp.operators.joins.hash_join import build_hash
 from tqp.operators.joins.offset_array_join import build_offset_array
 from tqp.operators.joins.perfect_hash_join import build_membership, build_perfect_hash
@@ -170,6 +170,18 @@ def test_zones_that_may_have_a_key(keys: list[int]) -> None:
             assert found.tolist() == expected
         else:
             assert (found | ~np.array(expected)).all()
+
+
+def test_zones_of_parts_hold_what_their_parts_may() -> None:
+    zones = zones_of_parts([70, 10, 50, 40], [(5, 9), (3, 4), None, (100, 120)])
+    assert list(zip(zones.least.tolist(), zones.greatest.tolist(), strict=True)) == [
+        (5, 9),
+        (3, 9),  # rows 64 to 127: of the first three parts
+        (100, 120),
+    ]
+    assert len(zones_of_parts([100, 100], [(0, 99), (1, 100)]).least) == 0
+    assert len(zones_of_parts([], []).least) == 0
+    assert len(zones_of_parts([100], [None]).least) == 0
 
 
 @pytest.mark.parametrize("keys", [[7], [5, 900], [300, 301, 302]])

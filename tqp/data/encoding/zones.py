@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -57,6 +58,28 @@ def zones_of_column(column: Column) -> Zones:
         if not _are_narrow(least, greatest, maximum - minimum):
             return none
     return Zones(ZONE_ROWS, least, greatest)
+
+
+def zones_of_parts(num_rows: Sequence[int], bounds: Sequence[tuple[int, int] | None]) -> Zones:
+    """The zones of a column of which parts of so many rows have values between these bounds, None without any; [0] where they would
+    not tell rows apart."""
+    num_zones = -(-sum(num_rows) // ZONE_ROWS)
+    least = np.full(num_zones, np.iinfo(np.int64).max)
+    greatest = np.full(num_zones, np.iinfo(np.int64).min)
+    start = 0
+    for count, between in zip(num_rows, bounds, strict=True):
+        own = slice(start // ZONE_ROWS, -(-(start + count) // ZONE_ROWS))
+        if between is not None:
+            np.minimum(least[own], between[0], out=least[own])
+            np.maximum(greatest[own], between[1], out=greatest[own])
+        start += count
+    known = [between for between in bounds if between is not None]
+    span = max(high for _, high in known) - min(low for low, _ in known) if known else 0
+    return (
+        Zones(ZONE_ROWS, least, greatest)
+        if _are_narrow(least, greatest, span)
+        else Zones(ZONE_ROWS, least[:0], greatest[:0])
+    )
 
 
 def _extremes(

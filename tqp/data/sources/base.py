@@ -26,6 +26,7 @@ from tqp.data.column import Column
 from tqp.data.encoding.chosen_rows import rows_of_column
 from tqp.data.encoding.columns import encode_chunks
 from tqp.data.encoding.value_dictionary import ValueDictionary, is_worth_encoding, make_value_dictionary
+from tqp.data.encoding.zones import Zones, zones_of_column
 from tqp.data.sharing import Handout, share
 from tqp.data.sources.file_identity import FileSet
 
@@ -104,6 +105,8 @@ class Source(ABC):
     num_rows: int
     #: Whether some rows of a column can be read without encoding all: `chunks_of_rows`.
     reads_rows = False
+    #: Whether columns are read batch by batch, so that no rows of them can be read afterwards: see `streamed`.
+    is_streamed = False
     #: Whether it has columns that are computed when they are read, so that it is read as a view is.
     has_generated = False
 
@@ -249,6 +252,10 @@ class Source(ABC):
         """Something of a `kind` that `make` finds of the encoded column: made once, kept as long as the column."""
         column = self.column(name)
         return self._encoded.get(self._position(name), kind, lambda: make(column))
+
+    def zones(self, name: str) -> Zones:
+        """The zones of a column of integers in main memory."""
+        return self.derived(name, Zones, zones_of_column)
 
     def encode(self, names: Iterable[str]) -> None:
         """Encode the columns that are not yet, several at a time."""

@@ -16,7 +16,6 @@ from tqp.core.datatypes import BIGINT, Categories
 from tqp.core.schema import ColumnFacts, Field
 from tqp.data.column import Column
 from tqp.data.encoding.sorted_columns import KeyIndex, KeySet, SortedRuns, runs_of_column
-from tqp.data.encoding.zones import Zones, zones_of_column
 from tqp.data.sources.base import Source
 from tqp.data.strings import Strings
 from tqp.operators.joins.perfect_hash_join import MembershipBuild, build_of_index
@@ -130,7 +129,7 @@ class ProgramBuilder:
     def zones_of(self, stored: StoredColumn) -> str | None:
         """The slot of the zones of a table column of integers; None where they would not tell rows apart."""
         source, name = self._table_column(stored)
-        zones = source.derived(name, Zones, zones_of_column)
+        zones = source.zones(name)
         if zones.least.shape[0] == 0:
             return None
         slot = f"{stored.slot}_{name}_zones"

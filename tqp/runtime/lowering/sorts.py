@@ -38,7 +38,7 @@ def lower_sort(plan: PlanLowering, node: physical.Sort) -> Stream:
         lowering.order_key(key) if each is None else key for key, each in zip(keys, composed, strict=True)
     ]
     # Of columns that are stored elsewhere a top-k keeps row numbers: few rows' values are ever read.
-    late = _stored_elsewhere(stream, node.fields) if node.limit is not None else []
+    late = _stored_elsewhere(plan, stream, node.fields) if node.limit is not None else []
     taken = {field.id for _, fields in late for field in fields}
     fields = [field for field in node.fields if field.id not in taken]
     values = [lowering.materialise(stream.column(field.id)) for field in fields]
@@ -86,8 +86,12 @@ def _packed_key(lowering: ExpressionLowering, value: Value, slot: str) -> Value:
     return Value(PLACE_LAYOUT.with_nullable(value.layout.nullable), codes, value.validity)
 
 
-def _stored_elsewhere(stream: Stream, fields: Iterable[Field]) -> list[tuple[Link, list[Field]]]:
+def _stored_elsewhere(
+    plan: PlanLowering, stream: Stream, fields: Iterable[Field]
+) -> list[tuple[Link, list[Field]]]:
     """Stored columns that no row of the stream has fetched yet, by the link to where they are stored."""
+    if any(table.source.is_streamed for table in plan.program.tables.values()):
+        return []
     homes: dict[Space, list[Field]] = {}
     for field in fields:
         column = stream.columns[field.id]

@@ -213,7 +213,19 @@ class ParquetSource(Source):
         if bounds is None and not data_type.is_float:
             return None
         read, nullable = self._reader(position, data_type), self._may_hold_null(position)
-        return NumberColumn(name, data_type, parts, read, bounds, nullable)
+        part_bounds = () if bounds is None else self._bounds_of_parts(position)
+        return NumberColumn(name, data_type, parts, read, bounds, nullable, part_bounds)
+
+    def _bounds_of_parts(self, position: int) -> list[tuple[int, int] | None]:
+        """Of a column of integers of which all footers tell, in the parts that are streamed; None without values."""
+        return [
+            all_bounds(
+                facts.range
+                for group in part.groups
+                if (facts := part.file.facts(part.position)[group]) is not None
+            )
+            for part in self._parts(position, _STREAMED_ROWS)
+        ]
 
     def _reader(self, position: int, data_type: DataType) -> Callable[[int], list[pa.Array]]:
         """Gives the chunks of a column in one of the parts that are streamed, by its number."""

@@ -28,6 +28,7 @@ from tqp.data.encoding.columns import reporting
 from tqp.data.encoding.integers import Bounds, joined_validity, narrow, narrowest, stored_values
 from tqp.data.encoding.string_views import as_binary
 from tqp.data.encoding.strings import check_text
+from tqp.data.encoding.zones import Zones, zones_of_parts
 from tqp.data.sources.base import Source
 from tqp.data.sources.file_identity import ReadAgainError
 from tqp.data.string_buffers import strings_of
@@ -44,6 +45,7 @@ class Parts:
     def __init__(self, num_rows: Sequence[int], most: int) -> None:
         """`num_rows`: of each part; `most`: how many are kept."""
         *self._firsts, self.num_rows = itertools.accumulate(num_rows, initial=0)
+        self.sizes = num_rows
         self._most = most
         self._readers: list[Callable[[int], list[pa.Array]]] = []
         #: The columns that somebody wants rows of.
@@ -128,12 +130,14 @@ class NumberColumn(StreamedColumn):
         read: Callable[[int], list[pa.Array]],
         bounds: Bounds | None,
         nullable: bool,
+        part_bounds: Sequence[Bounds | None] = (),
     ) -> None:
         """`read`: gives the chunks of one of the parts by its number; `bounds`: what the values lie between, None of floats;
-        `nullable`: whether there may be NULLs: by what the footers say.
+        `nullable`: whether there may be NULLs; `part_bounds`: bounds of each part, None without values: by what the footers say.
         """
         super().__init__()
         self._name, self._data_type, self._bounds, self._nullable = name, data_type, bounds, nullable
+        self._part_bounds = part_bounds
         self._parts, self._number = parts, parts.add_column(read)
         if bounds is not None:
             self._dtype: np.dtype[np.generic] = narrowest(*bounds)
@@ -157,6 +161,10 @@ class NumberColumn(StreamedColumn):
     @property
     def ends(self) -> Sequence[int]:
         return self._parts.ends
+
+    def zones(self) -> Zones:
+        """Those of integers."""
+        return zones_of_parts(self._parts.sizes, self._part_bounds)
 
     def read(self, start: int, stop: int) -> Rows:
         """Raises ReadAgainError where the footers were wrong."""
@@ -255,6 +263,8 @@ def unexpected(name: str) -> ReadAgainError:
 class StreamedTable(Source):
     """`table`, with these columns streamed; the others are its own. It serves one program, which reads each row once."""
 
+    is_streamed = True
+
     def __init__(self, table: Source, streamed: Mapping[str, NumberColumn | TextColumn]) -> None:
         super().__init__(table.name, table.column_names, table.device, hidden_names=table.hidden_names)
         self.num_rows, self.files = table.num_rows, table.files
@@ -270,6 +280,10 @@ class StreamedTable(Source):
 
     def dictionary_size(self, name: str) -> int | None:
         return None if name in self._streamed else self._table.dictionary_size(name)
+
+    def zones(self, name: str) -> Zones:
+        column = self._streamed.get(name)
+        return column.zones() if isinstance(column, NumberColumn) else self._table.zones(name)
 
     def derived(self, name: str, kind: type[Found], make: Callable[[Column], Found]) -> Found:
         assert name not in self._streamed, "nothing is kept of a column that is streamed"
