@@ -13,8 +13,9 @@ Where all rows are one group, the graph itself reduces each column of a batch to
 no column waits for the others; of doubles that a CASE chooses, it adds up what each branch gives and chooses nothing. All but the last fold each batch into accumulators (`FoldGroups` in `tqp/runtime/breakers/aggregate.py`, `HashGroups` in
 `hash_groups.py`). Whatever the algorithm, the rows are collected first (`CollectGroups`) where an aggregate has no state that
 merges (DISTINCT, median, extremes of strings without a dictionary), and for sums of floats over more than 131,072
-direct groups, which would need accumulators for every batch. Moments (variance, correlation, skewness) merge where direct groups are few
-(`MomentStates` in `operators/groups/moments.py`); else rows are collected, whose partitions stay in the caches. DISTINCT values from a range that is small against the rows do
+direct groups, which would need accumulators for every batch. Where direct groups are few, moments merge
+(`MomentStates` in `operators/groups/moments.py`), and of each batch the rows that `first`, `arg_min` and their kin choose are kept, to choose among them at the end;
+of more groups rows are collected, as partitions stay in the caches. DISTINCT values from a range that is small against the rows do
 fold: each single or direct group keeps a set of them, a bool for each possible value (`operators/groups/distinct_sets.py`). `tqp/runtime/lowering/aggregates.py` says of which accumulators
 an aggregate consists and how its result is made from them; `avg` is a sum and a count, and shares them with other
 aggregates. Integer sums and counts of direct groups whose value ranges allow it share the bits of one int64 accumulator

@@ -8,6 +8,7 @@ other DISTINCT values, keys without bounds) collects, see `collect_groups`.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections import deque
 from collections.abc import Sequence
@@ -23,12 +24,14 @@ from tqp.data.strings import Strings
 from tqp.operators.groups import moments
 from tqp.operators.groups.moments import Moment, MomentStates
 from tqp.operators.groups.packed_sums import PackedSums
+from tqp.operators.joins.pairs import mark_rows
 from tqp.operators.memory.arrays import as_array, as_tensor
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows import selection as rows
 from tqp.operators.rows.runs import Runs
 from tqp.operators.strings import layout as string_layout
 from tqp.planner.physical.plan import GroupAlgorithm
+from tqp.runtime.breakers.grouped_rows import GroupedRows
 from tqp.runtime.breakers.reductions import (
     OF_ALL_ROWS,
     PACKED,
@@ -46,6 +49,7 @@ from tqp.runtime.frame import (
     FrameColumn,
     concatenate_frames,
     frame_of_outputs,
+    take_frame,
     take_values,
 )
 from tqp.runtime.pipeline import Breaker, State
@@ -65,6 +69,7 @@ class _Accumulators:
     states: list[Any]  # one per reduction, a tensor or Strings; None of those in `sums`
     sums: PackedSums | None = None
     moments: MomentStates | None = None
+    chosen: Frame | None = None  # rows that choices may take
     reduced: list[list[Any]] = field(default_factory=list)  # of one group: what batches came to, by reduction
 
     def groups(self, start: int, stop: int) -> _Accumulators:
@@ -75,10 +80,11 @@ class _Accumulators:
 
 @dataclass(slots=True)
 class _InOrder:
-    """What depends on the order of batches, of one batch by direct groups: sums of floats, and moments."""
+    """What depends on the order of batches, of one batch by direct groups: sums of floats, moments, rows that are chosen."""
 
     sums: list[Tensor | None]
     moments: MomentStates | None
+    chosen: Frame | None
     #: Of everything else: a batch goes on with those that another one is done with.
     others: deque[_Accumulators]
 
@@ -118,8 +124,11 @@ class FoldGroups(Breaker):
             (reductions[i].kind, tuple(map(self._moment_columns.index, _read(reductions[i]))))
             for i in self._moments
         ]
+        self._choices = [i for i, reduction in enumerate(reductions) if reduction.is_choice]
+        #: Columns from which rows are chosen: the keys, and what choices read.
+        self._choice_columns = {0, *(column for i in self._choices for column in _read(reductions[i]))}
         self.fixed_batches = bool(self._float_sums or self._moments)
-        self.ordered = clustered or self.fixed_batches
+        self.ordered = clustered or self.fixed_batches or bool(self._choices)
         self._packed = [
             index
             for index, reduction in enumerate(self.reductions)
@@ -133,7 +142,7 @@ class FoldGroups(Breaker):
             and size >= 2 * _GROUPS_OF_A_WORKER
             and not (factors or self.ordered or any(each.distinct for each in self.reductions))
         )
-        apart = {*self._packed, *self._moments}
+        apart = {*self._packed, *self._moments, *self._choices}
         self._plain = [index for index in range(len(self.reductions)) if index not in apart]
         # extremes first: what runs through values brings them into the caches faster than what adds them to groups
         self._plain.sort(key=lambda index: self.reductions[index].kind not in ("min", "max"))
@@ -153,7 +162,7 @@ class FoldGroups(Breaker):
         return self.algorithm is GroupAlgorithm.DIRECT
 
     def initial(self, program_state: State) -> deque[_Accumulators] | None:
-        return deque() if self.algorithm is GroupAlgorithm.DIRECT and self.fixed_batches else None
+        return deque() if self.algorithm is GroupAlgorithm.DIRECT and self.ordered else None
 
     def partial(self, outputs: Sequence[Any], state: Any) -> _Accumulators | _InOrder | Frame:
         frame = frame_of_outputs(as_array(outputs) if self.takes_arrays else outputs)
@@ -161,7 +170,7 @@ class FoldGroups(Breaker):
         match self.algorithm:
             case GroupAlgorithm.SINGLE:
                 return self._fold_single(frame, kept, state)
-            case GroupAlgorithm.DIRECT if self.fixed_batches:
+            case GroupAlgorithm.DIRECT if self.ordered:
                 return self._fold_batch(frame, kept, state)
             case GroupAlgorithm.DIRECT:
                 return self._fold_direct(frame, kept, state)
@@ -173,8 +182,9 @@ class FoldGroups(Breaker):
         except IndexError:
             state = None
         state = self._fold_direct(frame, kept, state)
-        batch = _InOrder([state.states[index] for index in self._float_sums], state.moments, others)
-        state.moments = None
+        sums = [state.states[index] for index in self._float_sums]
+        batch = _InOrder(sums, state.moments, state.chosen, others)
+        state.moments = state.chosen = None
         for index in self._float_sums:
             state.states[index] = None
         others.append(state)
@@ -207,7 +217,23 @@ class FoldGroups(Breaker):
         if self._moments:
             columns: list[Any] = [frame.columns[column] for column in self._moment_columns]
             state.moments = moments.moment_states(columns, self._of_moments, ids, self.size)
+        if self._choices:
+            state.chosen = self._chosen(frame, ids.to(torch.int64), size)
         return state
+
+    def _chosen(self, frame: Frame, ids: Tensor, size: int) -> Frame:
+        """The rows of a batch that choices take of it, in their order: those that they take of all batches are among them."""
+        columns = (
+            column if index in self._choice_columns else FrameColumn(None, None)
+            for index, column in enumerate(frame.columns)
+        )
+        frame = Frame(frame.num_rows, (FrameColumn(ids, None), *itertools.islice(columns, 1, None)))
+        grouped = GroupedRows(frame, ids, size)
+        is_chosen = torch.zeros(frame.num_rows + 1, dtype=torch.bool, device=ids.device)
+        for index in self._choices:
+            chosen = grouped.chosen_rows(self.reductions[index])
+            mark_rows(is_chosen, torch.where(chosen < 0, frame.num_rows, chosen))
+        return take_frame(frame, rows.row_indices(is_chosen[:-1]))
 
     def _fold_runs(self, frame: Frame) -> Frame:
         """The keys of the runs and their states."""
@@ -281,6 +307,9 @@ class FoldGroups(Breaker):
         of_batches = [batch.moments for batch in batches if batch.moments is not None]
         if of_batches:
             merged.moments = moments.merge_moments(of_batches)
+        chosen = [batch.chosen for batch in batches if batch.chosen is not None]
+        if chosen:
+            merged.chosen = concatenate_frames(chosen)
         return merged
 
     def _merged(self, a: list[Tensor | None], b: list[Tensor | None]) -> list[Tensor | None]:
@@ -329,6 +358,10 @@ class FoldGroups(Breaker):
             for index, moment in zip(self._moments, self._of_moments, strict=True):
                 states[index] = state.moments.moment(moment)
         size = 1 if self.algorithm is GroupAlgorithm.SINGLE else self.size + self.has_kept
+        if state.chosen is not None:
+            grouped = GroupedRows(state.chosen, _tensor(state.chosen.columns[0]), size)
+            for index in self._choices:
+                states[index] = grouped.reduce(self.reductions[index])
         for index, (reduction, sets) in enumerate(zip(self.reductions, states, strict=True)):
             if reduction.distinct and sets is not None:
                 states[index] = reduce_distinct(reduction, sets, size)
@@ -376,7 +409,8 @@ class FoldGroups(Breaker):
 
 def _read(reduction: Reduction) -> tuple[int, ...]:
     """The columns that it reads."""
-    return reduction.column, *reduction.others
+    columns = (reduction.column, *reduction.others, reduction.counted)
+    return tuple(column for column in columns if column >= 0)
 
 
 def _same(item: Any) -> Any:

@@ -187,11 +187,16 @@ class GroupedRows:
 
     # rows that are chosen
 
-    def _chosen_values(self, reduction: Reduction) -> Any:
+    def chosen_rows(self, reduction: Reduction) -> Tensor:
+        """int64 [count]: the row of each group whose value a choice is, -1 for none."""
         key = replace(reduction, of_validity=False)
         chosen: Tensor | None = self._known.get(key)
         if chosen is None:
             chosen = self._known[key] = _CHOICES[reduction.kind](self, reduction)
+        return chosen
+
+    def _chosen_values(self, reduction: Reduction) -> Any:
+        chosen = self.chosen_rows(reduction)
         values, validity = self.column(reduction.column)
         if reduction.of_validity:
             return rows.padding_validity(chosen, validity)

@@ -47,6 +47,11 @@ class Reduction:
         return self.kind in FOLDS
 
     @property
+    def is_choice(self) -> bool:
+        """Is it the value of a row, which it is among any rows as well?"""
+        return self.kind in CHOICE_KINDS and not (self.distinct or self.order)
+
+    @property
     def is_moment(self) -> bool:
         """Is it one of `MomentStates`, which direct groups merge batch by batch?"""
         return self.kind in MOMENT_KINDS and not self.distinct
@@ -59,6 +64,7 @@ OF_ALL_ROWS: dict[str, Callable[..., Any]] = {
     "greatest": string_codes.greatest_of_all,
 }
 MOMENT_KINDS = (*POWERS, "co_moment")
+CHOICE_KINDS = ("first", "last", "arg_min", "arg_max", "arg_min_nulls_last", "arg_max_nulls_last")
 #: Integer sums, which may share accumulators.
 PACKED = ("count_star", "count", "sum")
 

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 #: Sums of floats keep accumulators per batch, for a result that does not depend on threads. Up to about so many groups
 #: these take less memory than the rows, and are added up in less time than rows are collected.
 _MAX_ORDERED_GROUPS = 131_072
-#: Direct groups whose moments are merged batch by batch, at most, as their means and sums stay in the caches, and rows for each of
-#: these at least.
-_MAX_MOMENT_GROUPS, _ROWS_OF_MOMENTS = 16_384, 16
+#: Direct groups of which moments and chosen rows are merged batch by batch, at most, as what is known of them stays in the caches,
+#: and rows for each of these at least.
+_MAX_MERGED_GROUPS, _ROWS_OF_MERGED_GROUPS = 16_384, 16
 #: Sets of DISTINCT values take a byte for each group and possible value; for so many in all, or so many a row, they are
 #: filled in less time than rows are collected.
 _MAX_SET_BYTES, _SET_BYTES_PER_ROW = 1 << 20, 8.0
@@ -209,9 +209,12 @@ class _AggregateLowering:
         algorithm, reductions = self.node.algorithm, self.calls.reductions
         if self.plan.program.carries_gradients:  # autograd does not follow what accumulators are written to
             return False
-        moments = self._folds_moments(packing)
+        few = self._has_few_groups(packing)
         if not all(
-            reduction.folds or (moments and reduction.is_moment) or self._is_extreme_string(reduction)
+            reduction.folds
+            or few
+            and (reduction.is_moment or reduction.is_choice)
+            or self._is_extreme_string(reduction)
             for reduction in reductions
         ):
             return False
@@ -235,12 +238,12 @@ class _AggregateLowering:
             return packing.size <= _MAX_ORDERED_GROUPS
         return True
 
-    def _folds_moments(self, packing: physical.KeyPacking | None) -> bool:
-        """Are there so few direct groups that moments of each batch cost less than collecting the rows?"""
+    def _has_few_groups(self, packing: physical.KeyPacking | None) -> bool:
+        """Are there so few direct groups that moments and chosen rows of each batch cost less than collecting all rows?"""
         if self.node.algorithm is not GroupAlgorithm.DIRECT or packing is None:
             return False
         rows = self.node.input.estimated_rows
-        return packing.size <= _MAX_MOMENT_GROUPS and packing.size * _ROWS_OF_MOMENTS <= rows
+        return packing.size <= _MAX_MERGED_GROUPS and packing.size * _ROWS_OF_MERGED_GROUPS <= rows
 
     def _is_extreme_string(self, reduction: Reduction) -> bool:
         """Is it the least or greatest string of all rows, of which each batch leaves one?"""

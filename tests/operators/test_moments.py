@@ -1,0 +1,107 @@
+"""Moments by group against sums of fractions: around any mean, of several batches, of equal and of extreme values."""
+
+from __future__ import annotations
+
+import math
+import random
+from fractions import Fraction
+
+import pytest
+import torch
+
+from tqp.operators.groups import moments
+
+NUM_GROUPS = 7
+
+
+@pytest.mark.parametrize("mean", [0.0, 0.1, 1e6, -1e9])
+@pytest.mark.parametrize("spread", [0.0, 1e-9, 1e-3, 1.0, 1e4])
+def test_sums_of_squares_around_any_mean(mean: float, spread: float) -> None:
+    generator = random.Random(f"{mean}{spread}")
+    ids = [generator.randrange(NUM_GROUPS - 1) for _ in range(2000)]
+    values = [mean + spread * generator.random() for _ in ids]
+    given = torch.tensor(values, dtype=torch.float64), torch.tensor(ids), NUM_GROUPS
+    few, all_passes = (moments.differences_by_group(*given, for_squares=each) for each in (True, False))
+    assert all_passes.is_exact and few.counts.tolist() == all_passes.counts.tolist()
+    for group in range(NUM_GROUPS - 1):
+        of_group = [Fraction(value) for value, id in zip(values, ids, strict=True) if id == group]
+        middle = sum(of_group) / len(of_group)
+        expected = float(sum((value - middle) ** 2 for value in of_group))
+        assert all_passes.squares[group].item() == pytest.approx(expected, rel=1e-6)
+        assert few.squares[group].item() == pytest.approx(expected, rel=1e-6)
+        if len(set(of_group)) == 1:
+            assert few.squares[group].item() == 0
+
+
+def test_two_passes_are_enough_for_squares_of_some_size() -> None:
+    ids = torch.arange(1000) % 4
+    for values, is_exact in (
+        (torch.arange(1000.0, dtype=torch.float64), False),
+        (1e12 + torch.arange(1000.0, dtype=torch.float64), True),
+        (torch.full((1000,), torch.inf, dtype=torch.float64), True),
+    ):
+        found = moments.differences_by_group(values, ids, 4, for_squares=True)
+        assert found.is_exact == is_exact
+
+
+_WANTED = [("co_moment", (0, 1)), ("second_moment", (1,)), ("fourth_moment", (0,)), ("third_moment", (0,))]
+
+
+def _exact_moments(ys: list[float], xs: list[float]) -> list[float]:
+    """Of `_WANTED`."""
+    y, x = ([Fraction(value) for value in values] for values in (ys, xs))
+    y, x = ([value - sum(each) / len(each) for value in each] for each in (y, x))
+    of_pairs = sum(a * b for a, b in zip(y, x, strict=True))
+    return [float(of_pairs), *(float(sum(a**k for a in each)) for each, k in ((x, 2), (y, 4), (y, 3)))]
+
+
+@pytest.mark.parametrize("has_nulls", [False, True])
+@pytest.mark.parametrize("offset", [0.0, 1e3])
+def test_moments_of_batches_merge(offset: float, has_nulls: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moments, "_BLOCK_ROWS", 256)
+    generator = torch.Generator().manual_seed(3)
+    ids = torch.randint(0, NUM_GROUPS + 1, (3000,), generator=generator)  # those of the last do not count
+    ids[:1500].masked_fill_(ids[:1500] == 1, 2)  # the first batch has no row of group 1
+    ys = torch.rand(3000, dtype=torch.float64, generator=generator).square() + offset
+    xs = torch.randint(0, 100, (3000,), generator=generator).to(torch.int16)
+    validity = torch.rand(3000, generator=generator) < 0.7 if has_nulls else None
+    valid = torch.ones(3000, dtype=torch.bool) if validity is None else validity
+    ys = ys.masked_fill(~valid, torch.nan)
+
+    def states(rows: slice) -> moments.MomentStates:
+        kept = None if validity is None else validity[rows]
+        return moments.moment_states([(ys[rows], kept), (xs[rows], kept)], _WANTED, ids[rows], NUM_GROUPS)
+
+    merged = moments.merge_moments(
+        [states(slice(0, 1500)), states(slice(1500, 2999)), states(slice(2999, 3000))]
+    )
+    for group in range(NUM_GROUPS):
+        rows = torch.nonzero(valid & (ids == group)).squeeze(1)
+        if not rows.shape[0]:
+            continue
+        expected = _exact_moments(ys[rows].tolist(), xs[rows].tolist())
+        found = [merged.moment(each)[group].item() for each in _WANTED]
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def test_moments_of_equal_values_are_zero() -> None:
+    ids, values = torch.zeros(1000, dtype=torch.int64), torch.full((1000,), 0.1, dtype=torch.float64)
+    wanted: list[moments.Moment] = [("fourth_moment", (0,)), ("second_moment", (0,))]
+    states = [moments.moment_states([(values[:n], None)], wanted, ids[:n], 1) for n in (333, 7, 1000, 0)]
+    merged = moments.merge_moments(states)
+    assert [merged.moment(each).item() for each in wanted] == [0.0, 0.0]
+    assert merged.means[0].item() == 0.1 and merged.counts[0].item() == 1340
+
+
+def test_moments_of_extreme_floats() -> None:
+    ids = torch.tensor([0, 1, 1, 2, 2])
+    values = torch.tensor([math.inf, math.inf, 1.0, 1.7e308, 1.7e308], dtype=torch.float64)
+    wanted: list[moments.Moment] = [("second_moment", (0,))]
+    whole = moments.moment_states([(values, None)], wanted, ids, 3)
+    parts = [
+        moments.moment_states([(values[rows], None)], wanted, ids[rows], 3)
+        for rows in (slice(2), slice(2, 4), slice(4, 5))
+    ]
+    for found in (whole, moments.merge_moments(parts)):
+        infinite, mixed, large = found.moment(wanted[0]).tolist()
+        assert infinite == 0 and math.isnan(mixed) and large == 0
