@@ -262,6 +262,10 @@ def sum_by_group(values: Tensor, group_ids: Tensor, num_groups: int) -> Tensor:
 
 def sum_all(values: Tensor) -> Tensor:
     """The exact sum of integers [n] or int64 [n, 2]: int64 [1, 2]; raises as `sum_by_group`."""
+    if values.dim() == 1 and values.dtype == torch.int64:
+        # What the sums lack that wrap around is in that of the upper halves; those of the lower ones fit 64 bits.
+        high = (values >> 32).sum().reshape(1)
+        return from_limb_sums([values.sum().reshape(1) - (high << 32), high])
     return _exact_sums(values, lambda summands: summands.sum(dtype=torch.int64).reshape(1))
 
 

@@ -160,6 +160,13 @@ def test_sums(bits: int) -> None:
     assert wide.to_ints(wide.sum_all(narrow[:0])) == [0]
 
 
+@pytest.mark.parametrize("value", [2**63 - 1, -(2**63), 2**32 - 1, -(2**32), 0])
+@pytest.mark.parametrize("count", [1, 3, 5_000])
+def test_sums_of_extremes(value: int, count: int) -> None:
+    assert wide.to_ints(wide.sum_all(torch.full((count,), value))) == [count * value]
+    assert wide.to_ints(wide.sum_all(torch.tensor([value] * count + [1]))) == [count * value + 1]
+
+
 def test_sums_beyond_128_bits_raise() -> None:
     with pytest.raises(ExecutionError, match="sum"):
         wide.sum_all(wide.from_ints([wide.MAXIMUM] * 3))
