@@ -22,10 +22,10 @@ import tqp.data.sources.parquet.files
 import tqp.streaming
 from tqp.data.batches import StreamedColumn
 from tqp.data.encoding import zones
-from tqp.data.sources.parquet import streamed
+from tqp.data.sources import streamed
 from tqp.data.sources.parquet.files import ParquetSource
 from tqp.data.sources.parquet.one_file import ColumnReader, ParquetFile
-from tqp.data.sources.parquet.streamed import Parts
+from tqp.data.sources.streamed import Parts
 from tqp.runtime.lowering import zones as lowered_zones
 
 ROWS = 10_000
@@ -343,4 +343,78 @@ def test_text_that_is_not_utf8_is_refused(tmp_path: Path, read: list[Any]) -> No
         connection.register("t", str(tmp_path / "t.parquet"))
         with pytest.raises(tqp.Error, match='column "s" holds text that is not UTF-8'):
             connection.sql("SELECT count(*) FROM t WHERE s LIKE '%a%'").fetchall()
+    assert read
+
+
+TEXT_QUERIES = [
+    "SELECT count(*) FROM t WHERE note LIKE '%77%'",
+    "SELECT k, min(note), max(note), count(note), sum(length(note)) FROM t WHERE note > 'größe 3' OR note IS NULL GROUP BY k ORDER BY k",
+    "SELECT note, name, k FROM t WHERE note <> '' ORDER BY id LIMIT 5",
+    "SELECT max(raw), count(raw), min(name) FROM t WHERE note IS NOT NULL AND name >= 'name 3'",
+    "SELECT name, max(note) FROM t GROUP BY name ORDER BY name",
+]
+
+
+@pytest.mark.parametrize("query", TEXT_QUERIES)
+@pytest.mark.parametrize("kind", ["arrow", "large", "pieces", "pandas", "stored", "slice"])
+@pytest.mark.parametrize("options", [{}, {"batch_rows": 1_237}, {"backend": "torch"}], ids=str)
+def test_text_in_memory_is_sliced_the_first_time(
+    read: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    query: str,
+    kind: str,
+    options: dict[str, Any],
+) -> None:
+    monkeypatch.setattr(streamed, "_TEXT_ROWS", 3_000)
+    rows = table().drop_columns(["wide"])
+    if kind == "large":
+        rows = rows.cast(
+            pa.schema(
+                [
+                    each.with_type(pa.large_string()) if each.type == pa.string() else each
+                    for each in rows.schema
+                ]
+            )
+        )
+    elif kind == "pieces":
+        rows = pa.concat_tables([rows.slice(0, 4_321), rows.slice(4_321, 10), rows.slice(4_331)])
+    elif kind == "slice":
+        rows = rows.slice(99, 8_000)
+    with duckdb.connect() as oracle, tqp.connect(**options) as connection:
+        oracle.register("t", rows)
+        if kind == "stored":
+            connection.register("rows", rows)
+            connection.sql(
+                "CREATE TABLE t AS SELECT *, note || '' AS note FROM (SELECT * EXCLUDE (note), note FROM rows)"
+            )
+            read.clear()
+        else:
+            connection.register("t", rows.to_pandas() if kind == "pandas" else rows)
+        expected = oracle.execute(query).fetchall()
+        assert_alike(connection.sql(query).fetchall(), expected)
+        assert read
+        read.clear()
+        assert_alike(connection.sql(query).fetchall(), expected)
+        assert not read
+
+
+def test_frames_that_are_asked_again_are_encoded(read: list[Any]) -> None:
+    rows = table()
+    query = "SELECT count(*) FROM t WHERE note LIKE '%77%'"
+    first = tqp.sql(query, {"t": rows}).fetchall()
+    assert read
+    read.clear()
+    assert tqp.sql(query, {"t": rows}).fetchall() == first
+    assert not read
+
+
+def test_text_in_memory_that_is_not_utf8_is_refused(read: list[Any]) -> None:
+    binary = pa.array([b"some text that is long enough", b"\xff text of another kind"])
+    text = pa.Array.from_buffers(pa.string(), 2, binary.buffers())
+    with (
+        tqp.connect() as connection,
+        pytest.raises(tqp.Error, match='column "s" holds text that is not UTF-8'),
+    ):
+        connection.register("t", pa.table({"s": text}))
+        connection.sql("SELECT count(*) FROM t WHERE s LIKE '%a%'").fetchall()
     assert read

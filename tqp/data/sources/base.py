@@ -52,6 +52,8 @@ class EncodedColumns:
         #: By the column's place and its own type, `Column` or another.
         self._found: dict[tuple[int, Any], Any] = {}
         self._num_columns = num_columns
+        #: Columns, by their places, that a query has read batch by batch.
+        self.streamed: set[int] = set()
         weakref.finalize(self, _note_freed, self._found).atexit = False
         self.after_fork()
         renew_after_fork(self)
@@ -243,6 +245,17 @@ class Source(ABC):
         query asks for is worth to be encoded.
         """
         return None
+
+    def plain_texts(self, name: str) -> Sequence[pa.Array] | None:
+        """A column of text that nobody has encoded, as Arrow arrays of slices of bytes; None of any other."""
+        return None
+
+    def note_streamed(self, names: Iterable[str]) -> bool:
+        """Note that a query reads these columns batch by batch, the first one that does: False if one has before."""
+        positions = {self._position(name) for name in names}
+        is_first = self._encoded.streamed.isdisjoint(positions)
+        self._encoded.streamed |= positions
+        return is_first
 
     def with_gradient(self, name: str) -> Tensor | None:
         """The column as a tensor that requires a gradient, on the source's device; None of all other columns."""

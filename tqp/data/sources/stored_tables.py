@@ -7,14 +7,14 @@ the catalog, a query that runs, a compiled program.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 import torch
 
 from tqp.core.arguments import unique_names
-from tqp.core.datatypes import BIGINT, DataType
+from tqp.core.datatypes import BIGINT, DataType, TypeKind
 from tqp.core.definitions import ColumnDefinition, TableDefinition
 from tqp.core.names import MAIN, ObjectName
 from tqp.data.column import Column, Table
@@ -27,6 +27,7 @@ from tqp.data.encoding.stored_columns import (
     take_stored,
 )
 from tqp.data.sources.base import Source
+from tqp.data.sources.streamed import is_plain_text, texts_streamed
 
 #: What tells the rows of a version apart: their places in it.
 ROW_ID = "rowid"
@@ -121,6 +122,16 @@ class StoredTable(Source):
     def with_hidden(self, hidden: Mapping[str, Column]) -> StoredTable:
         """The same rows with these hidden columns in place of others, but for those whose names columns have."""
         return StoredTable(self.definition, self._chunks, self.num_rows, self.device, hidden)
+
+    def streamed(self, names: Iterable[str], texts: Collection[str], num_bytes: int) -> Source | None:
+        return texts_streamed(self, texts, num_bytes)
+
+    def plain_texts(self, name: str) -> Sequence[pa.Array] | None:
+        position = self._position(name)
+        chunks = self._chunks[position] if position < len(self._chunks) else ()
+        arrays = [chunk for chunk in chunks if isinstance(chunk, pa.Array) and is_plain_text(chunk.type)]
+        is_text = self._type_at(position).kind in (TypeKind.VARCHAR, TypeKind.BLOB)
+        return arrays if is_text and len(arrays) == len(chunks) else None
 
     def _version(self, chunks: Sequence[Sequence[Chunk]], num_rows: int) -> StoredTable:
         return StoredTable(self.definition, chunks, num_rows, self.device)

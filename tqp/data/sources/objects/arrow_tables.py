@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Collection, Iterable, Sequence
 
 import pyarrow as pa
 import torch
@@ -15,6 +16,7 @@ from tqp.data.column import Column
 from tqp.data.encoding.chosen_rows import rows_of_chunks
 from tqp.data.encoding.columns import encode_column
 from tqp.data.sources.base import EncodedColumns, Source
+from tqp.data.sources.streamed import is_plain_text, texts_streamed
 
 
 class ArrowSource(Source):
@@ -46,6 +48,13 @@ class ArrowSource(Source):
         if self._owner is None:
             self._columns[position] = None
         return column
+
+    def streamed(self, names: Iterable[str], texts: Collection[str], num_bytes: int) -> Source | None:
+        return texts_streamed(self, texts, num_bytes)
+
+    def plain_texts(self, name: str) -> Sequence[pa.Array] | None:
+        values = self._columns[self._position(name)]
+        return values.chunks if values is not None and is_plain_text(values.type) else None
 
     def chunks_of_rows(self, position: int, rows: AnyArray) -> list[pa.Array] | None:
         values = self._columns[position]

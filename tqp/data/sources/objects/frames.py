@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from tqp.data.encoding.columns import encode_column
 from tqp.data.sources.base import Source
 from tqp.data.sources.objects.numpy_arrays import arrow_of_numpy
 from tqp.data.sources.objects.python_objects import arrow_of_objects, hugeint_array
+from tqp.data.sources.streamed import is_plain_text, texts_streamed
 
 #: From this version on pandas copies a column when it is written to, if its memory is shared.
 _COPIES_ON_WRITE = 3
@@ -63,6 +65,17 @@ class PandasSource(Source):
         column = encode_column(self.column_names[position], self._convert(position), self.device)
         self._arrow.pop(position, None)
         return column
+
+    def streamed(self, names: Iterable[str], texts: Collection[str], num_bytes: int) -> Source | None:
+        return texts_streamed(self, texts, num_bytes)
+
+    def plain_texts(self, name: str) -> Sequence[pa.Array] | None:
+        position = self._position(name)
+        if not self._type_at(position).is_string:
+            return None
+        values = self._convert(position)
+        chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+        return chunks if is_plain_text(values.type) else None
 
     def chunks_of_rows(self, position: int, rows: AnyArray) -> list[pa.Array] | None:
         values = self._convert(position)

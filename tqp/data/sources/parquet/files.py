@@ -30,8 +30,8 @@ from tqp.data.sources.base import Pieces, Source
 from tqp.data.sources.file_identity import FileSet
 from tqp.data.sources.hive_partitions import partition_columns
 from tqp.data.sources.parquet.one_file import ColumnReader, ParquetFile, Way
-from tqp.data.sources.parquet.streamed import NumberColumn, Parts, StreamedTable, TextColumn
 from tqp.data.sources.schemas import cast_like, conversions
+from tqp.data.sources.streamed import TEXT_COST, NumberColumn, Parts, StreamedTable, TextColumn
 
 #: A string column whose pages take fewer bytes a row than this is certainly stored as dictionary codes: a plain string
 #: takes four for its length alone.
@@ -41,8 +41,6 @@ _DICTIONARY_BYTES_PER_ROW = 4
 _PART_ROWS, _PARTS_PER_THREAD = 262_144, 4
 #: Rows that are streamed together at least, where row groups are smaller: two of those that DuckDB writes.
 _STREAMED_ROWS = 196_608
-#: How many times as long it takes to encode a byte of text as one of a number.
-_TEXT_COST = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +183,7 @@ class ParquetSource(Source):
             if (column := self._streamed_column(place, parts, name in texts))
         }
         are_texts = [name for name, column in columns.items() if isinstance(column, TextColumn)]
-        spared = self.unread_bytes(columns) + (_TEXT_COST - 1) * self.unread_bytes(are_texts)
+        spared = self.unread_bytes(columns) + (TEXT_COST - 1) * self.unread_bytes(are_texts)
         if spared < num_bytes or not self._were_streamed.isdisjoint(columns):
             return None
         self._were_streamed.update(columns)

@@ -1,4 +1,5 @@
-"""A table of Parquet files whose columns of numbers and text are decoded batch by batch, by the workers that compute on them.
+"""Tables of which columns are read batch by batch, by the workers that compute on them: numbers and text of Parquet files, and text
+that lies in memory as Arrow has it, of which nothing is then made but slices.
 
 A first query that reads all rows once spends more on filling fresh memory with columns than on computing: of 20 million rows
 of five columns, 460 MB. What planning has to know of values (their bounds, whether there are NULLs) is taken from what the
@@ -34,6 +35,11 @@ from tqp.data.sources.file_identity import ReadAgainError
 from tqp.data.string_buffers import strings_of
 
 Found = TypeVar("Found")
+
+#: How many times as long it takes to encode a byte of text as one of a number.
+TEXT_COST = 32
+#: Rows of text in memory that are sliced together.
+_TEXT_ROWS = 262_144
 
 
 class Parts:
@@ -296,3 +302,31 @@ class StreamedTable(Source):
         name = self._all_names[position]
         column = self._streamed.get(name)
         return self._table.column(name) if column is None else column.placeholder()
+
+
+def texts_streamed(table: Source, names: Iterable[str], num_bytes: int) -> StreamedTable | None:
+    """See `streamed`: the table, in memory, with those of these columns streamed that are plain texts."""
+    found = {name: table.plain_texts(name) for name in names if not table.is_encoded(name)}
+    texts = {name: chunks for name, chunks in found.items() if chunks}
+    size = sum(chunk.nbytes for chunks in texts.values() for chunk in chunks)
+    if not texts or TEXT_COST * size < num_bytes or not table.note_streamed(texts):
+        return None
+    starts = range(0, table.num_rows, _TEXT_ROWS)
+    parts = Parts([min(_TEXT_ROWS, table.num_rows - start) for start in starts], len(starts))
+
+    def column(name: str, chunks: Sequence[pa.Array]) -> TextColumn:
+        values = pa.chunked_array(chunks)
+
+        def read(number: int) -> list[pa.Array]:
+            found: list[pa.Array] = values.slice(starts[number], _TEXT_ROWS).chunks
+            return found
+
+        return TextColumn(name, table.column_type(name), parts, read, values.null_count > 0)
+
+    return StreamedTable(table, {name: column(name, chunks) for name, chunks in texts.items()})
+
+
+def is_plain_text(arrow_type: pa.DataType) -> bool:
+    """Whether strings of the type are slices of bytes."""
+    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    return any(kind(arrow_type) for kind in kinds)
