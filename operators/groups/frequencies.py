@@ -8,8 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tqp.operators.groups.aggregates import count_by_group, least_by_group, max_by_group, sum_by_group
-from tqp.operators.groups.group_ids import group_ids_of_columns
+from tqp.operators.groups.aggregates import least_by_group, max_by_group, sum_by_group
+from tqp.operators.groups.group_ids import counted_combinations
 from tqp.operators.rows.selection import row_indices, take
 
 
@@ -26,8 +26,9 @@ def frequencies(group_ids: Tensor, words: Sequence[Tensor], validity: Tensor | N
     rows = None if validity is None else row_indices(validity)
     if rows is not None:
         group_ids, words = take(group_ids, rows), [take(word, rows) for word in words]
-    pairs, first_rows, count = group_ids_of_columns([group_ids, *words])
-    counts, groups = count_by_group(pairs, count), take(group_ids, first_rows).to(torch.int64)
+    is_one_group = group_ids.shape[0] > 1 and group_ids.stride(0) == 0
+    counts, first_rows = counted_combinations(words if is_one_group else [group_ids, *words])
+    groups = take(group_ids, first_rows).to(torch.int64)
     return Frequencies(groups, counts, first_rows if rows is None else take(rows, first_rows))
 
 

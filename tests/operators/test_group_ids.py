@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from tests import reference
+from tqp.operators.groups import group_ids
 from tqp.operators.groups.group_ids import group_ids_of_columns
 from tqp.operators.rows.hash_table import group_by_hash
 from tqp.operators.rows.keys import partition_rows
@@ -92,3 +93,20 @@ def test_partitions_keep_equal_keys_together_and_rows_in_order() -> None:
     low_bits = torch.tensor([5, 4, 1, 0, 6], dtype=torch.int16)
     order, ends = partition_rows(low_bits, 2, dense=True)
     assert (order.tolist(), ends) == ([1, 3, 0, 2, 4], [2, 4, 5, 5])
+
+
+@pytest.mark.parametrize("num_rows", [0, 1, 300, 5000])
+@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("domain", [3, 40, 1 << 50])
+def test_counted_combinations(
+    domain: int, columns: int, num_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_ids, "_FIRST_ROWS", 200)  # the last value comes later than these rows
+    generator = random.Random(f"{domain}{columns}{num_rows}")
+    rows = [tuple(generator.randrange(domain) for _ in range(columns)) for _ in range(num_rows)]
+    if rows:
+        rows[-1] = (domain,) * columns
+    given = [torch.tensor([row[column] for row in rows], dtype=torch.int64) for column in range(columns)]
+    counts, first_rows = group_ids.counted_combinations(given)
+    found = {rows[row]: (count, row) for count, row in zip(counts.tolist(), first_rows.tolist(), strict=True)}
+    assert found == {row: (rows.count(row), rows.index(row)) for row in rows}
