@@ -141,3 +141,10 @@ def test_a_database_goes_out_and_in(tmp_path: Path, form: str) -> None:
         with engine as connection:
             connection.execute(f"IMPORT DATABASE '{tmp_path}/db'")
             assert _rows(connection, "SELECT *, typeof(b), typeof(l) FROM t ORDER BY n") == expected
+
+
+def test_few_values_of_many_rows_in_parquet(tmp_path: Path) -> None:
+    rows = with_bits(duckdb.sql("SELECT (i % 7)::TINYINT::BIT AS b FROM range(9000) r(i)"))
+    pq.write_table(rows, tmp_path / "t.parquet")
+    found = tqp.sql(f"SELECT b, count(*) FROM '{tmp_path}/t.parquet' GROUP BY b ORDER BY b")
+    assert found.fetchall() == [(f"{value:08b}", 9000 // 7 + (value < 9000 % 7)) for value in range(7)]

@@ -14,7 +14,7 @@ import pyarrow as pa
 import torch
 
 from tqp.core.arguments import unique_names
-from tqp.core.datatypes import BIGINT, DataType, TypeKind
+from tqp.core.datatypes import BIGINT, DataType
 from tqp.core.definitions import ColumnDefinition, TableDefinition
 from tqp.core.names import MAIN, ObjectName
 from tqp.data.column import Column, Table
@@ -129,9 +129,11 @@ class StoredTable(Source):
     def plain_texts(self, name: str) -> Sequence[pa.Array] | None:
         position = self._position(name)
         chunks = self._chunks[position] if position < len(self._chunks) else ()
-        arrays = [chunk for chunk in chunks if isinstance(chunk, pa.Array) and is_plain_text(chunk.type)]
-        is_text = self._type_at(position).kind in (TypeKind.VARCHAR, TypeKind.BLOB)
-        return arrays if is_text and len(arrays) == len(chunks) else None
+        data_type = self._type_at(position)
+        arrays = [
+            each for each in chunks if isinstance(each, pa.Array) and is_plain_text(each.type, data_type)
+        ]
+        return arrays if len(arrays) == len(chunks) else None
 
     def _version(self, chunks: Sequence[Sequence[Chunk]], num_rows: int) -> StoredTable:
         return StoredTable(self.definition, chunks, num_rows, self.device)

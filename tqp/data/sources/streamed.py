@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.datatypes import BLOB, VARCHAR, DataType, TypeKind
 from tqp.core.schema import NO_FACTS, ColumnFacts
 from tqp.data.arrow_buffers import AnyArray, BoolArray, borrow, validity_of, values_view
 from tqp.data.batches import Rows, Streamed, StreamedColumn
@@ -326,7 +326,9 @@ def texts_streamed(table: Source, names: Iterable[str], num_bytes: int) -> Strea
     return StreamedTable(table, {name: column(name, chunks) for name, chunks in texts.items()})
 
 
-def is_plain_text(arrow_type: pa.DataType) -> bool:
-    """Whether strings of the type are slices of bytes."""
+def is_plain_text(arrow_type: pa.DataType, data_type: DataType) -> bool:
+    """Whether values are slices of bytes, as they are: BITs are not, and JSON is looked at when it is read."""
+    if data_type not in (VARCHAR, BLOB):
+        return False
     kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
     return any(kind(arrow_type) for kind in kinds)

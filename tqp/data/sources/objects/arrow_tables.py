@@ -53,8 +53,12 @@ class ArrowSource(Source):
         return texts_streamed(self, texts, num_bytes)
 
     def plain_texts(self, name: str) -> Sequence[pa.Array] | None:
-        values = self._columns[self._position(name)]
-        return values.chunks if values is not None and is_plain_text(values.type) else None
+        position = self._position(name)
+        values = self._columns[position]
+        if values is None or not is_plain_text(values.type, self._type_at(position)):
+            return None
+        chunks: list[pa.Array] = values.chunks
+        return chunks
 
     def chunks_of_rows(self, position: int, rows: AnyArray) -> list[pa.Array] | None:
         values = self._columns[position]

@@ -71,11 +71,12 @@ class PandasSource(Source):
 
     def plain_texts(self, name: str) -> Sequence[pa.Array] | None:
         position = self._position(name)
-        if not self._type_at(position).is_string:
+        data_type = self._type_at(position)
+        if not data_type.is_string:
             return None
         values = self._convert(position)
         chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
-        return chunks if is_plain_text(values.type) else None
+        return chunks if is_plain_text(values.type, data_type) else None
 
     def chunks_of_rows(self, position: int, rows: AnyArray) -> list[pa.Array] | None:
         values = self._convert(position)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from tqp.core.datatypes import DataType
+from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.keywords import lower_ascii
 from tqp.core.process.memory_budget import reserve
 from tqp.core.schema import ColumnFacts, RowConditions
@@ -31,7 +31,7 @@ from tqp.data.sources.file_identity import FileSet
 from tqp.data.sources.hive_partitions import partition_columns
 from tqp.data.sources.parquet.one_file import ColumnReader, ParquetFile, Way
 from tqp.data.sources.schemas import cast_like, conversions
-from tqp.data.sources.streamed import TEXT_COST, NumberColumn, Parts, StreamedTable, TextColumn
+from tqp.data.sources.streamed import TEXT_COST, NumberColumn, Parts, StreamedTable, TextColumn, is_plain_text
 
 #: A string column whose pages take fewer bytes a row than this is certainly stored as dictionary codes: a plain string
 #: takes four for its length alone.
@@ -197,7 +197,12 @@ class ParquetSource(Source):
             return None
         data_type, name = self._type_at(position), self.column_names[position]
         if data_type.is_string:
-            if not as_text or self._way_of_text(position) is Way.DICTIONARY:
+            stored = self._fields[position].type
+            if (
+                not as_text
+                or self._way_of_text(position) is Way.DICTIONARY
+                or not is_plain_text(stored, data_type)
+            ):
                 return None
             return TextColumn(
                 name, data_type, parts, self._reader(position, data_type), self._may_hold_null(position)
@@ -324,8 +329,10 @@ class ParquetSource(Source):
             return list(itertools.chain(*share(chosen, self._parts(position))))
 
     def _way_of_text(self, position: int) -> Way:
+        data_type = self._type_at(position)
         is_cast = any(converted[position][1] is not None for converted in self._conversions)
-        as_codes = self._type_at(position).is_string and self._is_dictionary_encoded(position) and not is_cast
+        as_stored = data_type.is_string and data_type.kind is not TypeKind.BIT and not is_cast
+        as_codes = as_stored and self._is_dictionary_encoded(position)
         return Way.DICTIONARY if as_codes else Way.TYPED
 
     def _integers(self, name: str, position: int, data_type: DataType, parts: Sequence[_Part]) -> Column:
