@@ -17,7 +17,7 @@ from tqp.core.errors import ExecutionError
 from tqp.core.time_limits import MICROSECONDS_PER_DAY
 from tqp.core.zoned_times import universal_clock_of_stored
 from tqp.operators.groups.ordered import RowsInOrder, middle_rows, order_values
-from tqp.operators.numbers import wide
+from tqp.operators.numbers import elementwise, wide
 from tqp.operators.numbers.casts import resolve_cast, round_half_away
 from tqp.operators.numbers.float_pairs import multiply_add
 from tqp.operators.numbers.logic import any_true
@@ -31,7 +31,8 @@ def median_by_group(values: Tensor, ordered: RowsInOrder) -> Tensor:
     lower = take_padded(values, lower_rows).to(torch.float64)
     upper = take_padded(values, upper_rows).to(torch.float64)
     # half of the least number is zero
-    return torch.where(lower_rows == upper_rows, lower, lower * 0.5 + upper * 0.5)
+    is_one = elementwise.equal(lower_rows, upper_rows)
+    return elementwise.choose(is_one, lower, lower * 0.5 + upper * 0.5, torch.float64)
 
 
 #: Which way half of an odd number goes: DuckDB takes another one for each family of types.
