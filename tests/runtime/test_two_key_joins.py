@@ -87,3 +87,25 @@ def test_a_scalar_subquery_is_a_side_of_a_join() -> None:
         connection.register("t", rows)
         _, _, physical = connection.explain(query).partition("Physical plan")
     assert re.search(r"Join \d+ inner [^\n]* on d(#\d+)? = d(#\d+)?  ", physical), physical
+
+
+def test_a_key_with_enough_values_stands_for_several_where_a_filter_is_not_trusted() -> None:
+    sales = pa.table(
+        {"ticket": [n // 12 for n in range(60_000)], "item": [n % 97 * _FAR for n in range(60_000)]}
+    )
+    returns = sales.take(list(range(0, 60_000, 11))).append_column(
+        "day", pa.array([n % 5000 for n in range(5455)])
+    )
+    days = pa.table({"day": list(range(5000)), "year": [n // 2 for n in range(5000)]})
+    query = (
+        "SELECT s.ticket, s.item, r.day FROM sales s, returns r, days d WHERE s.ticket = r.ticket AND s.item = r.item "
+        "AND r.day = d.day AND d.year = 77 ORDER BY ALL"
+    )
+    assert_same_rows({"sales": sales, "returns": returns, "days": days}, query)
+    with tqp.connect() as connection:
+        for name, table in {"sales": sales, "returns": returns, "days": days}.items():
+            connection.register(name, table)
+        _, _, physical = connection.explain(query).partition("Physical plan")
+    assert re.search(r"Join \d+ inner [^\n]* on s?\.?ticket(#\d+)? = r?\.?ticket(#\d+)? where ", physical), (
+        physical
+    )

@@ -10,7 +10,14 @@ from tqp.core.backends import Backend
 from tqp.core.datatypes import BIGINT, BOOLEAN, DataType
 from tqp.core.frozen import dataclass
 from tqp.planner.algebra.cardinality import Estimator
-from tqp.planner.algebra.expressions import Call, ColumnRef, all_column_ids, column_ids, conjunction
+from tqp.planner.algebra.expressions import (
+    Call,
+    ColumnRef,
+    Expression,
+    all_column_ids,
+    column_ids,
+    conjunction,
+)
 from tqp.planner.algebra.field_facts import expression_distinct
 from tqp.planner.algebra.join_keys import THREE_VALUED, JoinKeys, JoinType
 from tqp.planner.algebra.known_fields import FieldsById
@@ -21,6 +28,7 @@ from tqp.planner.physical.algorithm_choice import PhysicalOptions
 from tqp.planner.physical.joins.costs import pairs_worth_a_hash, side_cost
 from tqp.planner.physical.joins.index import IndexedTable, index_for
 from tqp.planner.physical.joins.packing import (
+    MOST_CANDIDATES,
     KeyAlone,
     dense_span,
     fits_table,
@@ -236,12 +244,27 @@ class JoinCandidates:
             found = self.estimator.key_selectivity(probe, single.left, build, single.right)
             span = self._span(single, probe, build)
             saved = saved_work(kind, single, probe, build, self.estimator)
-            # of more rows than expected each probe row meets more of them
-            alone.append(KeyAlone(cautious / distinct, build_rows * found / distinct, span, saved))
+            # of more rows than expected each probe row meets more of them, unless there are other values for these
+            candidates = cautious / distinct
+            if candidates > MOST_CANDIDATES and self._has_values_for(cautious, single.right[0], build):
+                candidates = 1.0
+            alone.append(KeyAlone(candidates, build_rows * found / distinct, span, saved))
         if packing is None:
             return reduce_keys(keys, alone, inf)
         worth = pairs_worth_a_hash(len(alone), rows, build_rows, candidate.build_is_unique)
         return reduce_keys(keys, alone, worth)
+
+    def _has_values_for(self, rows: float, key: Expression, plan: LogicalPlan) -> bool:
+        """Whether the key is a column of a table below the plan that has a value for each of so many rows."""
+        if not isinstance(key, ColumnRef) or self.estimator.key_values(plan, key).stored < rows:
+            return False
+        columns, below = column_ids(key), plan
+        while not isinstance(below, Scan):
+            source = below.source_of(columns)
+            if source is None:
+                return False
+            below = source
+        return True
 
 
 def _is_one_word(data_type: DataType) -> bool:

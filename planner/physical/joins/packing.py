@@ -21,7 +21,7 @@ from tqp.planner.physical.plan import KeyPacking, KeyPart
 _FREE_ENTRIES = 1 << 12
 _LARGEST_PACKED = (1 << 62) - 1
 #: Build rows that share the one key that stands for several, at most: each is a pair, for which the others are compared.
-_MOST_CANDIDATES = 16.0
+MOST_CANDIDATES = 16.0
 
 
 def single_key(keys: JoinKeys, position: int) -> JoinKeys:
@@ -64,13 +64,13 @@ def reduce_keys(keys: JoinKeys, alone: Sequence[KeyAlone], worth: float) -> Join
         position
         for position, key in enumerate(alone)
         if key.span is not None
-        and key.candidates <= _MOST_CANDIDATES
+        and key.candidates <= MOST_CANDIDATES
         and (key.saved or key.pairs <= worth)
         and not keys.null_equal[position]
     ]
     if not usable:
         return keys
-    best = min(usable, key=lambda position: (-alone[position].saved, alone[position].candidates))
+    best = min(usable, key=lambda at: (-alone[at].saved, alone[at].pairs))
     rest = tuple(
         Call("is_not_distinct_from" if null_equal else "equal", (left, right), BOOLEAN)
         for position, (left, right, null_equal) in enumerate(
