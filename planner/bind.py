@@ -9,9 +9,10 @@ from tqp.core.datatypes import DataType
 from tqp.core.errors import Error
 from tqp.core.process.deep_recursion import call_deep
 from tqp.core.schema import TableSource
-from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal, has_side_effects
+from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal
 from tqp.planner.algebra.logical_plan import LogicalPlan, Project, Scan
 from tqp.planner.algebra.node import walk_plan
+from tqp.planner.algebra.random_calls import is_random
 from tqp.planner.binder.context import BindContext, Parameters
 from tqp.planner.binder.expressions.coercion import cast_to
 from tqp.planner.binder.expressions.forms.sequences import check_drawn
@@ -19,9 +20,8 @@ from tqp.planner.binder.expressions.literals import check_unread_placeholders
 from tqp.planner.binder.macros import expanded
 from tqp.planner.binder.query import QueryBinder
 from tqp.planner.binder.select.output import BoundQuery
-from tqp.planner.binder.text_constants import Place, mark_text_constants
+from tqp.planner.binder.text_constants import NO_LIMIT, LimitPlaces, Place, mark_text_constants
 from tqp.planner.catalog_protocol import Catalog
-from tqp.planner.functions.registry import RANDOM_CALLS
 from tqp.planner.parse import Query, check_parameters, parse, text_of
 from tqp.planner.scan_conditions import over_tables
 from tqp.planner.syntax.query_grammar import Explain
@@ -31,22 +31,19 @@ from tqp.planner.syntax.query_grammar import Explain
 class BoundStatement:
     """A bound query: `plan.schema` are its output columns, `names` what they are called (duplicates allowed).
 
-    `varying`: the places of the constants that were to be `Varying`.
+    `varying`: the places of the constants that were to be `Varying`; `limit`: of the LIMIT and OFFSET of the whole query.
     """
 
     plan: LogicalPlan
     names: tuple[str, ...]
     explain: Explain = None
     varying: frozenset[Place] = frozenset()
+    limit: LimitPlaces = NO_LIMIT
 
     @property
     def is_random(self) -> bool:
         """Whether it draws random numbers, or those of a sequence."""
-        return any(
-            isinstance(part, Call) and part.function in RANDOM_CALLS or has_side_effects([part])
-            for node in walk_plan(self.plan, into_subqueries=True)
-            for part in node.parts
-        )
+        return is_random(self.plan)
 
     def over(
         self, tables: Mapping[TableSource, TableSource], satisfied: Collection[Expression] = ()
@@ -101,9 +98,10 @@ def _bind(
 ) -> BoundStatement:
     statement = parse(query) if isinstance(query, str) else query
     varying: frozenset[Place] = frozenset()
+    limit = NO_LIMIT
     if with_text_constants:
         statement = replace(statement, tree=statement.tree.copy())
-        varying = mark_text_constants(statement)
+        varying, limit = mark_text_constants(statement)
     tree = expanded(statement.tree, catalog, statement.text)
     context = BindContext(
         catalog, parameters, statement.text, statement.parameter_keys, inputs=statement.inputs
@@ -116,7 +114,7 @@ def _bind(
     if not statement.is_part:
         check_parameters(context.parameters, context.used_parameters, "query")
     plan = bound.plan if arranged is None else _arrange(context, bound, arranged(bound.names))
-    return BoundStatement(plan, bound.names, statement.explain, varying)
+    return BoundStatement(plan, bound.names, statement.explain, varying, limit)
 
 
 def _arrange(

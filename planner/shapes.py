@@ -5,7 +5,8 @@ with, listed constants and words that are searched for have one shape: these bec
 the planner or of the program sees their values. Only estimates do, by an example; a plan whose constants keep another share of
 the rows is another one of the shape.
 
-Constants elsewhere are part of the shape, and so are the kind of a pattern, the length of a list, which constants are equal, and what
+The LIMIT and OFFSET of the whole query are constants, too: the program makes room for more rows, of which each text takes its
+own. Constants elsewhere are part of the shape, and so are the kind of a pattern, the length of a list, which constants are equal, and what
 ranks are compared with, which tells how many rows of a partition are wanted.
 """
 
@@ -15,6 +16,7 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
+from typing import NamedTuple
 
 from tqp.core.datatypes import BIGINT, DataType
 from tqp.core.patterns import words_of_like
@@ -35,8 +37,10 @@ from tqp.planner.algebra.expressions import (
     walk,
 )
 from tqp.planner.algebra.known_fields import KnownFields
-from tqp.planner.algebra.logical_plan import Filter, Join, LogicalPlan, Scan, Window
+from tqp.planner.algebra.logical_plan import Filter, Join, Limit, LogicalPlan, Project, Scan, Window
 from tqp.planner.algebra.node import transform_plan, walk_plan
+from tqp.planner.algebra.node_text import limit_text
+from tqp.planner.algebra.random_calls import is_random
 from tqp.planner.algebra.subquery_expressions import read_ids
 from tqp.planner.functions.conditions import COMPARISONS, MIRRORED, ORDERINGS, TEXT_PREDICATES
 from tqp.planner.functions.ranges import within
@@ -47,6 +51,8 @@ from tqp.planner.rules.cast_comparisons import list_without_cast, without_cast
 _LONGEST_LIST = 100
 #: Plans for shares of a column's range that differ by this factor, and by this share, may differ.
 _SHARE_FACTOR, _SHARE_SLACK = 4.0, 0.02
+#: Rows that programs of queries with LIMIT make room for; a query that asks for more has a program of its own.
+_ROOMS = (64, 256, 1024, 4096)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +69,28 @@ class Shape:
     fields: KnownFields = field(default_factory=KnownFields)
 
 
+class TakenRows(NamedTuple):
+    """Which rows a query with LIMIT and OFFSET takes: so many, after those that it skips."""
+
+    limit: int
+    offset: int
+
+    @property
+    def room(self) -> int | None:
+        """The LIMIT of a program that makes these rows for any such query: one of a few numbers; None: of no program."""
+        return next((room for room in _ROOMS if self.limit + self.offset <= room), None)
+
+
 @dataclass(frozen=True, slots=True)
 class ShapeConstants:
-    """What tells a text from others of its shape: the values of the parameters.
+    """What tells a text from others of its shape: the values of the parameters, and the rows that it takes of the program's.
 
     `selectivities`: of each column that is compared with parameters, the share of its range that they keep.
     """
 
     values: tuple[Value, ...] = ()
     selectivities: tuple[float, ...] = ()
+    rows: TakenRows | None = None
 
     def keep_alike(self, selectivities: Sequence[float]) -> bool:
         """Would a plan made for these shares be made for this one's too, as far as estimates go?"""
@@ -205,6 +224,10 @@ def shape_of(plan: LogicalPlan) -> Shape:
             ranks.update(field.id for field, call in pairs if counts_rows_before(call.function))
         if node.scorings:  # constants prune models
             return Shape((), plan, ShapeConstants())
+    roomy, rows = _with_room(plan)
+    if rows is not None and is_random(plan):  # a row more is seen where it draws from a sequence
+        rows = None
+    plan = plan if rows is None else roomy
     lifting, selectivities = Lifting(), Shares(fields)
     lifts: list[tuple[Expression, Expression]] = []
     effects: dict[int, Effect] = {}
@@ -228,8 +251,19 @@ def shape_of(plan: LogicalPlan) -> Shape:
     made = tuple(Lift(before, after, effects.get(id(after), Effect.NONE)) for before, after in lifts)
     for lift in made:
         selectivities.add(lift.lifted, lift.effect)
-    constants = ShapeConstants(tuple(lifting.values), selectivities.values)
+    constants = ShapeConstants(tuple(lifting.values), selectivities.values, rows)
     return Shape(_key(plan), plan, constants, made, fields)
+
+
+def _with_room(plan: LogicalPlan) -> tuple[LogicalPlan, TakenRows | None]:
+    """The plan with room for the rows of other LIMITs and OFFSETs, and which of its rows it took; None where it has no LIMIT, or a large one."""
+    if isinstance(plan, Project):
+        below, rows = _with_room(plan.input)
+        return (plan if rows is None else plan.with_inputs((below,))), rows
+    if not isinstance(plan, Limit) or plan.limit is None:
+        return plan, None
+    rows = TakenRows(plan.limit, plan.offset)
+    return (plan, None) if rows.room is None else (Limit(plan.input, rows.room), rows)
 
 
 def explain_shape(shape: Shape) -> str:
@@ -248,6 +282,9 @@ def explain_shape(shape: Shape) -> str:
         ):
             notes.append("others that keep about as many rows")
         lines.append(f"{format_expression(lift.lifted)}  ({'; '.join(notes)})")
+    rows = shape.constants.rows
+    if rows is not None:
+        lines.append(f"Limit{limit_text(*rows)}  (others of the first {rows.room} rows)")
     return "\n\nShape\n" + "\n".join(dict.fromkeys(lines)) if lines else ""
 
 

@@ -19,7 +19,16 @@ from tqp.planner.algebra.expressions import Expression, Literal, TextConstant, V
 from tqp.planner.algebra.known_fields import KnownFields
 from tqp.planner.bind import bind
 from tqp.planner.binder.context import Parameters
-from tqp.planner.binder.text_constants import Constants, GivenValue, Place, constant_of, places_of_constants
+from tqp.planner.binder.text_constants import (
+    NO_LIMIT,
+    Constants,
+    GivenValue,
+    LimitPlaces,
+    Place,
+    constant_of,
+    number_of_rows,
+    places_of_constants,
+)
 from tqp.planner.catalog_protocol import Catalog
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.optimizer import without_subqueries
@@ -30,6 +39,7 @@ from tqp.planner.shapes import (
     Shape,
     ShapeConstants,
     Shares,
+    TakenRows,
     ValuesByIndex,
     operands_of,
     shape_of,
@@ -91,11 +101,16 @@ def _is_cut_at_tokens(split_text: SplitText, query: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """`fixed`: the constants that all its texts have in common, by place."""
+    """`fixed`: the constants that all its texts have in common, by place.
+
+    `rows`: those that the text took that it is learnt of; other texts take others by the numbers at the places of `limit`.
+    """
 
     fixed: Constants
     lifts: tuple[Lift, ...]
     fields: KnownFields
+    rows: TakenRows | None
+    limit: LimitPlaces
 
     def constants_of(self, constants: Constants) -> ShapeConstants | None:
         """What a text with the same words and these constants is in the template's shape; None if it may have another."""
@@ -108,7 +123,10 @@ class Template:
             if lifted is None:
                 return None
             shares.add(lifted, lift.effect)
-        return ShapeConstants(values.values, shares.values)
+        rows = None if self.rows is None else _rows_taken(self.rows, self.limit, constants)
+        if self.rows is not None and (rows is None or rows.room != self.rows.room):
+            return None
+        return ShapeConstants(values.values, shares.values, rows)
 
 
 def learn(
@@ -131,8 +149,23 @@ def learn(
     }
     if same.key != shape.key or same.constants != shape.constants or places != statement.varying:
         return None
-    fixed = {place: source for place, source in text.constants.items() if place not in places}
-    return Template(fixed, same.lifts, same.fields)
+    limit, rows = statement.limit, same.constants.rows
+    # it may be another LIMIT, or more than a number
+    if rows is None or _rows_taken(rows, limit, text.constants) != rows:
+        limit = NO_LIMIT
+    varying = places.union(limit)
+    fixed = {place: source for place, source in text.constants.items() if place not in varying}
+    return Template(fixed, same.lifts, same.fields, rows, limit)
+
+
+def _rows_taken(rows: TakenRows, places: LimitPlaces, constants: Constants) -> TakenRows | None:
+    """The rows that another text takes; None where one of its constants is no plain number."""
+    numbers = [
+        own if place is None else number_of_rows(constants[place])
+        for own, place in zip(rows, places, strict=True)
+    ]
+    limit, offset = numbers
+    return None if limit is None or offset is None else TakenRows(limit, offset)
 
 
 def _varying(predicate: Expression) -> list[Varying]:

@@ -195,6 +195,49 @@ def test_constants_outside_of_conditions(
         assert _agree(backend, queries, oracle, monkeypatch) == 1
 
 
+@pytest.mark.parametrize("backend", ["host", "torch"])
+def test_other_limits(
+    backend: str, oracle: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = [(3, 0), (0, 0), (64, 0), (10, 54), (0, 64), (1, 63), (0, 3)]
+    for form in (
+        "SELECT text, word, day, money, wide, most FROM t ORDER BY text, money, wide, day, word LIMIT {} OFFSET {}",
+        "SELECT text, most FROM t ORDER BY most, text NULLS FIRST OFFSET {1} LIMIT {0}",
+        "SELECT word, count(*) AS n FROM t GROUP BY word ORDER BY n, word LIMIT {} OFFSET {}",
+        "SELECT word FROM t UNION ALL SELECT text FROM t ORDER BY 1 LIMIT {} OFFSET {}",
+        "SELECT [word, text] AS both FROM t ORDER BY text DESC, word LIMIT {} OFFSET {}",
+        "SELECT text FROM t LIMIT {} OFFSET {}",
+        "WITH w AS MATERIALIZED (SELECT text FROM t LIMIT 20) SELECT upper(text) FROM w LIMIT {} OFFSET {}",
+    ):
+        assert _agree(backend, (form.format(*rows) for rows in limits), oracle, monkeypatch) == 1
+        mixed = [*limits, (300, 0), (5000, 1), (10**12, 2), (1, 10**9), (0, 10**18), *limits]
+        with tqp.connect(threads=2, backend=backend) as connection:
+            connection.register("t", _TABLE)
+            for rows in mixed:
+                query = form.format(*rows)
+                assert connection.sql(query).fetchall() == oracle.sql(query).fetchall(), query
+
+
+def test_rows_that_draw_from_a_sequence_are_no_more_than_those_wanted() -> None:
+    with tqp.connect() as connection:
+        connection.sql("CREATE SEQUENCE s")
+        connection.register("t", _TABLE)
+        least = 1
+        for outer in ("", " LIMIT {0}"):
+            for limit in (3, 2, 4):
+                query = f"SELECT nextval('s') FROM (FROM t LIMIT {{0}}){outer}".format(limit)
+                assert connection.sql(query).fetchall() == [(least + number,) for number in range(limit)]
+                least += limit
+
+
+def test_an_error_of_a_row_that_is_not_wanted_is_none() -> None:
+    with tqp.connect(batch_rows=2) as connection:
+        connection.register("t", pa.table({"s": ["1", "2", "3", "4", "x"]}))
+        for limit in (1, 2, 1, 2):
+            rows = connection.sql(f"SELECT s::INT FROM t LIMIT {limit}").fetchall()
+            assert rows == [(number + 1,) for number in range(limit)]
+
+
 def test_the_second_text_of_a_shape_makes_the_program_of_the_others() -> None:
     with tqp.connect(threads=1) as connection:
         connection.register("t", _TABLE)
@@ -215,13 +258,15 @@ def test_what_tells_shapes_apart() -> None:
         "SELECT most + 1 FROM t WHERE byte > 1 AND byte <> 2",
         "SELECT most + 2 FROM t WHERE byte > 1 AND byte <> 2",
         "SELECT byte FROM t WHERE byte > 1 AND byte <> 2 LIMIT 1",
+        "SELECT byte FROM t WHERE byte > 1 AND byte <> 2 LIMIT 5 OFFSET 9",  # one shape with the one before
+        "SELECT byte FROM t WHERE byte > 1 AND byte <> 2 LIMIT 100",
         "SELECT byte FROM t WHERE byte > 1 AND byte <> NULL",
     )
     with tqp.connect(threads=1) as connection:
         connection.register("t", _TABLE)
         for query in queries:
             connection.sql(query)
-        assert len(connection._queries.compiled.shapes) == len(queries) - 3
+        assert len(connection._queries.compiled.shapes) == len(queries) - 4
 
 
 def test_one_constant_in_two_places_may_become_two() -> None:
@@ -340,6 +385,7 @@ def test_explain_says_which_constants_may_vary() -> None:
             "word IN (?2, ?3)  (?2 = 'a'; ?3 = 'b')",
             "starts_with(text, ?4)  (?4 = 'row')",
             "word <> ?2  (?2 = 'a')",
+            "Limit 3  (others of the first 64 rows)",
         ]
         assert "\n\nShape\n" in connection.explain("SELECT 1 FROM t WHERE byte = 1", analyze=True)
-        assert "Shape" not in connection.explain("SELECT byte + 1 FROM t LIMIT 3")
+        assert "Shape" not in connection.explain("SELECT byte + 1 FROM t")

@@ -334,7 +334,7 @@ class Queries:
             program = known.program_for(constants)
             if program is None or not known.is_worth_parameters(key):
                 return None
-        return program.with_parameters(constants.values)
+        return program.with_parameters(constants)
 
     def _program_of_shape(
         self,
@@ -351,7 +351,7 @@ class Queries:
         """
         shape = shape_of(statement.plan)
         constants = shape.constants
-        if not constants.values:
+        if not constants.values and constants.rows is None:
             return None
         with self.catalog.lock:
             key_of_shape = shape.key, statement.names
@@ -373,7 +373,7 @@ class Queries:
         if template is not None:
             with self.catalog.lock:
                 words.learn(template, known, snapshot.read)
-        return program.with_parameters(constants.values)
+        return program.with_parameters(constants)
 
 
 @contextmanager

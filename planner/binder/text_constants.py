@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import field
+from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -61,25 +62,51 @@ def places_of_constants(tokens: Tokens) -> list[int]:
     return [index for index, kind in enumerate(tokens.kinds) if kind in (NUMBER, TEXT)]
 
 
-def mark_text_constants(statement: ParsedStatement) -> frozenset[Place]:
-    """Let the binder take for `Varying` what stands for a value in predicates, and in no name of a column: their places."""
+class LimitPlaces(NamedTuple):
+    """The places of the numbers in the LIMIT and OFFSET of a whole query; None where there is none, or more than a number."""
+
+    limit: Place | None
+    offset: Place | None
+
+
+NO_LIMIT = LimitPlaces(None, None)
+
+
+def mark_text_constants(statement: ParsedStatement) -> tuple[frozenset[Place], LimitPlaces]:
+    """Let the binder take for `Varying` what stands for a value in predicates, and in no name of a column: their places.
+
+    And those of the query's own LIMIT and OFFSET, which stay as they are.
+    """
     tokens = tokenize(statement.text)
     indexes = places_of_constants(tokens)
     places = {tokens.starts[index]: place for place, index in enumerate(indexes)}
-    marked: set[Place] = set()
-    for node in statement.tree.find_all(exp.Literal, exp.Placeholder):
-        start, place = node.meta.get("start", -1), None
+
+    def place_of(node: exp.Expr) -> Place | None:
+        start = node.meta.get("start", -1)
         if isinstance(node, exp.Placeholder):
-            place = place_of_parameter(statement.parameter_keys[start])
-        elif (number := places.get(start)) is not None:
-            source = tokens.source(indexes[number])
-            place = number if node.this == (_text(source) if node.is_string else source) else None
-        if place is not None and _is_operand(node):
-            node.meta[_PLACE] = place
-            if isinstance(node, exp.Literal):
-                node.set(_PLACE, place)
-            marked.add(place)
-    return frozenset(marked)
+            return place_of_parameter(statement.parameter_keys[start])
+        number = places.get(start) if isinstance(node, exp.Literal) else None
+        if number is None:
+            return None
+        source = tokens.source(indexes[number])
+        return number if node.this == (_text(source) if node.is_string else source) else None
+
+    uses: dict[Place, list[exp.Expr]] = {}
+    for node in statement.tree.find_all(exp.Literal, exp.Placeholder):
+        if (place := place_of(node)) is not None:
+            uses.setdefault(place, []).append(node)
+    marked = frozenset([place for place, nodes in uses.items() if all(map(_is_operand, nodes))])
+    for place in marked:
+        for use in uses[place]:
+            use.meta[_PLACE] = place
+            if isinstance(use, exp.Literal):
+                use.set(_PLACE, place)
+    clauses = [statement.tree.args.get(clause) for clause in ("limit", "offset")]
+    numbers = [node.expression if isinstance(node, exp.Limit | exp.Offset) else None for node in clauses]
+    own = (None if node is None else place_of(node) for node in numbers)
+    return marked, LimitPlaces(
+        *(place if place is not None and len(uses[place]) == 1 else None for place in own)
+    )
 
 
 def place_of_parameter(key: int | str) -> Place:
@@ -138,6 +165,13 @@ def constant_of(constant: TextConstant, constants: Constants) -> Literal | None:
         return None
     literal = settle(literal)
     return literal if isinstance(literal, Literal) and literal.data_type == constant.data_type else None
+
+
+def number_of_rows(constant: str | GivenValue) -> int | None:
+    """That a LIMIT or OFFSET of the constant says; None where it is no plain number."""
+    if isinstance(constant, str):
+        return int(constant) if constant.isdecimal() and constant.isascii() else None
+    return constant.value if type(constant.value) is int and constant.value >= 0 else None
 
 
 _NOWHERE = (0, 0)

@@ -28,6 +28,8 @@ from tqp.runtime.program import TensorProgram
 
 #: Texts of one shape.
 _TEXTS = 6
+#: Share of the shapes whose texts take some rows.
+_LIMITED = 0.3
 #: Rows of two tables that are joined, at most, where one of them may be any.
 _MOST_PAIRS = 100_000
 _OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
@@ -101,7 +103,12 @@ def random_shape(random: Random, tables: Mapping[str, RandomTable]) -> Template:
             f"WHERE {name} IN (SELECT {name} FROM a WHERE {where(draw)})"
         ),
     )
-    return random.choice(shapes)
+    shape = random.choice(shapes)
+    if random.random() > _LIMITED:
+        return shape
+    return lambda draw: (
+        f"{shape(draw)} ORDER BY ALL LIMIT {draw.choice((0, 1, 5, 63, 70, 999))} OFFSET {draw.randrange(9)}"
+    )
 
 
 def any_query(random: Random, tables: Mapping[str, RandomTable]) -> Template:
@@ -225,7 +232,7 @@ class Pairs:
 
     def _counted(self, with_parameters):  # type: ignore[no-untyped-def]
         def counted(program, values):  # type: ignore[no-untyped-def]
-            self._shared_runs += bool(program.placeholders)
+            self._shared_runs += bool(program.placeholders) or values.rows is not None
             return with_parameters(program, values)
 
         return counted

@@ -16,6 +16,7 @@ from tqp.core.errors import UnsupportedError
 from tqp.core.process.progress import Steps
 from tqp.data.column import Column, Table, column_of
 from tqp.planner.algebra.expressions import Constant, Literal, Parameter, Value
+from tqp.planner.shapes import ShapeConstants, TakenRows
 from tqp.runtime.executor import Executor, Workers
 from tqp.runtime.frame import Frame, FrameColumn
 from tqp.runtime.lowering.layouts import Form
@@ -63,24 +64,26 @@ class TensorProgram(nn.Module):
         self.constants = Constants(builder.constants)
         self.tables: dict[str, TableInput] = builder.tables
         self.placeholders, self._given = builder.placeholders, dict[str, Any]()
+        self._rows: TakenRows | None = None  # that are taken of those that it makes
         self.pools, self.derived = builder.pools, builder.derived
         self.result_slot, self.result_columns = slot, tuple(columns)
         self.names, self.types = tuple(names), tuple(types)
         self._executor = executor
 
-    def with_parameters(self, given: Sequence[Value]) -> TensorProgram:
-        """The same program for these values of its parameters; programs without any need none."""
+    def with_parameters(self, given: ShapeConstants) -> TensorProgram:
+        """The same program for these values of its parameters, and with these rows; programs without any need none."""
         program = copy(self)
         program._given = {
-            slot: convert(*(_value_of(constant, given) for constant in constants))
+            slot: convert(*(_value_of(constant, given.values) for constant in constants))
             for slot, (constants, convert) in self.placeholders.items()
         }
+        program._rows = given.rows
         return program
 
     @property
     def has_parameters(self) -> bool:
         """Does it serve other constants, too?"""
-        return bool(self.placeholders)
+        return bool(self.placeholders) or self._rows is not None
 
     def forward(self) -> Table:
         """Run on the connection's workers."""
@@ -180,6 +183,8 @@ class TensorProgram(nn.Module):
         return stored
 
     def _result(self, state: State) -> Table:
+        if self._rows is not None:
+            state = self._taken(state, *self._rows)
         num_rows = state[self.result_slot].num_rows
         columns = []
         for data_type, stored in zip(self.types, self.result_columns, strict=True):
@@ -192,6 +197,20 @@ class TensorProgram(nn.Module):
                 entries = state[pool.slot]
                 columns.append(Column(data_type, num_rows, values, validity, entries, pool.is_dictionary))
         return Table(self.names, tuple(columns), num_rows)
+
+    def _taken(self, state: State, limit: int, offset: int) -> State:
+        """The state with some rows of those that the program made in the frames of its result."""
+        stop = min(state[self.result_slot].num_rows, offset + limit)
+        start = min(offset, stop)
+        numbers = torch.arange(start, stop, dtype=torch.int32, device=self._executor.device)
+        taken = {}
+        for slot in {self.result_slot, *(column.slot for column in self.result_columns)}:
+            frame = state[slot].cut(start, stop)
+            columns = [
+                each if each.values is not None else each._replace(values=numbers) for each in frame.columns
+            ]
+            taken[slot] = Frame(frame.num_rows, tuple(columns))
+        return state | taken
 
     @property
     def code(self) -> str:
