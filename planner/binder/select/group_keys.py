@@ -119,7 +119,12 @@ class GroupKeys:
             if item.node is None:
                 assert item.column is not None
                 return self.scope.value_of(item.column)
-            return self.remember(item.node, settle(binder.bind_once(item.node)))
+            key = self.remember(item.node, settle(binder.bind_once(item.node)))
+            if has_subquery(key) and has_sets(
+                self.group
+            ):  # bound one by one they are not equal, as `keys_apart` asks
+                return self.written_keys.find(item.node) or key
+            return key
         aliased = self._aliased(node)
         if aliased is not None:
             return self.remember(aliased.node or node, binder.bind(node))
