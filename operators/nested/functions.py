@@ -13,6 +13,7 @@ from torch import Tensor
 from tqp.core.datatypes import DataType
 from tqp.core.process.memory_budget import reserve
 from tqp.data.nested import Lists, Values, Vector, count_of, element_places, flattened, take_vector
+from tqp.data.repeats import repeated
 from tqp.data.strings import Strings
 from tqp.operators.groups import distinct_pairs
 from tqp.operators.kernel import Kernel, NullRule, Overload
@@ -35,7 +36,7 @@ from tqp.operators.rows.selection import row_indices
 from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows
 from tqp.operators.string_keys import codes as string_codes
 from tqp.operators.strings.characters import index_characters
-from tqp.operators.strings.layout import ordered, to_arrow
+from tqp.operators.strings.layout import is_contiguous, ordered, to_arrow
 from tqp.operators.strings.search import number_before, occurrences
 
 
@@ -171,19 +172,21 @@ def string_split(strings: Strings, separator: str) -> Lists:
     starts, stops = strings.starts, strings.starts + strings.lengths
     places = occurrences(strings, word)
     first = number_before(places, starts)
-    count = (number_before(places, stops - len(word) + 1) - first).clamp(min=0)
+    if len(word) == 1 and is_contiguous(strings):
+        count = torch.diff(first, append=torch.full_like(first[:1], places.shape[0]))
+    else:
+        count = (number_before(places, stops - len(word) + 1) - first).clamp(min=0)
+        places = torch.index_select(places, 0, element_places(first, count))  # none between rows
     lengths = count + 1
-    rows, piece = list_rows(lengths), places_in_lists(lengths) - 1
-    places = torch.cat([places, places.new_zeros(1)])
-    behind = (torch.index_select(first, 0, rows) + piece).clamp(max=places.shape[0] - 1)
-    begin = torch.where(
-        piece == 0,
-        torch.index_select(starts, 0, rows),
-        torch.index_select(places, 0, (behind - 1).clamp(min=0)) + len(word),
-    )
-    is_last = piece == torch.index_select(count, 0, rows)
-    end = torch.where(is_last, torch.index_select(stops, 0, rows), torch.index_select(places, 0, behind))
-    return lists_of(lengths, Strings(begin, (end - begin).to(torch.int32), strings.data), None)
+    pieces = lengths.cumsum(0) - lengths
+    behind = repeated(torch.arange(1, count.shape[0] + 1, device=starts.device), count)
+    behind += torch.arange(places.shape[0], device=starts.device)
+    begin = torch.empty(places.shape[0] + starts.shape[0], dtype=torch.int64, device=starts.device)
+    begin.scatter_(0, pieces, starts).scatter_(0, behind, places + len(word))
+    size = torch.diff(begin, append=begin[:1]).sub_(len(word)).to(torch.int32)
+    pieces += count  # the last ones, which end with the text
+    size.scatter_(0, pieces, (stops - torch.index_select(begin, 0, pieces)).to(torch.int32))
+    return lists_of(lengths, Strings(begin, size, strings.data), None)
 
 
 def _of_elements(function: Callable[..., Any], **options: bool) -> Overload:

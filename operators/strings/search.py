@@ -8,6 +8,7 @@ from torch import Tensor
 
 from tqp.data.backend import has_core_caches, is_host_device
 from tqp.data.strings import Strings
+from tqp.operators.memory.arrays import Array
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.strings import match as string_match
@@ -62,10 +63,46 @@ def occurrences(strings: Strings, word: bytes) -> Tensor:
 
 
 def number_before(places: Tensor, ends: Tensor) -> Tensor:
-    """How many of the ascending places lie before each end: int64 [n]. Fastest where the ends ascend too."""
-    if is_host_device(ends.device):  # a third of torch's time
-        return torch.from_numpy(np.searchsorted(places.numpy(), ends.numpy()))
-    return torch.searchsorted(places, ends)
+    """How many of the places, which ascend and are all different, lie before each end: int64 [n]. Fastest where the ends ascend too."""
+    if not is_host_device(ends.device):
+        return torch.searchsorted(places, ends)
+    ascending, wanted = places.numpy(), ends.numpy()
+    if len(wanted) < _MANY_ENDS or len(ascending) == 0 or not _are_close(ascending):
+        return torch.from_numpy(np.searchsorted(ascending, wanted))  # a third of torch's time
+    return torch.from_numpy(_marked_before(ascending, wanted))
+
+
+#: From so many ends on, bytes are marked where places lie close together: a fifth of the time of binary searches.
+_MANY_ENDS = 4096
+#: Places are close together that take up so much of the bytes between them.
+_CLOSE = 1 / 64
+#: Of a word of 64 bits, 1 in each byte: a product with it has the sum of all bytes in the highest.
+_ONES = np.uint64(0x0101010101010101)
+_TOP, _BYTES = np.uint64(56), 8
+
+
+def _are_close(places: Array) -> bool:
+    return len(places) > _CLOSE * int(places[-1] - places[0])
+
+
+def _marked_before(places: Array, ends: Array) -> Array:
+    """As `number_before`: a byte is 1 for each place, and eight of them are counted as one word, whole ones by a running sum."""
+    low = int(places[0])
+    num_words = (int(places[-1]) - low) // _BYTES + 2  # one more, of no place
+    words = np.zeros(num_words, np.uint64)
+    words.view(np.uint8)[places - low] = 1
+    before = np.zeros(num_words, np.int64)
+    np.cumsum((words[:-1] * _ONES >> _TOP).view(np.int64), out=before[1:])
+    at = np.clip(ends - low, 0, (num_words - 1) * _BYTES)
+    bits = (_BYTES * (at & (_BYTES - 1))).astype(np.uint64)
+    at >>= 3
+    word = words.take(at)
+    word &= (np.uint64(1) << bits) - np.uint64(1)  # the bytes in front of the end: the lowest come first
+    word *= _ONES
+    word >>= _TOP
+    before = before.take(at)
+    before += word.view(np.int64)
+    return before
 
 
 def _extent(strings: Strings) -> tuple[int, int]:

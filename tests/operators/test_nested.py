@@ -156,6 +156,20 @@ def test_pieces_of_text() -> None:
         assert _python(list_of(VARCHAR), made, len(texts)) == [text.split(separator) for text in texts]
 
 
+@pytest.mark.parametrize("separator", [" ", "ab", "é"])
+def test_pieces_of_many_texts(separator: str) -> None:
+    random = Random("pieces")
+    parts = ["a", "b", " ", "ab", "é", "", "x"]
+    texts = ["".join(random.choices(parts, k=random.randrange(6))) for _ in range(6000)]
+    strings = string_layout.from_list(texts)
+    kept = torch.tensor([row for row in range(6000) if row % 5])  # with bytes of no row in between
+    for rows in (None, kept):
+        chosen = strings if rows is None else string_layout.take(strings, rows)
+        made = functions.string_split(chosen, separator)
+        expected = [text.split(separator) for row, text in enumerate(texts) if rows is None or row % 5]
+        assert _python(list_of(VARCHAR), made, len(expected)) == expected
+
+
 def test_ranges() -> None:
     for includes_end in (False, True):
         cases = [(a, b, step) for a in (-2, 0, 3) for b in (-3, 0, 4) for step in (-2, -1, 1, 3)]

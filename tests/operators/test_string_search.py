@@ -41,3 +41,14 @@ def test_long_texts_are_searched_in_blocks(monkeypatch: pytest.MonkeyPatch) -> N
     data = torch.frombuffer(bytearray(text), dtype=torch.uint8)
     with computing_with(Backend.TORCH):
         assert search._scan(data, 3, len(text), b"special").tolist() == _found(text, b"special")
+
+
+@pytest.mark.parametrize("distance", [1, 3, 40, 1000])
+def test_places_before_ends(distance: int) -> None:
+    places = torch.arange(7, 50_000, distance)
+    ends = torch.arange(-20, 50_100, 3)
+    expected = torch.searchsorted(places, ends)
+    assert torch.equal(search.number_before(places, ends), expected)
+    assert torch.equal(search.number_before(places, ends.flip(0)), expected.flip(0))
+    assert torch.equal(search.number_before(places[:1], ends), torch.searchsorted(places[:1], ends))
+    assert torch.equal(search.number_before(places[:0], ends), torch.zeros_like(ends))
