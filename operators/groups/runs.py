@@ -14,6 +14,7 @@ from tqp.data.repeats import numbers_of
 from tqp.operators.groups.folds import FOLDS
 from tqp.operators.memory.arrays import Array
 from tqp.operators.numbers.wide import from_narrow
+from tqp.operators.rows.runs import sums_before
 
 #: The greatest absolute sum of 64 bits.
 _LARGEST = 2**63 - 1
@@ -42,14 +43,18 @@ def _reduced(ufunc: np.ufunc, values: Array, lengths: Array, nothing: Any) -> Ar
 
 
 def _count(values: Array | None, validity: Array | None, lengths: Array) -> Array:
-    return lengths if validity is None else _reduced(np.add, validity.astype(np.int64), lengths, 0)
+    return lengths if validity is None else _summed(validity, lengths)
 
 
 def _sum(values: Array, validity: Array | None, lengths: Array) -> Array | None:
     if values.dtype.kind == "f":  # in row order, which a reduction of numpy leaves
         return None
-    counted = values if validity is None else values * validity
-    return _reduced(np.add, counted.astype(np.int64, copy=False), lengths, 0)
+    return _summed(values if validity is None else values * validity, lengths)
+
+
+def _summed(values: Array, lengths: Array) -> Array:
+    """Sums of integers, as differences of running sums: right even where these leave 64 bits, if each run's sum fits."""
+    return np.diff(sums_before(values).take(np.cumsum(lengths)), prepend=0)
 
 
 def _sum_wide(values: Array, validity: Array | None, lengths: Array) -> Array | None:

@@ -100,9 +100,9 @@ def _marked_before(places: Array, ends: Array) -> Array:
     word &= (np.uint64(1) << bits) - np.uint64(1)  # the bytes in front of the end: the lowest come first
     word *= _ONES
     word >>= _TOP
-    before = before.take(at)
-    before += word.view(np.int64)
-    return before
+    word += before.take(at).view(np.uint64)
+    counts: Array = word.view(np.int64)
+    return counts
 
 
 def _extent(strings: Strings) -> tuple[int, int]:

@@ -35,3 +35,15 @@ def test_groups_by_parts_of_nested_columns_are_found_by_their_range(con: tqp.Con
 def test_a_struct_that_only_its_fields_are_read_of_is_not_made(con: tqp.Connection) -> None:
     query = "SELECT q.x, count(*) FROM (SELECT {'x': p.x, 'k': k} AS q FROM t) WHERE q.k > 1 GROUP BY q ORDER BY q.k"
     assert "struct_pack" not in con.explain(query)
+
+
+def test_what_is_known_of_elements_is_of_the_values_that_are_there_now() -> None:
+    con = tqp.connect(threads=1)
+    con.execute("CREATE TABLE e AS SELECT i, [i, 3] AS l, {'a': i} AS s FROM range(100) t(i)")
+    query = "SELECT sum(list_sum(l)), max(len(l)), max(s.a), count(DISTINCT s), sum(list_max(l)) FROM e"
+    assert con.execute(query).fetchall() == [(5250, 2, 99, 100, 4956)]
+    con.execute("UPDATE e SET l = [9223372036854775807, 5, 1], s = {'a': i + 1000} WHERE i > 97")
+    con.execute("INSERT INTO e VALUES (7, [9223372036854775807], {'a': -5})")
+    total = sum(i + 3 for i in range(98)) + 3 * (2**63 - 1) + 12
+    greatest = sum(max(i, 3) for i in range(98)) + 3 * (2**63 - 1)
+    assert con.execute(query).fetchall() == [(total, 3, 1099, 101, greatest)]

@@ -31,6 +31,7 @@ class ColumnFacts:
     is_checked: bool = False  # computing a value may raise, so that what the range decides must not drop it
     #: Of each field of structs, or of the elements of lists; empty where nothing is known.
     inner: tuple[InnerFacts, ...] = ()
+    longest: int | None = None  # of lists: no list has more elements
 
     @property
     def range(self) -> tuple[int, int] | None:
@@ -48,6 +49,7 @@ class ColumnFacts:
             self.is_null,
             self.is_checked,
             self.inner,
+            self.longest,
         )
 
     def weakened(self, is_unique: bool, is_sorted: bool) -> ColumnFacts:
@@ -61,6 +63,7 @@ class ColumnFacts:
             self.is_null,
             self.is_checked,
             self.inner,
+            self.longest,
         )
 
 

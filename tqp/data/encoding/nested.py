@@ -36,7 +36,10 @@ def encode_nested(chunks: Sequence[pa.Array], data_type: DataType, encode: Encod
         )
         inner = [encode(list(parts), each) for parts, each in zip(fields, data_type.children, strict=True)]
         nested = Structs(tuple(map(vector_of, inner)))
-    facts = ColumnFacts(inner=tuple(InnerFacts.of(each.validity is not None, each.facts) for each in inner))
+    facts = ColumnFacts(
+        inner=tuple(InnerFacts.of(each.validity is not None, each.facts) for each in inner),
+        longest=int(nested.lengths.max()) if isinstance(nested, Lists) and num_rows else None,
+    )
     return Column(data_type, num_rows, None, tensor_of(joined_validity(chunks)), facts=facts, nested=nested)
 
 

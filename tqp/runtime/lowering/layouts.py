@@ -9,6 +9,7 @@ import torch
 
 from tqp.core.datatypes import BIGINT, DataType, TypeKind
 from tqp.core.frozen import dataclass
+from tqp.core.schema import InnerFacts
 from tqp.data.nested import element_dtype
 from tqp.operators.memory.arrays import narrowest
 
@@ -41,6 +42,10 @@ class Layout:
     nullable: bool
     value_range: tuple[int, int] | None = None  # sound, for integers in NUMBER and WIDE
     pool: Pool | None = None
+    inner: tuple[
+        InnerFacts, ...
+    ] = ()  # of each field of structs, or of the elements of lists, where anything is known
+    longest: int | None = None  # of lists, as `ColumnFacts` has it
 
     @property
     def row_bytes(self) -> int:
@@ -58,6 +63,7 @@ class Layout:
         return self if nullable == self.nullable else replace(self, nullable=nullable)
 
 
+NO_INNER_FACTS = InnerFacts()
 #: Of places and numbers of rows.
 PLACE_LAYOUT = Layout(BIGINT, Form.NUMBER, torch.int64, False)
 
@@ -105,8 +111,19 @@ def canonical_layout(
     return layout if layout.form is Form.WIDE else replace(layout, dtype=torch.int64)
 
 
-def element_layout(data_type: DataType) -> Layout:
-    """How values of a type are stored inside of nested ones."""
+def element_layout(data_type: DataType, known: InnerFacts = NO_INNER_FACTS) -> Layout:
+    """How values of a type, of which so much is known, are stored inside of nested ones."""
     layout = canonical_layout(data_type, True)
-    dtype = element_dtype(data_type) if data_type.is_integer_like else None
-    return layout if dtype is None else replace(layout, dtype=dtype)
+    if known.inner:
+        layout = replace(layout, inner=known.inner)
+    if not data_type.is_integer_like:
+        return layout
+    dtype = element_dtype(data_type) or layout.dtype
+    return replace(layout, dtype=dtype, value_range=known.range or layout.value_range)
+
+
+def layout_of_part(whole: Layout, place: int = 0) -> Layout:
+    """How the field at a place of structs, from 0, or the elements of lists are stored."""
+    data_type = whole.data_type
+    part = data_type.element if data_type.has_elements else data_type.children[place]
+    return element_layout(part, whole.inner[place] if whole.inner else NO_INNER_FACTS)

@@ -199,9 +199,10 @@ class ProgramBuilder:
                 None,
                 Pool(pool_slot, column.pool_is_dictionary, size),
             )
-        if column.values is None:  # nested, or text that is read batch by batch
-            return canonical_layout(column.data_type, nullable)
         facts = column.facts
+        if column.values is None:  # nested, or text that is read batch by batch
+            layout = canonical_layout(column.data_type, nullable)
+            return replace(layout, inner=facts.inner, longest=facts.longest) if facts.inner else layout
         value_range = None
         if facts.minimum is not None and facts.maximum is not None:
             value_range = (facts.minimum, facts.maximum)

@@ -10,7 +10,7 @@ from tqp.operators.nested import elements as element_kernels
 from tqp.planner.physical import plan as physical
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.keys import lower_values
-from tqp.runtime.lowering.layouts import PLACE_LAYOUT, element_layout
+from tqp.runtime.lowering.layouts import PLACE_LAYOUT, layout_of_part
 from tqp.runtime.lowering.stream import Stream, Value
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def lower_unnest(plan: PlanLowering, node: physical.Unnest) -> Stream:
     unnested = _elements_of_one if len(lists) == 1 and not node.keeps_rows else _elements_of_several
     values, place = unnested(stream, node, lists, [field.name for field in made])
     for each, (values_node, validity), field in zip(lists, values, made, strict=False):
-        layout = element_layout(each.layout.data_type.element).with_nullable(field.nullable)
+        layout = layout_of_part(each.layout).with_nullable(field.nullable)
         value = Value(layout, values_node, stream.or_all_rows(validity) if field.nullable else None)
         stream.add_computed_column(field.id, field.name, value)
     if place is not None:

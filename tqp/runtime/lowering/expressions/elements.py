@@ -10,12 +10,14 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
 from tqp.core.datatypes import VARCHAR, DataType, TypeKind
 from tqp.core.frozen import dataclass
+from tqp.core.schema import InnerFacts
 from tqp.data.nested import count_of
 from tqp.operators.groups.runs import reduce_runs
 from tqp.operators.nested import elements as element_kernels
@@ -34,7 +36,7 @@ from tqp.runtime.breakers.grouped_rows import GroupedRows
 from tqp.runtime.breakers.reductions import Reduction
 from tqp.runtime.frame import MAX_ROWS, Frame, FrameColumn
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
-from tqp.runtime.lowering.layouts import PLACE_LAYOUT, Form, canonical_layout, element_layout
+from tqp.runtime.lowering.layouts import PLACE_LAYOUT, Form, canonical_layout, layout_of_part
 from tqp.runtime.lowering.pending import Pending
 from tqp.runtime.lowering.stream import Link, Space, Value
 
@@ -66,7 +68,7 @@ def elements_of(lowering: ExpressionLowering, lists: Value) -> Iterator[Elements
     outside, guard = stream.space, lowering.guard
     stream.space = Space((Link(outside, rows),), build.call(count_of, values, name="num_elements"))
     lowering.guard = None
-    layout = element_layout(lists.layout.data_type.element)
+    layout = layout_of_part(lists.layout)
     yield Elements(Value(layout, values, stream.or_all_rows(validity)), lengths, rows)
     stream.space, lowering.guard = outside, guard
 
@@ -225,7 +227,7 @@ def field_of(lowering: ExpressionLowering, struct: Value, place: int) -> Value:
     build = lowering.stream.builder
     found = build.call(struct_extract, struct.node, place + 1, name="field")
     values, validity = (build.call(operator.getitem, found, part) for part in range(2))
-    layout = element_layout(struct.layout.data_type.children[place])
+    layout = layout_of_part(struct.layout, place)
     return Value(layout, values, lowering.stream.or_all_rows(validity))
 
 
@@ -257,20 +259,24 @@ def lower_over_elements(lowering: ExpressionLowering, expression: OverElements) 
     build = lowering.stream.builder
     lists = lowering.materialised(expression.input)
     function, data_type = expression.function, expression.data_type
+    inner: tuple[InnerFacts, ...] = ()
     with elements_of(lowering, lists) as elements, _named_elements(lowering, expression, elements):
         if function in AGGREGATES:
-            reduce = _reductions(lowering, expression, elements)
+            reduce = _reductions(lowering, expression, elements, lists.layout.longest)
         elif function == "list_transform":
-            parts = as_elements(lowering, lowering.lower(expression.body))
+            made = lowering.materialised(expression.body)
+            low, high = made.layout.value_range or (None, None)
+            inner = (InnerFacts(made.layout.nullable, low, high, made.layout.inner),)
+            parts = as_elements(lowering, made)
             node = build.call(element_kernels.lists_of, elements.lengths, *parts, name="list")
         elif function == "list_filter":
             mask = lowering.condition(expression.body)
-            inner = elements.values
+            inner = lists.layout.inner
             node = build.call(
                 element_kernels.filtered_lists,
                 elements.lengths,
-                inner.node,
-                inner.validity,
+                elements.values.node,
+                elements.values.validity,
                 mask,
                 name="list",
             )
@@ -288,13 +294,19 @@ def lower_over_elements(lowering: ExpressionLowering, expression: OverElements) 
     if function == "list_first_place":
         validity = lowering.all_valid(validity, build.call(operator.gt, node, 0))
         nullable = True
-    return Value(canonical_layout(data_type, nullable), node, validity)
+    layout = canonical_layout(data_type, nullable)
+    if data_type.has_elements:
+        layout = replace(layout, inner=inner, longest=lists.layout.longest)
+    return Value(layout, node, validity)
 
 
 def _reductions(
-    lowering: ExpressionLowering, expression: OverElements, elements: Elements
+    lowering: ExpressionLowering, expression: OverElements, elements: Elements, longest: int | None
 ) -> Callable[[], Value]:
-    """An aggregate of the elements of each list, whose result is made once rows are the lists again."""
+    """An aggregate of the elements of each list, whose result is made once rows are the lists again.
+
+    `longest`: no list has more elements.
+    """
     from tqp.runtime.lowering.aggregate_calls import AggregateCalls
 
     call = AggregateCall(
@@ -303,7 +315,7 @@ def _reductions(
         expression.data_type,
         span=expression.span or (0, 0),
     )
-    rows = physical.ValuesScan((), 1.0, MAX_ROWS, ())
+    rows = physical.ValuesScan((), 1.0, MAX_ROWS if longest is None else longest, ())
     group = physical.Aggregate((), 1.0, 1, rows, GroupAlgorithm.SORT, (), (call,), None)
     outputs: list[Value] = []
     calls = AggregateCalls(lowering, group, outputs, of_frames=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tqp.core.errors import UnsupportedError
+from tqp.core.schema import InnerFacts
 from tqp.operators.kernel import Kernel, NullRule
 from tqp.operators.memory.arrays import narrowest
 from tqp.operators.numbers import logic, wide
@@ -22,7 +23,7 @@ from tqp.planner.algebra.outcomes import nullable as may_be_null
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.registry import SCALARS
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
-from tqp.runtime.lowering.layouts import Form, canonical_layout
+from tqp.runtime.lowering.layouts import NO_INNER_FACTS, Form, canonical_layout
 from tqp.runtime.lowering.stream import Value
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def call_kernel(
             validity = lowering.stream.or_all_rows(produced)
         else:
             validity = build.call(logic.combine_validity, validity, produced)
-    return _result(lowering, expression, node, validity, nullable, kernel.any_width)
+    return _result(lowering, expression, arguments, node, validity, nullable, kernel.any_width)
 
 
 def _rows_that_count(
@@ -140,6 +141,7 @@ def _argument(lowering: ExpressionLowering, kernel: Kernel, expression: Call | C
 def _result(
     lowering: ExpressionLowering,
     expression: Call | Cast,
+    arguments: list[Value],
     node: Node,
     validity: Node | None,
     nullable: bool,
@@ -147,10 +149,12 @@ def _result(
 ) -> Value:
     """Kernels put out 64 bits, or 128 for types that may need them; a known range may allow less."""
     data_type = expression.data_type
+    part = _part(expression, arguments)
     if not data_type.is_integer_like:
-        return Value(canonical_layout(data_type, nullable), node, validity)
+        layout = canonical_layout(data_type, nullable)
+        return Value(replace(layout, inner=part.inner) if part.inner else layout, node, validity)
     build = lowering.stream.builder
-    known = value_range(expression, lowering.stream.fields)
+    known = value_range(expression, lowering.stream.fields) or part.range
     layout = canonical_layout(data_type, nullable, known)
     if layout.form is Form.WIDE:
         return Value(layout, node, validity)
@@ -161,6 +165,17 @@ def _result(
     if dtype is not torch.int64 or any_width:
         node = build.method("to", node, dtype)
     return Value(replace(layout, dtype=dtype), node, validity)
+
+
+def _part(expression: Call | Cast, arguments: list[Value]) -> InnerFacts:
+    """What is known of a field or an element that a call takes out of what holds it."""
+    inner = arguments[0].layout.inner if arguments else ()
+    if inner and isinstance(expression, Call):
+        if expression.function == "list_extract":
+            return inner[0]
+        if expression.function == "struct_extract" and type(place := arguments[1].constant) is int:
+            return inner[place - 1]
+    return NO_INNER_FACTS
 
 
 def lower_similarity(lowering: ExpressionLowering, call: Call) -> Value:
