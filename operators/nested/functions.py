@@ -16,6 +16,7 @@ from tqp.data.nested import Lists, Values, Vector, count_of, element_places, fla
 from tqp.data.repeats import repeated
 from tqp.data.strings import Strings
 from tqp.operators.groups import distinct_pairs
+from tqp.operators.groups.runs import reduce_runs
 from tqp.operators.kernel import Kernel, NullRule, Overload
 from tqp.operators.nested.elements import (
     Pair,
@@ -116,7 +117,7 @@ def flatten(lists: Lists) -> Lists:
     (inner, validity), lengths = flattened(lists)
     assert isinstance(inner, Lists)
     elements, inner_lengths = flattened(inner, validity)
-    totals = torch.zeros_like(lengths).index_add_(0, list_rows(lengths), inner_lengths)
+    totals = reduce_runs("sum", inner_lengths, None, lengths)
     return lists_of(totals, *elements)
 
 

@@ -102,6 +102,35 @@ def concatenate_vectors(parts: Sequence[Vector]) -> Vector:
     return Vector(concatenate([part.values for part in parts]), validity)
 
 
+def interleaved(parts: Sequence[Vector]) -> Vector:
+    """The first rows of all parts, which are of one type and length, then the second ones, and so on. At least one part."""
+    joined = concatenate_vectors(parts)
+    return _transposed(joined, len(parts)) if len(parts) > 1 else joined
+
+
+def _transposed(vector: Vector, count: int) -> Vector:
+    validity = None if vector.validity is None else _transposed_rows(vector.validity, count)
+    return Vector(_transposed_values(vector.values, count), validity)
+
+
+def _transposed_values(values: Values, count: int) -> Values:
+    if isinstance(values, Tensor):
+        return _transposed_rows(values, count)
+    if isinstance(values, Structs):
+        return Structs(tuple(_transposed(field, count) for field in values.fields))
+    starts, lengths = (_transposed_rows(each, count) for each in (values.starts, values.lengths))
+    if isinstance(values, Lists):
+        return Lists(starts, lengths, values.elements)
+    return Strings(starts, lengths, values.data)
+
+
+def _transposed_rows(rows: Tensor, count: int) -> Tensor:
+    """Of `count` parts of rows one after the other."""
+    made = rows.new_empty((rows.shape[0] // count, count, *rows.shape[1:]))
+    made.transpose(0, 1).copy_(rows.reshape(made.transpose(0, 1).shape))  # a fifth of a transposed copy
+    return made.flatten(0, 1)
+
+
 def validity_of(vector: Vector) -> Tensor:
     """bool [n]: which of the values are there."""
     if vector.validity is not None:

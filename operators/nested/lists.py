@@ -53,13 +53,9 @@ def list_value(types: tuple[DataType, ...], *pairs: Pair) -> tuple[Lists, None]:
     """A list of each row's values: the elements of one argument stand after those of the other."""
     vectors = vectors_of(pairs, types)
     num_rows = count_of(vectors[0].values)
-    elements = layout.concatenate_vectors(vectors)
-    device = layout.device_of(elements.values)
-    rows = torch.arange(num_rows, device=device)
-    if len(vectors) > 1:
-        places = (rows.unsqueeze(1) + torch.arange(len(vectors), device=device) * num_rows).reshape(-1)
-        elements = take_vector(elements, places)
-    return Lists(rows * len(vectors), torch.full_like(rows, len(vectors)), elements), None
+    elements = layout.interleaved(vectors)
+    starts = torch.arange(num_rows, device=layout.device_of(elements.values)) * len(vectors)
+    return Lists(starts, torch.full_like(starts, len(vectors)), elements), None
 
 
 def struct_pack(types: tuple[DataType, ...], *pairs: Pair) -> tuple[Structs, None]:

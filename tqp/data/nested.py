@@ -17,7 +17,6 @@ from torch import Tensor
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.process.memory_budget import reserve
 from tqp.data.backend import is_host
-from tqp.data.repeats import repeated
 from tqp.data.strings import Strings
 
 
@@ -145,9 +144,15 @@ def _follow_each_other(starts: NDArray[np.int64], lengths: NDArray[np.int64]) ->
 
 def element_places(starts: Tensor, lengths: Tensor) -> Tensor:
     """int64 [sum of lengths]: starts[0], starts[0] + 1, ..., then the same of the next. Raises ResourceError for too many."""
-    reserve(2 * 8 * int(lengths.sum()))  # lists that overlap may have more elements than there are anywhere
-    shift = repeated(starts - (lengths.cumsum(0) - lengths), lengths)
-    return shift + torch.arange(shift.shape[0], device=shift.device)
+    total = int(lengths.sum())
+    reserve(2 * 8 * total)  # lists that overlap may have more elements than there are anywhere
+    # from one place to the next it is a step of 1, or to the start of the next list that has elements
+    steps = torch.ones(total + 1, dtype=torch.int64, device=starts.device)
+    jumps = starts.clone()
+    jumps[1:] -= (starts + lengths)[:-1]
+    jumps[:1] -= 1
+    steps.scatter_add_(0, lengths.cumsum(0) - lengths, jumps)
+    return torch.cumsum(steps[:total], 0, out=steps[:total])
 
 
 def tensors_in(values: Values | None) -> list[Tensor]:
