@@ -29,7 +29,7 @@ from tqp.planner.algebra.join_keys import LEFT_ONLY, JoinKeys, JoinType, key_col
 from tqp.planner.algebra.known_fields import Fields, FieldsById
 from tqp.planner.algebra.may_raise import aggregate_may_raise, may_raise
 from tqp.planner.algebra.outcomes import null_rejected_columns, nullable, strict_columns
-from tqp.planner.algebra.value_ranges import operand_range, value_range
+from tqp.planner.algebra.value_ranges import inner_facts, longest_list, operand_range, value_range
 from tqp.planner.algebra.window_calls import WindowCall
 from tqp.planner.functions.conditions import MIRRORED, ORDERINGS, union
 from tqp.planner.functions.ranges import Range, clamped
@@ -68,7 +68,7 @@ def project_field(field: Field, expression: Expression, fields: FieldsById) -> F
         if source.id == field.id and source.name == field.name:
             return source
         return Field(field.id, field.name, field.data_type, source.nullable, source.facts, source.estimates)
-    return with_facts(
+    made = with_facts(
         field,
         _type_safe(value_range(expression, fields), field),
         nullable(expression, fields),
@@ -76,6 +76,10 @@ def project_field(field: Field, expression: Expression, fields: FieldsById) -> F
         dictionary_size=len(literal_labels(expression)) or None,
         is_checked=reads_checked(expression, fields) or may_raise(expression, fields),
     )
+    if not field.data_type.is_nested:
+        return made
+    inner, longest = inner_facts(expression, fields), longest_list(expression, fields)
+    return made.known(made.nullable, replace(made.facts, inner=inner, longest=longest), made.estimates)
 
 
 def reads_checked(expression: Expression, fields: FieldsById) -> bool:

@@ -33,6 +33,9 @@ def value_range(expression: Expression, schema_by_id: FieldsById) -> Range | Non
         case Call(function="struct_extract" | "list_extract"):
             part = extracted(expression, schema_by_id)
             return None if part is None else part.range
+        case Call(function="list_length", arguments=(lists,)):
+            longest = longest_list(lists, schema_by_id)
+            return ranges.any_length(expression, ()) if longest is None else (0, longest)
         case Call():
             rule = SCALARS[expression.function].range
             return None if rule is None else known_fields(schema_by_id).derived(_call_range, expression)
@@ -54,7 +57,26 @@ def inner_facts(expression: Expression, schema_by_id: FieldsById) -> tuple[Inner
             return () if part is None else part.inner
         case Call(function="list_slice", arguments=(lists, *_)) if lists.data_type.has_elements:
             return inner_facts(lists, schema_by_id)
+        case Call(function="list_value", arguments=values) if expression.data_type.element.is_integer_like:
+            known = union(values, [value_range(value, schema_by_id) for value in values])
+            return () if known is None else (InnerFacts(True, *known),)
     return ()
+
+
+def longest_list(expression: Expression, schema_by_id: FieldsById) -> int | None:
+    """So many elements no list has more of; None where that is not known."""
+    match expression:
+        case ColumnRef():
+            field = schema_by_id.get(expression.id)
+            return None if field is None else field.facts.longest
+        case Call(function="list_value"):
+            return len(expression.arguments)
+        case Call(function="list_slice", arguments=(lists, Literal(int(first)), Literal(int(last)))) if (
+            first > 0 and last > 0
+        ) or (first < 0 and last < 0):
+            longest, span = longest_list(lists, schema_by_id), max(0, last - first + 1)
+            return span if longest is None else min(longest, span)
+    return None
 
 
 def extracted(call: Call, schema_by_id: FieldsById) -> InnerFacts | None:

@@ -10,17 +10,21 @@ from tqp.planner.algebra.expressions import AggregateCall, Call, Case, Expressio
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan, Project
 from tqp.planner.algebra.outcomes import nullable
+from tqp.planner.algebra.value_ranges import longest_list
 from tqp.planner.rules.columns import reference
 from tqp.planner.rules.context import OptimizerContext
 
 #: Fields that are keys of their own; of a struct with more, its bytes are one.
 _MOST_FIELDS = 8
+#: Elements that are keys of their own; of lists that may have more, their bytes are one.
+_MOST_ELEMENTS = 3
 
 
 def group_by_order_keys(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
     """GROUP BY a list becomes GROUP BY its order key with any_value(list), and so does DISTINCT; a struct has a key for each field.
 
     Exact because order keys are equal where the values are, NULL being NULL; a struct that may be NULL has one more key that tells.
+    Lists that are known to be short have keys for their length and for each element: these are equal where the lists are.
     """
     return context.rewrite_each(plan, Aggregate, lambda node: _by_order_keys(node, context))
 
@@ -60,7 +64,13 @@ class _Parts:
         if not data_type.is_composed:
             self._add_key(key, made)
             return reference(made)
-        self._add_key(Call("order_key", (key,), BLOB))
+        longest = longest_list(key, self.known) if data_type.kind is TypeKind.LIST else None
+        if longest is not None and longest <= _MOST_ELEMENTS:
+            self._add_key(Call("list_length", (key,), BIGINT))
+            for place in range(1, longest + 1):
+                self.add(Call("list_extract", (key, Literal(place, BIGINT)), data_type.element))
+        else:
+            self._add_key(Call("order_key", (key,), BLOB))
         self.taken.append(AggregateCall("any_value", (key,), data_type))
         self.taken_fields.append(made)
         return reference(made)

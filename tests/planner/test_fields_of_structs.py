@@ -26,6 +26,8 @@ def con() -> tqp.Connection:
         "SELECT l[2], count(*) FROM t GROUP BY l[2]",
         "SELECT l[1:1][1] AS first, count(*) FROM t GROUP BY first",
         "SELECT x, count(*) FROM (SELECT unnest(l) AS x FROM t) GROUP BY x",
+        "SELECT l[-1:-1] AS last, count(*) FROM t GROUP BY last",
+        "SELECT DISTINCT [k, p.x] AS both FROM t",
     ],
 )
 def test_groups_by_parts_of_nested_columns_are_found_by_their_range(con: tqp.Connection, query: str) -> None:
