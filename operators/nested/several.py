@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType
 from tqp.core.errors import ExecutionError
+from tqp.data.backend import is_host
 from tqp.data.nested import Lists, Vector, count_of, flattened, take_vector
 from tqp.operators.groups.aggregates import count_by_group, least_by_group
 from tqp.operators.groups.group_ids import group_ids_of_columns
@@ -41,16 +42,21 @@ def list_zip(*pairs: Pair, truncates: bool) -> tuple[Lists, None]:
     """
     *given, last = pairs
     lists = aligned(*(given if truncates else pairs))
-    lengths = torch.stack([each.lengths for each in lists], dim=1)
-    longest = lengths.amax(1)
+    lengths = [each.lengths for each in lists]
+    wanted = reduce(torch.maximum, lengths)
     if truncates:
         stops, is_there = last
         assert isinstance(stops, Tensor)
         stops = stops if is_there is None else stops & is_there
-        longest = torch.where(stops, lengths.amin(1), longest)
-    rows, places = list_rows(longest), places_in_lists(longest) - 1
-    fields = structs_of(*(elements_at(each, None, rows, places) for each in lists))
-    return lists_of(longest, fields, None), None
+        wanted = torch.where(stops, reduce(torch.minimum, lengths), wanted)
+    return lists_of(wanted, structs_of(*(_with_lengths(each, wanted) for each in lists)), None), None
+
+
+def _with_lengths(lists: Lists, lengths: Tensor) -> Pair:
+    """So many elements of each list, one list after the other; NULL behind the end of one."""
+    if is_host(lengths) and torch.equal(lists.lengths, lengths):
+        return flattened(lists)[0]
+    return elements_at(lists, None, list_rows(lengths), places_in_lists(lengths) - 1)
 
 
 def list_select(lists: Lists, indices: Lists, validity: Tensor | None = None) -> Lists:
