@@ -68,7 +68,7 @@ from tests.test_random_queries import TABLE
         ),
         (
             "SELECT MAP {1: CAST('08:00:00-01' AS TIME WITH TIME ZONE)} > MAP {1: CAST('09:00:00+00' AS TIME WITH TIME ZONE)} FROM t0",
-            "intended",
+            "equal",
         ),
         (
             "SELECT (SELECT v.x) FROM (SELECT TIMETZ '00:30:01+05' AS x) v GROUP BY (SELECT v.x)",
@@ -76,10 +76,10 @@ from tests.test_random_queries import TABLE
         ),
         (
             "FROM (SELECT TIMETZ '07:30:00+05' AS c) WHERE MAP {1: timezone(INTERVAL 1 HOUR, c)} <= MAP {1: c}",
-            "intended",
+            "equal",
         ),
         ("SELECT (SELECT v.x) FROM (SELECT '0010'::BIT AS x) v GROUP BY (SELECT v.x)", "DuckDB's own fault"),
-        ("SELECT MAP {1: x} < MAP {1: y} FROM (SELECT '0'::BIT AS x, '00'::BIT AS y FROM t0)", "intended"),
+        ("SELECT MAP {1: x} < MAP {1: y} FROM (SELECT '0'::BIT AS x, '00'::BIT AS y FROM t0)", "equal"),
         (
             """SELECT json_transform(to_json(TRY_CAST(CAST(array_value(1, NULL) AS VARCHAR) AS INTERVAL)), '"DOUBLE"')""",
             "intended",
@@ -90,15 +90,15 @@ from tests.test_random_queries import TABLE
         ),
         (
             "SELECT [union_value(k := TIMETZ '07:30:00+15:59:59')] >= [union_value(k := TIMETZ '07:00:01')] FROM t0",
-            "intended",
+            "equal",
         ),
         (
             "SELECT union_value(k := '010'::BIT) BETWEEN union_value(k := '01'::BIT) AND union_value(k := '0100'::BIT) FROM t0",
-            "intended",
+            "equal",
         ),
         (
             "SELECT union_value(k := union_value(l := TIMETZ '08:00:00-01')) > union_value(k := union_value(l := TIMETZ '09:00:00+00')) FROM t0",
-            "intended",
+            "equal",
         ),
         ("SELECT 7::UHUGEINT - ~(k::UHUGEINT) FROM t0", "intended"),
         ("SELECT 300::UHUGEINT + ~(k::UHUGEINT) FROM t0", "both refuse"),

@@ -7,7 +7,7 @@ import operator as operators
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.datatypes import DataType, TypeKind, holds_kind
 from tqp.core.time_limits import DAYS_PER_MONTH, MICROSECONDS_PER_DAY
 from tqp.planner.algebra.expressions import Call, Expression, is_null_literal
 from tqp.planner.functions.declaration import Infix, NullRule, ScalarFunction, Work, scalar
@@ -74,6 +74,10 @@ def _order_key(value: Any, data_type: DataType) -> Any:
     if data_type.kind is TypeKind.INTERVAL:
         months, days, micros = value
         return (months * DAYS_PER_MONTH + days) * MICROSECONDS_PER_DAY + micros
+    if (data_type.is_union or data_type.kind is TypeKind.MAP) and any(
+        holds_kind(data_type, kind) for kind in (TypeKind.TIME_TZ, TypeKind.BIT)
+    ):
+        return NotImplemented  # these have an order of their own in there
     if data_type.has_fields:
         types: Sequence[DataType] = data_type.children
     elif data_type.kind is TypeKind.LIST or data_type.kind is TypeKind.MAP:

@@ -49,7 +49,6 @@ from tests.random.variants import (
     with_null_constants,
     with_ordered_limits,
     with_other_floats,
-    with_plain_nesting,
     with_plain_sums,
     with_random_ties,
     with_text_compared,
@@ -217,7 +216,6 @@ class Engines:
                 with_constant_keys_apart(sql),
                 with_plain_sums(sql),
                 with_grades_by_place(sql),
-                with_plain_nesting(sql),
                 *around_answers(sql),
             )
             if problem

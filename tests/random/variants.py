@@ -21,45 +21,6 @@ def with_guarded_rounding(sql: str) -> str:
     return transformed(sql, lambda node: _guarded(node) if is_call(node, *names) else node)
 
 
-def with_plain_nesting(sql: str) -> str:
-    """The query with maps compared as lists of their entries, and unions as structs: within both, DuckDB has another order of times
-    with a zone and of BITs.
-    """
-
-    def as_struct(node: exp.Expr) -> exp.Expr:
-        if not is_call(node, "union_value"):
-            return node
-        members = [each.copy() for each in node.expressions]
-        for each in members:
-            each.set("expression", each.expression.transform(as_struct))
-        return exp.Anonymous(this="struct_pack", expressions=members)
-
-    def change(node: exp.Expr) -> exp.Expr:
-        if not isinstance(node, exp.LT | exp.LTE | exp.GT | exp.GTE | exp.Between):
-            return node
-        sides = {
-            name: side.unnest().copy().transform(as_struct)
-            for name, side in node.args.items()
-            if isinstance(side, exp.Expr)
-        }
-        if all(is_call(side, "map") for side in sides.values()):
-            sides = {
-                name: exp.Anonymous(this="map_entries", expressions=[side]) for name, side in sides.items()
-            }
-        members = [_only_member(side) for side in sides.values()]
-        if any(isinstance(each, exp.Literal) for each in members) and all(members):
-            sides = dict(zip(sides, members, strict=True))  # a struct of a text is none of another type
-        return type(node)(**sides)
-
-    return transformed(sql, change)
-
-
-def _only_member(side: exp.Expr) -> exp.Expr | None:
-    """The value of a struct of one field."""
-    is_one = is_call(side, "struct_pack") and len(side.expressions) == 1
-    return side.expressions[0].expression if is_one else None
-
-
 def with_null_constants(sql: str, type_of_null: Callable[[str], str | None]) -> str:
     """The query with NULL as each call and cast of constants that is the first to be NULL: DuckDB knows it before there are types.
 
