@@ -114,6 +114,7 @@ def test_few_rows_are_read(query: str, most: int, monkeypatch: pytest.MonkeyPatc
         "SELECT id FROM events ORDER BY back NULLS FIRST LIMIT 5",
         "SELECT id FROM events ORDER BY -moment LIMIT 5",
         "SELECT id FROM events WHERE substr(text, 6)::INTEGER >= 0 ORDER BY moment LIMIT 5",
+        "SELECT id FROM events ORDER BY moment, substr(text, 6)::INTEGER LIMIT 5",
     ],
 )
 def test_all_rows_are_read_where_zones_do_not_tell(query: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,7 +135,8 @@ def _dictionary_column(
 ) -> Column | None:
     """The column of dictionary arrays with one sorted dictionary of the entries in use; None if those are more than `limit`.
 
-    `are_exact`: as Arrow has just made them, of distinct entries that are all in use. Raises ExecutionError for a place that a dictionary does not have, as a damaged file may hold.
+    `are_exact`: as Arrow has just made them, of distinct entries that are all in use. Raises ExecutionError for a place that a
+    dictionary does not have, as a damaged file may hold.
     """
     parts = share(partial(_codes_of, is_exact=are_exact), chunks)
     firsts = itertools.accumulate((len(part.indices) for part in parts), initial=0)

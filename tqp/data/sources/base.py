@@ -241,8 +241,8 @@ class Source(ABC):
     def streamed(self, names: Iterable[str], texts: Collection[str], num_bytes: int) -> Source | None:
         """The table with what it can of these columns read batch by batch on the CPU, for one program that reads each row once.
 
-        `texts`: the columns of text that may be. None unless that is of as many bytes, and of columns that are neither encoded nor were streamed before: what a second
-        query asks for is worth to be encoded.
+        `texts`: the columns of text that may be. None unless that is of as many bytes, and of columns that are neither encoded nor
+        were streamed before: what a second query asks for is worth to be encoded.
         """
         return None
 

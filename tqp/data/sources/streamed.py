@@ -125,7 +125,42 @@ class _Chunks:
         return self._chunks
 
 
-class NumberColumn(StreamedColumn):
+class _ColumnOfParts(StreamedColumn):
+    """A column whose batches are cut of parts, each read as Arrow arrays."""
+
+    def __init__(
+        self,
+        name: str,
+        data_type: DataType,
+        parts: Parts,
+        read: Callable[[int], list[pa.Array]],
+        nullable: bool,
+    ) -> None:
+        """`read`: gives the chunks of one of the parts by its number; `nullable`: whether there may be NULLs."""
+        super().__init__()
+        self._name, self._data_type, self._nullable = name, data_type, nullable
+        self._parts, self._number = parts, parts.add_column(read)
+
+    def stored(self) -> tuple[Streamed, Streamed | None]:
+        """Its values and its validity, in the place of what batches are cut of."""
+        self._parts.want(self._number)
+        return Streamed(self), Streamed(self, is_validity=True) if self._nullable else None
+
+    @property
+    def ends(self) -> Sequence[int]:
+        return self._parts.ends
+
+    def _placeholder(self, values: torch.Tensor | None, facts: ColumnFacts) -> Column:
+        """What is known of the column, over tensors without memory."""
+        size = self._parts.num_rows
+        validity = torch.empty(size, dtype=torch.bool, device="meta") if self._nullable else None
+        return Column(self._data_type, size, values, validity, facts=facts)
+
+    def _pieces(self, start: int, stop: int) -> list[tuple[int, pa.Array]]:
+        return list(self._parts.pieces(self._number, start, stop))
+
+
+class NumberColumn(_ColumnOfParts):
     """A column of integers, decimals, times or floats."""
 
     def __init__(
@@ -138,13 +173,11 @@ class NumberColumn(StreamedColumn):
         nullable: bool,
         part_bounds: Sequence[Bounds | None] = (),
     ) -> None:
-        """`read`: gives the chunks of one of the parts by its number; `bounds`: what the values lie between, None of floats;
-        `nullable`: whether there may be NULLs; `part_bounds`: bounds of each part, None without values: by what the footers say.
+        """`bounds`: what the values lie between, None of floats; `part_bounds`: those of each part, None without values: by what the
+        footers say.
         """
-        super().__init__()
-        self._name, self._data_type, self._bounds, self._nullable = name, data_type, bounds, nullable
-        self._part_bounds = part_bounds
-        self._parts, self._number = parts, parts.add_column(read)
+        super().__init__(name, data_type, parts, read, nullable)
+        self._bounds, self._part_bounds = bounds, part_bounds
         if bounds is not None:
             self._dtype: np.dtype[np.generic] = narrowest(*bounds)
         else:
@@ -153,20 +186,8 @@ class NumberColumn(StreamedColumn):
 
     def placeholder(self) -> Column:
         """What is known of the column, over tensors without memory."""
-        size = self._parts.num_rows
-        values = torch.empty(size, dtype=self._tensor_dtype, device="meta")
-        validity = torch.empty(size, dtype=torch.bool, device="meta") if self._nullable else None
-        facts = NO_FACTS if self._bounds is None else ColumnFacts(*self._bounds)
-        return Column(self._data_type, size, values, validity, facts=facts)
-
-    def stored(self) -> tuple[Streamed, Streamed | None]:
-        """Its values and its validity, in the place of tensors."""
-        self._parts.want(self._number)
-        return Streamed(self), Streamed(self, is_validity=True) if self._nullable else None
-
-    @property
-    def ends(self) -> Sequence[int]:
-        return self._parts.ends
+        values = torch.empty(self._parts.num_rows, dtype=self._tensor_dtype, device="meta")
+        return self._placeholder(values, NO_FACTS if self._bounds is None else ColumnFacts(*self._bounds))
 
     def zones(self) -> Zones:
         """Those of integers."""
@@ -174,7 +195,7 @@ class NumberColumn(StreamedColumn):
 
     def read(self, start: int, stop: int) -> Rows:
         """Raises ReadAgainError where the footers were wrong."""
-        pieces = list(self._parts.pieces(self._number, start, stop))
+        pieces = self._pieces(start, stop)
         with reporting(self._name):
             view = self._view(pieces[0][1]) if len(pieces) == 1 else None
             return self._joined(pieces, stop - start) if view is None else (view, None)
@@ -216,40 +237,16 @@ class NumberColumn(StreamedColumn):
             raise unexpected(self._name)
 
 
-class TextColumn(StreamedColumn):
+class TextColumn(_ColumnOfParts):
     """A column of VARCHAR or BLOB, of which batches are Strings over Arrow's bytes."""
-
-    def __init__(
-        self,
-        name: str,
-        data_type: DataType,
-        parts: Parts,
-        read: Callable[[int], list[pa.Array]],
-        nullable: bool,
-    ) -> None:
-        """As of a NumberColumn."""
-        super().__init__()
-        self._name, self._data_type, self._nullable = name, data_type, nullable
-        self._parts, self._number = parts, parts.add_column(read)
 
     def placeholder(self) -> Column:
         """What is known of the column, without values."""
-        size = self._parts.num_rows
-        validity = torch.empty(size, dtype=torch.bool, device="meta") if self._nullable else None
-        return Column(self._data_type, size, None, validity)
-
-    def stored(self) -> tuple[Streamed, Streamed | None]:
-        """Its values and its validity, in the place of Strings and a tensor."""
-        self._parts.want(self._number)
-        return Streamed(self), Streamed(self, is_validity=True) if self._nullable else None
-
-    @property
-    def ends(self) -> Sequence[int]:
-        return self._parts.ends
+        return self._placeholder(None, NO_FACTS)
 
     def read(self, start: int, stop: int) -> Rows:
         """Raises ReadAgainError where the footers were wrong, ExecutionError where text is not UTF-8."""
-        chunks = [as_binary(piece) for _, piece in self._parts.pieces(self._number, start, stop)]
+        chunks = [as_binary(piece) for _, piece in self._pieces(start, stop)]
         validity = joined_validity(chunks)
         if validity is not None and not self._nullable:
             raise unexpected(self._name)

@@ -64,6 +64,9 @@ def read_best_first(plan: PlanLowering, stream: Stream, node: physical.Sort) -> 
     stored = _zoned(plan, stream, key.expression)
     if stored is None or (stored.layout.nullable and key.nulls_first) or not _only_drops(node.input):
         return None
+    fields = KnownFields(node.input.field_facts)
+    if any(may_raise(each.expression, fields) for each in node.keys[1:]):
+        return None
     zones = plan.program.zones_of(stored)
     if zones is not None:
         stream.zone_order = ZoneOrder(zones, key.descending)
