@@ -16,7 +16,7 @@ from tqp.core.datatypes import DataType, TypeKind
 from tqp.data.strings import Strings
 from tqp.data.unsigned_words import turned, words_of
 from tqp.operators.kernel import Kernel, Overload
-from tqp.operators.numbers import wide
+from tqp.operators.numbers import wide, wide_divide
 from tqp.operators.numbers.integers import shift_left_wide, shift_right_wide
 from tqp.operators.strings.layout import from_list
 
@@ -87,16 +87,12 @@ def _negate(values: Tensor, *, validity: Tensor | None = None) -> Tensor:
     return wide.widen(values)
 
 
-def _division(compute: Callable[[int, int], int]) -> Overload:
-    """On the host with Python integers: exact, slow, and rare."""
+def _division(part: int) -> Overload:
+    """The quotient (part 0) or the remainder (part 1)."""
 
     def divide(a: Tensor, b: Tensor, *, validity: Tensor | None = None) -> Tensor:
-        left, right = torch.broadcast_tensors(words_of(a), words_of(b))  # type: ignore[no-untyped-call]
-        wide.raise_where(
-            _is_zero(right), "Division by zero; guard the divisor with nullif(divisor, 0)", validity
-        )
-        pairs = zip(_ints(left), _ints(right), strict=True)
-        return turned(_from_ints([compute(x, y) if y else 0 for x, y in pairs], a.device))
+        divisors = wide_divide.without_zeros(words_of(b), validity)
+        return turned(wide_divide.divide_unsigned(words_of(a), divisors)[part])
 
     return lambda argument_types, result_type: Kernel(divide, checks=True, accepts_wide=True)
 
@@ -235,8 +231,8 @@ UNSIGNED_WIDE_KERNELS: dict[str, Overload] = {
     "add_unsigned": _checked(_add, "addition"),
     "subtract_unsigned": _checked(_subtract, "subtraction"),
     "multiply_unsigned": _checked(_multiply, "multiplication"),
-    "divide_unsigned": _division(lambda x, y: x // y),
-    "modulo_unsigned": _division(lambda x, y: x % y),
+    "divide_unsigned": _division(0),
+    "modulo_unsigned": _division(1),
     "negate_unsigned": lambda argument_types, result_type: Kernel(_negate, checks=True, accepts_wide=True),
     "magnitude_of_unsigned": _kernel(wide.widen),
     "sign_of_unsigned": _kernel(_sign),

@@ -115,7 +115,7 @@ def subtract(
 
 def absolute(a: Tensor, validity: Tensor | None = None, message: str = "Overflow on abs of INT128") -> Tensor:
     """|a|, int64 [n, 2]; raises ExecutionError for -(2**127)."""
-    raise_where(_is_minimum(a), message, validity)
+    raise_where(is_minimum(a), message, validity)
     return magnitude(a)
 
 
@@ -153,7 +153,7 @@ def multiply(
     # whose error stays below 2**78 while the true product fits.
     estimate = to_float64(a) * to_float64(b)
     bad = (estimate - to_float64(product)).abs() > 2.0**100
-    bad = bad | (_is_minimum(product) & ~_is_minimum(a) & ~_is_minimum(b))
+    bad = bad | (is_minimum(product) & ~is_minimum(a) & ~is_minimum(b))
     raise_where(bad, message, validity)
     return product
 
@@ -164,7 +164,7 @@ def multiply_wrapping(a: Tensor, b: Tensor) -> Tensor:
     return torch.stack((high, a[:, 1] * b[:, 1]), dim=1)
 
 
-def _is_minimum(a: Tensor) -> Tensor:
+def is_minimum(a: Tensor) -> Tensor:
     """bool [n]: -(2**127)."""
     return (a[:, 0] == SIGN_BIT) & (a[:, 1] == 0)
 
@@ -240,10 +240,14 @@ def from_float64(values: Tensor) -> Tensor:
     unsigned = values.abs()
     high = torch.floor(unsigned / _TWO_TO_64)
     low = unsigned - high * _TWO_TO_64
-    upper_half = low >= 2.0**63
-    low_bits = (low - upper_half * 2.0**63).to(torch.int64) ^ (upper_half.to(torch.int64) * SIGN_BIT)
-    magnitudes = torch.stack((high.to(torch.int64), low_bits), dim=1)
+    magnitudes = torch.stack((high.to(torch.int64), unsigned_bits(low)), dim=1)
     return torch.where((values < 0).unsqueeze(1), _negate_wrapping(magnitudes), magnitudes)
+
+
+def unsigned_bits(values: Tensor) -> Tensor:
+    """Integral float64 [n] from 0 to below 2**64 as int64 [n] with the bits of the unsigned integers."""
+    upper_half = values >= 2.0**63
+    return (values - upper_half * 2.0**63).to(torch.int64) ^ (upper_half.to(torch.int64) * SIGN_BIT)
 
 
 def sum_by_group(values: Tensor, group_ids: Tensor, num_groups: int) -> Tensor:
@@ -311,6 +315,19 @@ def from_limb_sums(sums: list[Tensor]) -> Tensor:
     raise_where((fourth << 32 >> 32) != fourth, "Overflow in sum: the result is beyond INT128")
     low = (first & LOW_32) | (second << 32)
     return torch.stack(((third & LOW_32) | (fourth << 32), low), dim=1)
+
+
+def add_wrapping(a: Tensor, b: Tensor) -> Tensor:
+    """a + b modulo 2**128, int64 [n, 2], of signed or unsigned operands."""
+    low = a[:, 1] + b[:, 1]
+    carry = (low ^ SIGN_BIT) < (a[:, 1] ^ SIGN_BIT)
+    return torch.stack((a[:, 0] + b[:, 0] + carry, low), dim=1)
+
+
+def subtract_wrapping(a: Tensor, b: Tensor) -> Tensor:
+    """a - b modulo 2**128, int64 [n, 2], of signed or unsigned operands."""
+    borrow = (a[:, 1] ^ SIGN_BIT) < (b[:, 1] ^ SIGN_BIT)
+    return torch.stack((a[:, 0] - b[:, 0] - borrow.to(torch.int64), a[:, 1] - b[:, 1]), dim=1)
 
 
 def _negate_wrapping(a: Tensor) -> Tensor:

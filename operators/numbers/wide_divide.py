@@ -5,11 +5,19 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tqp.core.errors import ExecutionError
-from tqp.operators.numbers import wide
+from tqp.data.backend import is_host
+from tqp.operators.numbers import elementwise, wide
+from tqp.operators.numbers.logic import any_true
 
 #: The largest power of ten below 2**31: remainders times 2**32 then stay inside int64.
 _STEP = 10**9
+
+#: A quotient of floats times this is never too large, and so many of them leave less than twice the divisor: the first is
+#: short by 2**-49 of 2**128 and 1, the next ones by as much of the rest.
+_BELOW_ONE = 1 - 2.0**-50
+_ROUNDS = 3
+
+_OVERFLOW = "Overflow in division of INT128"
 
 
 def rescale(
@@ -36,72 +44,98 @@ def divide_by_int(a: Tensor, divisor: int, round_half_away: bool) -> Tensor:
     unsigned = wide.magnitude(a)
     if round_half_away:
         # At most 2**127 + 2**126: the unsigned sum cannot wrap. An odd divisor has no ties, so its half may round down.
-        unsigned = _add_unsigned(unsigned, wide.from_ints([divisor // 2], a.device))
+        unsigned = wide.add_wrapping(unsigned, wide.from_ints([divisor // 2], a.device))
     while divisor > _STEP and divisor % _STEP == 0:  # truncation composes: x / (p * q) is (x / p) / q
-        unsigned = _divide_unsigned(unsigned, _STEP)
+        unsigned, _ = _divide_by_digits(unsigned, _STEP)
         divisor //= _STEP
-    if divisor >= 2**31:
-        quotients = [(value & (2**128 - 1)) // divisor for value in wide.to_ints(unsigned)]
-        unsigned = wide.from_ints([_signed(value) for value in quotients], a.device)
-    else:
-        unsigned = _divide_unsigned(unsigned, divisor)
+    unsigned, _ = divide_unsigned(unsigned, wide.from_ints([divisor], a.device))
     return wide.with_sign_of(unsigned, a)
 
 
 def integer_divide(a: Tensor, b: Tensor, validity: Tensor | None = None) -> Tensor:
-    """a / b truncated toward zero, int64 [n, 2]; raises ExecutionError for a zero or beyond 128 bits.
-
-    Works on the host with Python integers: exact, slow, and rare.
-    """
-    pairs = _host_pairs(a, b, validity)
-    quotients = [0 if y == 0 else _sign(x) * _sign(y) * (abs(x) // abs(y)) for x, y in pairs]
-    if any(quotient > wide.MAXIMUM for quotient in quotients):
-        raise ExecutionError("Overflow in division of INT128")
-    return wide.from_ints(quotients, a.device)
+    """a / b truncated toward zero, int64 [n, 2]; raises ExecutionError for a zero or beyond 128 bits."""
+    b = without_zeros(b, validity)
+    quotient, _ = divide_unsigned(wide.magnitude(a), wide.magnitude(b))
+    signs = a ^ b
+    # Of magnitudes only 2**127 has a high half below zero: as a negative number it fits.
+    wide.raise_where((quotient[:, 0] < 0) & (signs[:, 0] >= 0), _OVERFLOW, validity)
+    return wide.with_sign_of(quotient, signs)
 
 
 def modulo(a: Tensor, b: Tensor, validity: Tensor | None = None) -> Tensor:
-    """The remainder with the sign of a, int64 [n, 2]; raises ExecutionError for a zero. On the host, as above."""
-    pairs = _host_pairs(a, b, validity)
-    if (wide.MINIMUM, -1) in pairs:  # 0, but DuckDB takes it for the quotient, which overflows
-        raise ExecutionError("Overflow in division of INT128")
-    return wide.from_ints([0 if y == 0 else _sign(x) * (abs(x) % abs(y)) for x, y in pairs], a.device)
+    """The remainder with the sign of a, int64 [n, 2]; raises ExecutionError for a zero."""
+    b = without_zeros(b, validity)
+    # 0, but DuckDB takes it for the quotient, which overflows.
+    wide.raise_where(wide.is_minimum(a) & ((b[:, 0] & b[:, 1]) == -1), _OVERFLOW, validity)
+    _, remainder = divide_unsigned(wide.magnitude(a), wide.magnitude(b))
+    return wide.with_sign_of(remainder, a)
 
 
-def _host_pairs(a: Tensor, b: Tensor, validity: Tensor | None) -> list[tuple[int, int]]:
-    """Python integers of both operands; divisors of rows that do not count become 0."""
-    zero = (b[:, 0] | b[:, 1]) == 0
+def without_zeros(divisors: Tensor, validity: Tensor | None) -> Tensor:
+    """With 1 in place of the zeros of rows that do not count; raises for others."""
+    zero = (divisors[:, 0] | divisors[:, 1]) == 0
     wide.raise_where(zero, "Division by zero; guard the divisor with nullif(divisor, 0)", validity)
-    a, b = torch.broadcast_tensors(a, b)  # type: ignore[no-untyped-call]
-    valid = [True] * a.shape[0] if validity is None else validity.expand(a.shape[0]).tolist()
-    divisors = [y if counts else 0 for y, counts in zip(wide.to_ints(b), valid, strict=True)]
-    return list(zip(wide.to_ints(a), divisors, strict=True))
+    return torch.stack((divisors[:, 0], divisors[:, 1] + zero), dim=1)
 
 
-def _divide_unsigned(a: Tensor, divisor: int) -> Tensor:
-    """Long division of unsigned 128 bits by 0 < divisor < 2**31, in 32-bit digits, truncated: int64 [n, 2]."""
+def divide_unsigned(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Quotient and remainder of unsigned 128 bits, int64 [n, 2] each, either of them perhaps one for all rows; no divisor is 0."""
+    if not any_true(a[:, 0] | b[:, 0]):
+        quotient, remainder = _divide_halves(a[:, 1], b[:, 1])
+        return wide.from_unsigned(quotient), wide.from_unsigned(remainder)
+    if b.shape[0] == 1 and is_host(b) and 0 < (divisor := wide.to_ints(b)[0]) < 2**31:
+        return _divide_by_digits(a, divisor)
+    divisors = _to_float(b)
+    quotient, remainder = torch.zeros_like(a), a
+    for _ in range(_ROUNDS):
+        part = _from_float(torch.trunc(_to_float(remainder) / divisors * _BELOW_ONE))
+        quotient = wide.add_wrapping(quotient, part)
+        remainder = wide.subtract_wrapping(remainder, wide.multiply_wrapping(part, b))
+    more = ~_less(remainder, b)
+    quotient = wide.add_wrapping(quotient, wide.from_narrow(more))
+    return quotient, torch.where(more.unsqueeze(1), wide.subtract_wrapping(remainder, b), remainder)
+
+
+def _divide_halves(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Quotient and remainder of int64 [n] read as unsigned."""
+    # Half of a fits the signed division; twice its quotient is short of the whole one by 1 at most. So is 0, for b from 2**63 on.
+    half = (a >> 1) & (2**63 - 1)
+    if b.shape[0] == 1 and is_host(b) and (divisor := int(b)) > 0:
+        quotient = elementwise.truncate_divide(half, divisor) << 1
+    else:
+        quotient = torch.where(b < 0, 0, torch.div(half, b.clamp(min=1), rounding_mode="trunc") << 1)
+    remainder = a - quotient * b
+    more = (remainder ^ wide.SIGN_BIT) >= (b ^ wide.SIGN_BIT)
+    return quotient + more, torch.where(more, remainder - b, remainder)
+
+
+def _divide_by_digits(a: Tensor, divisor: int) -> tuple[Tensor, Tensor]:
+    """Long division of unsigned 128 bits by 0 < divisor < 2**31, in 32-bit digits: quotient and remainder, int64 [n, 2]."""
     high, low = a[:, 0], a[:, 1]
     digits = ((high >> 32) & wide.LOW_32, high & wide.LOW_32, (low >> 32) & wide.LOW_32, low & wide.LOW_32)
     remainder = torch.zeros_like(high)
     quotients = []
     for digit in digits:
         current = (remainder << 32) | digit
-        quotient = torch.div(current, divisor, rounding_mode="trunc")
+        quotient = elementwise.truncate_divide(current, divisor)
         remainder = current - quotient * divisor
         quotients.append(quotient)
-    return torch.stack(((quotients[0] << 32) | quotients[1], (quotients[2] << 32) | quotients[3]), dim=1)
+    halves = (quotients[0] << 32) | quotients[1], (quotients[2] << 32) | quotients[3]
+    return torch.stack(halves, dim=1), wide.from_unsigned(remainder)
 
 
-def _add_unsigned(a: Tensor, b: Tensor) -> Tensor:
-    low = a[:, 1] + b[:, 1]
-    carry = (low ^ wide.SIGN_BIT) < (a[:, 1] ^ wide.SIGN_BIT)
-    return torch.stack((a[:, 0] + b[:, 0] + carry, low), dim=1)
+def _to_float(a: Tensor) -> Tensor:
+    """Unsigned 128 bits as float64 [n]."""
+    return wide.unsigned_to_float(a[:, 1]) + wide.unsigned_to_float(a[:, 0]) * 2.0**64
 
 
-def _signed(value: int) -> int:
-    """An unsigned 128-bit number as the signed one of the same bits."""
-    return (value ^ 2**127) - 2**127
+def _from_float(values: Tensor) -> Tensor:
+    """Integral float64 [n] from 0 to below 2**128 as unsigned 128 bits."""
+    high = torch.floor(values * 2.0**-64)
+    return torch.stack((wide.unsigned_bits(high), wide.unsigned_bits(values - high * 2.0**64)), dim=1)
 
 
-def _sign(value: int) -> int:
-    return -1 if value < 0 else 1
+def _less(a: Tensor, b: Tensor) -> Tensor:
+    """bool [n], of unsigned 128 bits."""
+    sign = torch.tensor([wide.SIGN_BIT, 0], device=a.device)
+    return wide.less(a ^ sign, b ^ sign)

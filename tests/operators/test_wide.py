@@ -206,3 +206,35 @@ def test_shifts() -> None:
     ]
     with pytest.raises(ExecutionError):
         left(values, counts)
+
+
+def divisions(bits: int, count: int = 4000) -> list[tuple[int, int]]:
+    """Unsigned pairs of every length, and such as are next to a multiple of each other."""
+    rng = random.Random(bits)
+    pairs = []
+    for _ in range(count):
+        divisor = rng.getrandbits(rng.randint(1, bits)) or 1
+        factor = rng.getrandbits(rng.randint(1, bits))
+        near = max(0, min(divisor * factor + rng.choice((-1, 0, 1, divisor - 1)), 2**bits - 1))
+        pairs += [(rng.getrandbits(rng.randint(1, bits)), divisor), (near, divisor)]
+    edges = [1, 2, 3, 2**31 - 1, 2**31, 2**32, 2**53 + 1, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1]
+    edges += [2**64, 2**127 - 1, 2**127, 2**128 - 2, 2**128 - 1]
+    edges = [edge for edge in edges if edge < 2**bits]
+    return [*pairs, *((a, b) for a in [0, *edges] for b in edges)]
+
+
+def unsigned(values: list[int]) -> torch.Tensor:
+    return wide.from_ints([(value ^ 2**127) - 2**127 for value in values])
+
+
+@pytest.mark.parametrize("bits", [31, 63, 64, 96, 128])
+def test_unsigned_division_is_exact(bits: int) -> None:
+    pairs = divisions(bits)
+    quotients, remainders = wide_divide.divide_unsigned(*map(unsigned, map(list, zip(*pairs, strict=True))))
+    assert torch.equal(quotients, unsigned([a // b for a, b in pairs]))
+    assert torch.equal(remainders, unsigned([a % b for a, b in pairs]))
+    for divisor in (1, 7, 2**31 - 1, 2**31, 2**64 - 1, 2**127, 2**128 - 1):
+        dividends = [a for a, _ in pairs[:500]]
+        quotients, remainders = wide_divide.divide_unsigned(unsigned(dividends), unsigned([divisor]))
+        assert torch.equal(quotients, unsigned([a // divisor for a in dividends]))
+        assert torch.equal(remainders, unsigned([a % divisor for a in dividends]))
