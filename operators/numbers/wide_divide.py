@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -98,12 +99,14 @@ def divide_unsigned(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 
 def _divide_halves(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """Quotient and remainder of int64 [n] read as unsigned."""
+    if is_host(a) and is_host(b):
+        dividends, divisors = a.numpy().view(np.uint64), b.numpy().view(np.uint64)
+        whole = np.floor_divide(dividends, divisors[0] if len(divisors) == 1 else divisors).view(np.int64)
+        quotient = torch.from_numpy(whole)
+        return quotient, a - quotient * b
     # Half of a fits the signed division; twice its quotient is short of the whole one by 1 at most. So is 0, for b from 2**63 on.
     half = (a >> 1) & (2**63 - 1)
-    if b.shape[0] == 1 and is_host(b) and (divisor := int(b)) > 0:
-        quotient = elementwise.truncate_divide(half, divisor) << 1
-    else:
-        quotient = torch.where(b < 0, 0, torch.div(half, b.clamp(min=1), rounding_mode="trunc") << 1)
+    quotient = torch.where(b < 0, 0, torch.div(half, b.clamp(min=1), rounding_mode="trunc") << 1)
     remainder = a - quotient * b
     more = (remainder ^ wide.SIGN_BIT) >= (b ^ wide.SIGN_BIT)
     return quotient + more, torch.where(more, remainder - b, remainder)

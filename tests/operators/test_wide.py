@@ -227,8 +227,11 @@ def unsigned(values: list[int]) -> torch.Tensor:
     return wide.from_ints([(value ^ 2**127) - 2**127 for value in values])
 
 
+@pytest.mark.parametrize("on_host", [True, False])
 @pytest.mark.parametrize("bits", [31, 63, 64, 96, 128])
-def test_unsigned_division_is_exact(bits: int) -> None:
+def test_unsigned_division_is_exact(bits: int, monkeypatch: pytest.MonkeyPatch, on_host: bool) -> None:
+    if not on_host:
+        monkeypatch.setattr(wide_divide, "is_host", lambda _: False)
     pairs = divisions(bits)
     quotients, remainders = wide_divide.divide_unsigned(*map(unsigned, map(list, zip(*pairs, strict=True))))
     assert torch.equal(quotients, unsigned([a // b for a, b in pairs]))
