@@ -147,7 +147,7 @@ def moment_states(
 ) -> MomentStates:
     """Of columns of numbers [n] with their validity; both columns of a product have the same. Rows of group `num_groups` do not count.
 
-    Rows are read twice, block by block: for the means, and for the differences from these; where means may be off by more than is
+    `group_ids`: integers [n], or one for all rows. Rows are read twice, block by block: for the means, and for the differences from these; where means may be off by more than is
     lost in rounding, twice more.
     """
     rows = _GroupedColumns(columns, wanted, group_ids, num_groups)
@@ -181,6 +181,40 @@ def _moved(sums: Mapping[int, Tensor], power: int, offset: Tensor) -> Tensor:
     return sums[power] + sum(terms)
 
 
+class _Block(NamedTuple):
+    """Rows that are read at once, by the validity of a column: in groups, or, of one group, those that count."""
+
+    rows: slice
+    groups: dict[int, Tensor] | None  # int64 [rows]; that behind the last one is of rows that do not count
+    chosen: dict[int, Tensor | None]  # int64 [m]; None: all of them
+
+    def floats(self, values: Tensor, key: int) -> Tensor:
+        """float64: the values that are added up."""
+        values = values[self.rows]
+        rows = self.chosen.get(key)
+        return (values if rows is None else take(values, rows)).to(torch.float64)
+
+    def count(self, totals: Tensor, key: int) -> None:
+        """Add to the totals of the groups how many values are added up."""
+        num_rows = self.rows.stop - self.rows.start
+        if self.groups is None:
+            rows = self.chosen[key]
+            totals[:1] += num_rows if rows is None else rows.shape[0]
+        else:
+            totals.scatter_add_(0, self.groups[key], totals.new_ones(1).expand(num_rows))
+
+    def of_rows(self, of_groups: Tensor, key: int) -> Tensor:
+        """The value of the group of each row that is added up; one that broadcasts for one group."""
+        return of_groups[:1] if self.groups is None else take(of_groups, self.groups[key])
+
+    def add(self, totals: Tensor, key: int, values: Tensor) -> None:
+        """Add the values to the totals of their groups."""
+        if self.groups is None:
+            totals[:1] += values.sum()
+        else:
+            totals.scatter_add_(0, self.groups[key], values)
+
+
 class _GroupedColumns:
     """Columns whose moments are asked for, and the group of each row. They are read block by block."""
 
@@ -202,12 +236,11 @@ class _GroupedColumns:
         """Of each column, float64 [num_groups]."""
         counts = {id(validity): self._zeros() for _, validity in self._columns}
         sums = [self._zeros() for _ in self._columns]
-        for rows, ids in self._blocks():
-            one = sums[0].new_ones(1).expand(rows.stop - rows.start)
-            for key, own in ids.items():
-                counts[key].scatter_add_(0, own, one)
+        for block in self._blocks():
+            for key, total in counts.items():
+                block.count(total, key)
             for (values, validity), total in zip(self._columns, sums, strict=True):
-                total.scatter_add_(0, ids[id(validity)], values[rows].to(torch.float64))
+                block.add(total, id(validity), block.floats(values, id(validity)))
         of_columns = [counts[id(validity)][:-1] for _, validity in self._columns]
         means = [total[:-1] / count.clamp(min=1) for total, count in zip(sums, of_columns, strict=True)]
         for column, mean in enumerate(means):
@@ -217,8 +250,9 @@ class _GroupedColumns:
 
     def _mean_of_large(self, column: int, divisors: Tensor) -> Tensor:
         values, validity = self._columns[column]
-        counted = row_indices(self._group_ids < self._num_groups, validity)
-        floats, ids = take(values, counted).to(torch.float64), take(self._group_ids, counted).to(torch.int64)
+        group_ids = self._group_ids.expand(values.shape[0])
+        counted = row_indices(group_ids < self._num_groups, validity)
+        floats, ids = take(values, counted).to(torch.float64), take(group_ids, counted).to(torch.int64)
         return _means(floats, ids, self._num_groups, divisors)
 
     def sums_of_differences(
@@ -229,37 +263,42 @@ class _GroupedColumns:
         sums = [{power: self._zeros() for power in of_column} for of_column in powers]
         products = {} if only_first else {pair: self._zeros() for pair in self._pairs}
         means = [torch.cat((mean, mean.new_zeros(1))) for mean in means]  # of the rows that do not count, any
-        for rows, ids in self._blocks():
+        for block in self._blocks():
             differences: list[Tensor] = []
             for (values, validity), mean, of_powers in zip(self._columns, means, sums, strict=True):
-                own = ids[id(validity)]
-                difference = values[rows].to(torch.float64) - take(mean, own)
+                key = id(validity)
+                difference = block.floats(values, key) - block.of_rows(mean, key)
                 raised, power = difference, 1
                 for wanted, total in of_powers.items():
                     while power < wanted:
                         raised, power = raised * difference, power + 1
-                    total.scatter_add_(0, own, raised)
+                    block.add(total, key, raised)
                 differences.append(difference)
             for (y, x), total in products.items():
-                total.scatter_add_(0, ids[id(self._columns[y][1])], differences[y] * differences[x])
+                block.add(total, id(self._columns[y][1]), differences[y] * differences[x])
         kept = [{power: total[:-1] for power, total in of_powers.items()} for of_powers in sums]
         return kept, {pair: total[:-1] for pair, total in products.items()}
 
-    def _blocks(self) -> Iterator[tuple[slice, dict[int, Tensor]]]:
-        """Blocks of rows, and for each validity the groups of its rows; `num_groups` for those that do not count."""
-        num_rows = self._group_ids.shape[0]
+    def _blocks(self) -> Iterator[_Block]:
+        num_rows = self._columns[0][0].shape[0]
         at_once = _BLOCK_ROWS if is_host(self._group_ids) else max(1, num_rows)
         validities = {id(validity): validity for _, validity in self._columns}
+        is_one = self._group_ids.shape[0] == 1 < num_rows
         for first in range(0, num_rows, at_once):
             rows = slice(first, min(first + at_once, num_rows))
+            of_block = {key: None if valid is None else valid[rows] for key, valid in validities.items()}
+            if is_one:
+                chosen = {
+                    key: None if valid is None else row_indices(valid) for key, valid in of_block.items()
+                }
+                yield _Block(rows, None, chosen)
+                continue
             ids = self._group_ids[rows].to(torch.int64)
-            yield (
-                rows,
-                {
-                    key: ids if validity is None else torch.where(validity[rows], ids, self._num_groups)
-                    for key, validity in validities.items()
-                },
-            )
+            of_rows = {
+                key: ids if valid is None else torch.where(valid, ids, self._num_groups)
+                for key, valid in of_block.items()
+            }
+            yield _Block(rows, of_rows, {})
 
     def _zeros(self) -> Tensor:
         """Of the groups, and of rows that do not count."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from fractions import Fraction
+from itertools import pairwise
 
 import pytest
 import torch
@@ -82,6 +83,31 @@ def test_moments_of_batches_merge(offset: float, has_nulls: bool, monkeypatch: p
         expected = _exact_moments(ys[rows].tolist(), xs[rows].tolist())
         found = [merged.moment(each)[group].item() for each in _WANTED]
         assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("has_nulls", [False, True])
+def test_moments_of_all_rows(has_nulls: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one group, of which one id is told: in blocks, merged, or of a single row."""
+    monkeypatch.setattr(moments, "_BLOCK_ROWS", 256)
+    generator = torch.Generator().manual_seed(4)
+    ys = torch.rand(1000, dtype=torch.float64, generator=generator).square() + 10
+    xs = torch.randint(0, 100, (1000,), generator=generator).to(torch.int16)
+    valid = torch.rand(1000, generator=generator) < (0.7 if has_nulls else 2)
+    valid[700:] = True
+    ys = ys.masked_fill(~valid, torch.nan)
+
+    def states(start: int, stop: int) -> moments.MomentStates:
+        kept = valid[start:stop] if has_nulls else None
+        pair = [(ys[start:stop], kept), (xs[start:stop], kept)]
+        return moments.moment_states(pair, _WANTED, torch.zeros(1, dtype=torch.int64), 1)
+
+    for ends in ([0, 1000], [0, 700, 999, 1000], [999, 1000]):
+        merged = moments.merge_moments([states(*each) for each in pairwise(ends)])
+        rows = torch.nonzero(valid[ends[0] :]).squeeze(1) + ends[0]
+        expected = _exact_moments(ys[rows].tolist(), xs[rows].tolist())
+        found = [merged.moment(each).item() for each in _WANTED]
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
+        assert merged.counts[0].item() == rows.shape[0]
 
 
 def test_moments_of_equal_values_are_zero() -> None:

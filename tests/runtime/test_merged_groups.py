@@ -1,4 +1,4 @@
-"""Moments and chosen rows of few direct groups are merged batch by batch: what DuckDB says, for any batches and threads."""
+"""Moments of all rows, and moments and chosen rows of few direct groups, are merged batch by batch: what DuckDB says, for any batches and threads."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ _QUERIES = (
     "SELECT k, arg_max(n, x) FROM facts WHERE k > 3 AND x % 10 <> 7 GROUP BY k",
     "SELECT k, arg_max(late, x), corr(f, n), stddev(f), sum(f), any_value(t) FROM facts GROUP BY k",
     "SELECT k, skewness(f), kurtosis(n), regr_r2(f, x) FROM facts WHERE x % 10 <> 7 GROUP BY k",
+    "SELECT corr(f, n), stddev(f), sum(f), count(DISTINCT k), max(t), skewness(x) FILTER (n > 50), count(*) FROM facts",
+    "SELECT regr_r2(n, x), var_pop(n), kurtosis(f), min(d) FROM facts WHERE x % 10 <> 7",
+    "SELECT stddev(f), corr(n, x), regr_intercept(n, x) FILTER (x < 2), count(*) FROM facts WHERE x < 3",
+    "SELECT stddev(f), corr(n, x), count(*) FROM facts WHERE x * x < 0",
 )
 
 
@@ -48,13 +52,18 @@ def test_groups_of_batches(threads: int, backend: str, monkeypatch: pytest.Monke
     connection.register("facts", facts)
     oracle.register("facts", facts)
     merged = []
-    merge = aggregate.FoldGroups._merge_batches
 
-    def counted(self: aggregate.FoldGroups, batches: list[object]) -> object:
-        merged.append(len(batches))
-        return merge(self, batches)  # type: ignore[arg-type]
+    def watch(name: str) -> None:
+        merge = getattr(aggregate.FoldGroups, name)
 
-    monkeypatch.setattr(aggregate.FoldGroups, "_merge_batches", counted)
+        def counted(self: aggregate.FoldGroups, batches: list[object]) -> object:
+            merged.append(len(batches))
+            return merge(self, batches)
+
+        monkeypatch.setattr(aggregate.FoldGroups, name, counted)
+
+    watch("_merge_batches")
+    watch("_merge_single")
     for query in _QUERIES:
         merged.clear()
         found = sorted(connection.sql(query).fetchall(), key=repr)

@@ -26,7 +26,7 @@ from tqp.operators.groups.moments import Moment, MomentStates
 from tqp.operators.groups.packed_sums import PackedSums
 from tqp.operators.joins.pairs import mark_rows
 from tqp.operators.memory.arrays import as_array, as_tensor
-from tqp.operators.numbers import elementwise
+from tqp.operators.numbers import elementwise, logic
 from tqp.operators.rows import selection as rows
 from tqp.operators.rows.runs import Runs
 from tqp.operators.strings import layout as string_layout
@@ -119,14 +119,14 @@ class FoldGroups(Breaker):
         self._float_sums = [i for i, reduction in enumerate(reductions) if reduction.kind == "sum_float"]
         #: Moments: columns that these read, each once, and what is computed of them.
         self._moments = [i for i, reduction in enumerate(reductions) if reduction.is_moment]
-        self._moment_columns = list(dict.fromkeys(c for i in self._moments for c in _read(reductions[i])))
+        self._moment_columns = list(dict.fromkeys(c for i in self._moments for c in reductions[i].columns))
         self._of_moments: list[Moment] = [
-            (reductions[i].kind, tuple(map(self._moment_columns.index, _read(reductions[i]))))
+            (reductions[i].kind, tuple(map(self._moment_columns.index, reductions[i].columns)))
             for i in self._moments
         ]
         self._choices = [i for i, reduction in enumerate(reductions) if reduction.is_choice]
         #: Columns from which rows are chosen: the keys, and what choices read.
-        self._choice_columns = {0, *(column for i in self._choices for column in _read(reductions[i]))}
+        self._choice_columns = {0, *(column for i in self._choices for column in reductions[i].columns)}
         self.fixed_batches = bool(self._float_sums or self._moments)
         self.ordered = clustered or self.fixed_batches or bool(self._choices)
         self._packed = [
@@ -215,11 +215,19 @@ class FoldGroups(Breaker):
             else:
                 state.states[index] = fold(reduction, frame, ids, size, state.states[index], shared)
         if self._moments:
-            columns: list[Any] = [frame.columns[column] for column in self._moment_columns]
-            state.moments = moments.moment_states(columns, self._of_moments, ids, self.size)
+            state.moments = self._moments_of(frame, ids)
         if self._choices:
             state.chosen = self._chosen(frame, ids.to(torch.int64), size)
         return state
+
+    def _moments_of(self, frame: Frame, ids: Tensor, kept: Any = None) -> MomentStates:
+        """Of the rows of a batch."""
+        columns = [frame.columns[column] for column in self._moment_columns]
+        if kept is not None:
+            valid = {id(each.validity): logic.combine_validity(each.validity, kept) for each in columns}
+            columns = [FrameColumn(each.values, valid[id(each.validity)]) for each in columns]
+        pairs: list[Any] = list(columns)
+        return moments.moment_states(pairs, self._of_moments, ids, self.size)
 
     def _chosen(self, frame: Frame, ids: Tensor, size: int) -> Frame:
         """The rows of a batch that choices take of it, in their order: those that they take of all batches are among them."""
@@ -256,6 +264,10 @@ class FoldGroups(Breaker):
     def _fold_single(self, frame: Frame, kept: Any, state: _Accumulators | None) -> _Accumulators:
         state = state or _Accumulators([None] * len(self.reductions))
         state.reduced.append([value_of_batch(reduction, frame) for reduction in self.reductions])
+        if self._moments:
+            state.moments = self._moments_of(
+                frame, torch.zeros(1, dtype=torch.int64, device=self.device), kept
+            )
         for index, reduction in enumerate(self.reductions):
             if reduction.distinct:
                 state.states[index] = add_distinct(reduction, frame, None, 1, state.states[index], kept)
@@ -264,7 +276,12 @@ class FoldGroups(Breaker):
     def _merge_single(self, states: list[_Accumulators]) -> _Accumulators:
         """Few calls for all batches together, in their order."""
         merged, batches = states[0], [batch for state in states for batch in state.reduced]
+        of_batches = [state.moments for state in states if state.moments is not None]
+        if of_batches:
+            merged.moments = moments.merge_moments(of_batches)
         for index, reduction in enumerate(self.reductions):
+            if reduction.is_moment:
+                continue
             if reduction.distinct:
                 sets = [state.states[index] for state in states]
                 merged.states[index] = functools.reduce(functools.partial(merge_states, reduction), sets)
@@ -279,8 +296,8 @@ class FoldGroups(Breaker):
             if len(values) == 1 and reduction.kind != "sum_float":  # which makes 0.0 of -0.0
                 merged.states[index] = as_tensor(values[0]).unsqueeze(0)
                 continue
-            of_batches = torch.from_numpy(np.stack(values)) if self.takes_arrays else torch.stack(values)
-            merged.states[index] = OF_ALL_ROWS[reduction.kind](of_batches).unsqueeze(0)
+            stacked = torch.from_numpy(np.stack(values)) if self.takes_arrays else torch.stack(values)
+            merged.states[index] = OF_ALL_ROWS[reduction.kind](stacked).unsqueeze(0)
         return merged
 
     def merge(self, states: list[Any]) -> Any:
@@ -405,12 +422,6 @@ class FoldGroups(Breaker):
     def describe(self) -> str:
         how = f" by {math.prod(self.factors)} combinations of factors" if self.factors else ""
         return f"{self.algorithm.value}: fold {listed(self.reductions)}{how} into {self.slot}"
-
-
-def _read(reduction: Reduction) -> tuple[int, ...]:
-    """The columns that it reads."""
-    columns = (reduction.column, *reduction.others, reduction.counted)
-    return tuple(column for column in columns if column >= 0)
 
 
 def _same(item: Any) -> Any:

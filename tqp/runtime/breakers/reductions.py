@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor
@@ -38,6 +38,18 @@ class Reduction:
     combine: str = "sum"  # what is made of its numbers: a sum, "min" or "max"
 
     @property
+    def columns(self) -> tuple[int, ...]:
+        """Those that it reads."""
+        return tuple(each for each in (self.column, *self.others, self.counted) if each >= 0)
+
+    def reading(self, places: Mapping[int, int]) -> Reduction:
+        """The same of other columns."""
+        column, counted = (places.get(each, each) for each in (self.column, self.counted))
+        return replace(
+            self, column=column, counted=counted, others=tuple(places[each] for each in self.others)
+        )
+
+    @property
     def folds(self) -> bool:
         """Can it be computed batch by batch?"""
         return self.is_mergeable and (not self.distinct or self.domain is not None)
@@ -53,7 +65,7 @@ class Reduction:
 
     @property
     def is_moment(self) -> bool:
-        """Is it one of `MomentStates`, which direct groups merge batch by batch?"""
+        """Is it one of `MomentStates`, which all rows and direct groups merge batch by batch?"""
         return self.kind in MOMENT_KINDS and not self.distinct
 
 
@@ -104,9 +116,8 @@ def summands(reduction: Reduction, frame: Frame) -> Any:
 
 
 def value_of_batch(reduction: Reduction, frame: Frame) -> Any:
-    """What the rows of one batch came to, which the graph has reduced, a tensor or an array; None of DISTINCT values."""
-    assert reduction.reduced or reduction.distinct
-    return None if reduction.distinct else frame.columns[reduction.column].values
+    """What the rows of one batch came to, which the graph has reduced, a tensor or an array; None of what reads all of them."""
+    return frame.columns[reduction.column].values if reduction.reduced else None
 
 
 def merge_states(reduction: Reduction, a: Tensor, b: Tensor) -> Tensor:

@@ -134,14 +134,18 @@ class _AggregateLowering:
         """Has the graph reduce its rows where all of them are one group: no column waits for the others then."""
         stream, inputs = self.lowering.stream, self.outputs.copy()
         build, kept, reductions = stream.builder, stream.space.kept, self.calls.reductions
-        # sets of DISTINCT values are filled from batch to batch; their columns come first, as they are
-        columns = {reduction.column for reduction in reductions if reduction.distinct}
-        self.outputs[:] = [value for column, value in enumerate(inputs) if column in columns]
-        places = {column: place for place, column in enumerate(sorted(columns))}
+        # sets of DISTINCT values are filled from batch to batch, moments take several passes: their columns come first, as they are
+        reads_rows = [reduction.distinct or reduction.is_moment for reduction in reductions]
+        read = (
+            set(reduction.columns) for reduction, reads in zip(reductions, reads_rows, strict=True) if reads
+        )
+        columns = sorted(set[int]().union(*read))
+        self.outputs[:] = [inputs[column] for column in columns]
+        places = {column: place for place, column in enumerate(columns)}
         readers = Counter(each.column for each in reductions if each.kind != "count")
         for index, reduction in enumerate(reductions):
-            if reduction.distinct:
-                reductions[index] = replace(reduction, column=places[reduction.column])
+            if reads_rows[index]:
+                reductions[index] = reduction.reading(places)
                 continue
             value = inputs[reduction.column] if reduction.column >= 0 else None
             validity = None if value is None else value.validity
@@ -214,6 +218,8 @@ class _AggregateLowering:
             reduction.folds
             or few
             and (reduction.is_moment or reduction.is_choice)
+            or reduction.is_moment
+            and algorithm is GroupAlgorithm.SINGLE
             or self._is_extreme_string(reduction)
             for reduction in reductions
         ):
