@@ -194,7 +194,7 @@ class _Block(NamedTuple):
         rows = self.chosen.get(key)
         return (values if rows is None else take(values, rows)).to(torch.float64)
 
-    def count(self, totals: Tensor, key: int) -> None:
+    def count_rows(self, totals: Tensor, key: int) -> None:
         """Add to the totals of the groups how many values are added up."""
         num_rows = self.rows.stop - self.rows.start
         if self.groups is None:
@@ -238,7 +238,7 @@ class _GroupedColumns:
         sums = [self._zeros() for _ in self._columns]
         for block in self._blocks():
             for key, total in counts.items():
-                block.count(total, key)
+                block.count_rows(total, key)
             for (values, validity), total in zip(self._columns, sums, strict=True):
                 block.add(total, id(validity), block.floats(values, id(validity)))
         of_columns = [counts[id(validity)][:-1] for _, validity in self._columns]

@@ -22,7 +22,7 @@ _QUERIES = (
     "SELECT corr(f, n), stddev(f), sum(f), count(DISTINCT k), max(t), skewness(x) FILTER (n > 50), count(*) FROM facts",
     "SELECT regr_r2(n, x), var_pop(n), kurtosis(f), min(d) FROM facts WHERE x % 10 <> 7",
     "SELECT stddev(f), corr(n, x), regr_intercept(n, x) FILTER (x < 2), count(*) FROM facts WHERE x < 3",
-    "SELECT stddev(f), corr(n, x), count(*) FROM facts WHERE x * x < 0",
+    "SELECT stddev(f), corr(n, x), count(*) FROM facts WHERE x % 10 = 3 AND x % 20 = 4",
 )
 
 
