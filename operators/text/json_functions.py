@@ -16,7 +16,7 @@ from tqp.core.text.numbers import ParseFailure
 from tqp.core.text.parsers import parser_of_documents
 from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel, Overload
-from tqp.operators.text import json_changes
+from tqp.operators.text import json_changes, json_parts
 from tqp.operators.text.distinct_values import (
     column_of,
     distinct,
@@ -27,7 +27,7 @@ from tqp.operators.text.distinct_values import (
     spread_values,
 )
 from tqp.operators.text.json_casts import json_as
-from tqp.operators.text.json_parts import are_json, read_parts, steps_of
+from tqp.operators.text.json_parts import Known, are_json, read_parts, steps_of
 from tqp.operators.text.json_rows import json_rows
 from tqp.operators.text.json_writing import quoted_strings
 
@@ -107,11 +107,11 @@ def _steps(path: Any) -> tuple[bytes | int, ...] | None:
 
 
 def _by_path(
-    reading: Reading, missing: Any = None, returns_validity: bool = True, simple: str | None = None
+    reading: Reading, missing: Any = None, returns_validity: bool = True, known: Known | None = None
 ) -> Overload:
     """A function of a document, or of its parts by a path: a constant, several of them, or one for each row.
 
-    `simple`: see `read_parts`.
+    `known`: what is known of parts without reading them (see `read_parts`).
     """
 
     def at(document: Any, path: Path) -> Any:
@@ -140,8 +140,8 @@ def _by_path(
             num_rows, rows, columns = rows_that_count([strings, path] if varies else [strings], validity)
             if varies:
                 codes, items = of_several(at, columns, (parse, _path))
-            elif (steps := _steps(path)) is not None:
-                some = read_parts(columns[0], steps, part_reader(path), missing, simple, result_type)
+            elif (steps := _steps(path)) is not None and (steps or known is not None):
+                some = read_parts(columns[0], steps, part_reader(path), missing, known, result_type)
                 values, valid = spread_values(*some, rows, num_rows)
                 return (values, valid) if returns_validity else values
             else:
@@ -231,15 +231,17 @@ def _written(function: Callable[..., Any]) -> Callable[..., str]:
 
 
 JSON_KERNELS: dict[str, Overload] = {
-    "json_extract": _by_path(write_json, simple="json"),
-    "json_extract_string": _by_path(_text, simple="text"),
-    "json_value": _by_path(write_scalar, simple="json"),
-    "json_exists": _by_path(lambda value: True, missing=False, returns_validity=False),
-    "json_type": _by_path(type_name),
+    "json_extract": _by_path(write_json, known=json_parts.as_json),
+    "json_extract_string": _by_path(_text, known=json_parts.as_text),
+    "json_value": _by_path(write_scalar, known=json_parts.as_json),
+    "json_exists": _by_path(
+        lambda value: True, missing=False, returns_validity=False, known=json_parts.existence
+    ),
+    "json_type": _by_path(type_name, known=json_parts.type_names),
     "json_keys": _by_path(_keys),
-    "json_array_length": _by_path(_length),
+    "json_array_length": _by_path(_length, known=json_parts.lengths_of_arrays),
     "json_structure": _by_path(structure_of, returns_validity=False),
-    "json": _by_path(write_json, returns_validity=False),
+    "json": _by_path(write_json, returns_validity=False, known=json_parts.as_json),
     "json_pretty": _by_path(_pretty, returns_validity=False),
     "json_quote": lambda argument_types, result_type: Kernel(quoted_strings),
     "json_as": json_as,

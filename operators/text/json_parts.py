@@ -16,21 +16,44 @@ from tqp.data.strings import Strings
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.string_keys.codes import distinct_values, is_mostly_distinct
 from tqp.operators.strings import layout
-from tqp.operators.strings.json_documents import are_plain, parts_at
+from tqp.operators.strings.json_documents import (
+    FRACTION,
+    NULL,
+    SIGNED,
+    TRUTH,
+    UNSIGNED,
+    Parts,
+    are_plain,
+    parts_at,
+)
+from tqp.operators.strings.json_tokens import ARRAY, OBJECT, QUOTE
 from tqp.operators.text.distinct_values import column_of, distinct, read_by
 
+#: Of which parts something is known, bool [n], and what.
+Known = Callable[[Parts], tuple[Tensor, Values]]
+#: The names of kinds of parts.
+_TYPE_NAMES = {
+    OBJECT: "OBJECT",
+    ARRAY: "ARRAY",
+    QUOTE: "VARCHAR",
+    TRUTH: "BOOLEAN",
+    NULL: "NULL",
+    UNSIGNED: "UBIGINT",
+    SIGNED: "BIGINT",
+    FRACTION: "DOUBLE",
+}
 #: No array has so many elements; beyond, indexes would not fit into 64 bits.
 _FAR = 1 << 62
 
 
 def steps_of(path: Path) -> tuple[bytes | int, ...] | None:
-    """The steps of a path as `parts_at` takes them; None where it does not, and of the path to the whole document."""
+    """The steps of a path as `parts_at` takes them; None where it does not."""
     steps: list[bytes | int] = []
     for step in path.steps:
         if isinstance(step, Wildcard | Deep | Pointed):
             return None
         steps.append(step.encode() if isinstance(step, str) else max(-_FAR, min(step, _FAR)))
-    return tuple(steps) if steps and not path.impossible else None
+    return None if path.impossible else tuple(steps)
 
 
 def read_parts(
@@ -38,46 +61,79 @@ def read_parts(
     steps: tuple[bytes | int, ...],
     read: Callable[..., Any],
     missing: Any,
-    simple: str | None,
+    known: Known | None,
     data_type: DataType,
 ) -> tuple[Values, Tensor]:
     """What is read of each document at the path, and whether it is not NULL.
 
-    `read(text, is_whole)` gets the text of a part, or a whole document that `parts_at` leaves to others; it is `missing` where there
-    is no part. `simple` says how texts without escapes, truth values and short integers are read: "json" as they stand,
-    "text" without quotes; None by `read`, too.
+    `read(text, is_whole)` gets the text of a part of which nothing is `known`, or a whole document that `parts_at` leaves to
+    others; it is `missing` where there is no part.
     """
     numbers = None
     if not is_mostly_distinct(documents):
         numbers, documents = distinct_values(documents)
     parts = parts_at(documents, steps)
-    as_it_stands = (
-        parts.is_found & parts.is_simple if simple is not None else torch.zeros_like(parts.is_found)
-    )
+    is_known, answers = torch.zeros_like(parts.is_found), None
+    if known is not None:
+        is_known, answers = known(parts)
+        is_known = is_known & parts.is_found
     codes = torch.zeros_like(documents.starts)
     items = [missing]
-    rest = ((False, parts.is_found & ~as_it_stands), (True, ~parts.is_plain))
-    for is_whole, mask in rest:
+    for is_whole, mask in ((False, parts.is_found & ~is_known), (True, ~parts.is_plain)):
         rows = row_indices(mask)
         own, contents = distinct(layout.take(documents if is_whole else parts.texts, rows))
         codes.index_copy_(0, rows, own.to(torch.int64) + len(items))
         reader = partial(read, is_whole=is_whole)
         items += [read_by(reader, content) for content in contents]
     values, validity = column_of(items, codes, data_type)
-    if simple is not None:
-        assert isinstance(values, Strings)
-        texts = parts.texts if simple == "json" else _unquoted(parts.texts, as_it_stands)
-        values, validity = layout.choose([as_it_stands], [texts], values), validity | as_it_stands
+    if answers is not None:
+        values, validity = _chosen(is_known, answers, values), validity | is_known
     if numbers is None:
         return values, validity
     return take(values, numbers), torch.index_select(validity, 0, numbers)
 
 
-def _unquoted(texts: Strings, rows: Tensor) -> Strings:
-    """Those in quotes without these, of the rows that `rows`, bool [n], tells."""
-    first = torch.index_select(texts.data, 0, texts.starts.clamp(max=max(texts.data.shape[0] - 1, 0)))
-    is_quoted = (rows & (first == ord('"'))).to(torch.int32)
-    return Strings(texts.starts + is_quoted, texts.lengths - 2 * is_quoted, texts.data)
+def _chosen(condition: Tensor, values: Any, others: Any) -> Any:
+    if isinstance(values, Strings):
+        return layout.choose([condition], [values], others)
+    return torch.where(condition, values.to(others.dtype), others)
+
+
+# ---- what is known of parts that were not read -----------------------------------------------------------------------
+
+
+def as_json(parts: Parts) -> tuple[Tensor, Strings]:
+    """Texts without escapes, truth values and short numbers, as they stand."""
+    return parts.is_simple, parts.texts
+
+
+def as_text(parts: Parts) -> tuple[Tensor, Strings]:
+    """The same without quotes."""
+    is_quoted = (parts.kinds == QUOTE).to(torch.int32)
+    texts = parts.texts
+    return parts.is_simple, Strings(texts.starts + is_quoted, texts.lengths - 2 * is_quoted, texts.data)
+
+
+def type_names(parts: Parts) -> tuple[Tensor, Strings]:
+    """What json_type() says, but of numbers that may have one of several types."""
+    place_of_kind = torch.zeros(256, dtype=torch.int32)
+    place_of_kind[list(_TYPE_NAMES)] = torch.arange(len(_TYPE_NAMES), dtype=torch.int32)
+    device = parts.kinds.device
+    places = torch.index_select(place_of_kind.to(device), 0, parts.kinds.to(torch.int32))
+    return parts.kinds != 0, layout.take(layout.from_list([*_TYPE_NAMES.values()], device), places)
+
+
+def lengths_of_arrays(parts: Parts) -> tuple[Tensor, Tensor]:
+    """How many elements arrays have; other parts have none."""
+    return parts.is_found, parts.sizes * (parts.kinds == ARRAY)
+
+
+def existence(parts: Parts) -> tuple[Tensor, Tensor]:
+    """That parts that were found exist."""
+    return parts.is_found, parts.is_found
+
+
+# ---- whether there is a document -------------------------------------------------------------------------------------
 
 
 def are_json(strings: Strings, is_json: Callable[[str], bool]) -> Tensor:

@@ -11,11 +11,12 @@ import torch
 
 from tqp.core.errors import Error
 from tqp.core.json.paths import MISSING, Path
-from tqp.core.json.values import parse_json, write_json
+from tqp.core.json.values import parse_json, type_name, write_json
 from tqp.core.text.numbers import ParseFailure
 from tqp.data.strings import Strings
-from tqp.operators.strings import json_documents, layout
+from tqp.operators.strings import json_documents, json_tokens, layout
 from tqp.operators.strings.json_documents import Parts, are_plain, parts_at
+from tqp.operators.text.json_parts import type_names
 
 KEYS = ["a", "b", "id", "naïve", "a b", "", 'x"y', "q\\"]
 LEAVES = [
@@ -89,6 +90,11 @@ ODD += [
     '"\\u00e4"',
     '"\\x"',
     "\ufeff1",
+    "1" * 70,
+    "0." + "1" * 62,
+    "[" + "1" * 9 + ",1234567a, 12345678 ]",
+    "{}" + " " * 30,
+    '["a"' + " " * 30 + "]",
 ]
 ODD += [
     '{"a":1,"a":2}',
@@ -134,8 +140,13 @@ def _parsed(text: str) -> Any:
 
 
 def _check(documents: list[str], steps: tuple[str | int, ...], parts: Parts) -> None:
-    rows = zip(documents, *(each.tolist() for each in parts[:3]), layout.to_list(parts.texts), strict=True)
-    for document, is_plain, is_found, is_simple, text in rows:
+    columns = (parts.is_plain, parts.is_found, parts.is_simple, parts.sizes)
+    names = layout.to_list(type_names(parts)[1])
+    texts = layout.to_list(parts.texts)
+    rows = zip(
+        documents, *(each.tolist() for each in columns), parts.kinds.tolist(), names, texts, strict=True
+    )
+    for document, is_plain, is_found, is_simple, size, kind, name, text in rows:
         if not is_plain:
             assert not is_found
             continue
@@ -146,6 +157,8 @@ def _check(documents: list[str], steps: tuple[str | int, ...], parts: Parts) -> 
         if is_found:
             assert repr(parse_json(text.decode())) == repr(expected), (document, steps)
             assert not is_simple or write_json(expected) == text.decode()
+            assert size == (len(expected) if isinstance(expected, list | tuple) else 0)
+            assert not kind or name.decode() == type_name(expected)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -153,6 +166,7 @@ def test_parts_are_those_that_a_parser_finds(seed: int, monkeypatch: pytest.Monk
     chance = random.Random(seed)
     if seed % 2:  # as on a device
         monkeypatch.setattr(json_documents, "host_form", lambda tensor: tensor)
+    monkeypatch.setattr(json_tokens, "_CACHED_BYTES", chance.choice([8, 64, 1 << 17]))
     monkeypatch.setattr(json_documents, "_BLOCK_BYTES", chance.choice([1, 200, 1 << 20]))
     documents = [_document(chance) for _ in range(chance.choice([1, 40, 300]))]
     steps: tuple[Any, ...] = tuple(chance.choices(STEPS, k=chance.randrange(4)))
@@ -177,6 +191,9 @@ def test_each_odd_document_alone_and_among_others() -> None:
         " null",
         '{"a":1,"a":2}',
         "\t[\n1\r]",
+        "0." + "1" * 62,
+        "{}" + " " * 30,
+        '["a"' + " " * 30 + "]",
     }
 
 
