@@ -1,4 +1,4 @@
-"""Dictionary-encoded group keys: where the values of a table column lie far apart, or are strings, codes stand for them.
+"""Dictionary-encoded group keys: where the values of a table column lie far apart, codes stand for them.
 
 A direct group-by asks for keys within a range as long as the accumulators. Encoding a column reads it once, between two
 plannings; its dictionary and codes stay with the column. Rows that match many rows each in a range join hand them their code.
@@ -31,8 +31,8 @@ from tqp.planner.physical.plan import (
 
 #: Rows of the table for each row that is grouped, at most: of fewer rows the values are not worth being encoded.
 _TABLE_ROWS = 4.0
-#: Rows of the table for each distinct value, at least: of numbers, which hash and sort fast, and of strings.
-_ROWS_PER_NUMBER, _ROWS_PER_STRING = 8.0, 2.0
+#: Rows of the table for each distinct value, at least: numbers hash and sort fast.
+_ROWS_PER_VALUE = 8.0
 #: What a key spans for each of its values, at least: a wider packing costs less than codes.
 _SPANNED = 2.0
 
@@ -91,14 +91,9 @@ def _is_worth(table: TableSource, name: str, reads: float, input: PhysicalPlan, 
     """Are most rows of the table grouped, and its values few against how often the column is read?"""
     data_type, facts = table.column_type(name), table.column_facts(name)
     count = table.column_estimates(name).distinct_count
-    if data_type.is_string:
-        rows = _ROWS_PER_STRING
-        can_be = backend is Backend.HOST and facts.dictionary_size is None
-    else:
-        rows = _ROWS_PER_NUMBER
-        is_float = data_type.is_float and backend is Backend.HOST
-        can_be = is_float or (data_type.is_integer_like and within(facts.range, BIGINT))
-    few = count is not None and 0 < rows * count <= reads
+    is_float = data_type.is_float and backend is Backend.HOST
+    can_be = is_float or (data_type.is_integer_like and within(facts.range, BIGINT))
+    few = count is not None and 0 < _ROWS_PER_VALUE * count <= reads
     return can_be and few and table.num_rows <= _TABLE_ROWS * input.estimated_rows
 
 

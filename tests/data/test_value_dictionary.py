@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 import pytest
 import torch
 
@@ -11,7 +10,6 @@ import tqp
 from tests.settings import sharing_threads
 from tqp.core.datatypes import BIGINT, DOUBLE
 from tqp.data.column import Column
-from tqp.data.encoding.columns import encode_column
 from tqp.data.encoding.value_dictionary import make_value_dictionary
 from tqp.data.sharing import WORTH_SHARING
 
@@ -58,19 +56,3 @@ def test_floats_with_both_zeros_have_no_dictionary() -> None:
         for _ in range(3):
             query = "SELECT k, count(*) FROM t WHERE v >= 2 GROUP BY k ORDER BY k"
             assert repr(connection.sql(query).fetchall()) == "[(-0.0, 99999), (1.5, 49999), (2.5, 50000)]"
-
-
-@pytest.mark.parametrize("rows", [7, 5000, 2 * WORTH_SHARING + 5])
-def test_numbers_of_strings_lead_to_a_row_that_holds_them(rows: int) -> None:
-    texts = [f"{number}é" * (number % 7) for number in _RANDOM.integers(0, 40_000, rows).tolist()]
-    nullable = pa.array(texts, mask=_RANDOM.random(rows) < 0.1)
-    for array in (pa.array(texts), nullable, nullable.cast(pa.binary()), nullable.cast(pa.string_view())):
-        column = encode_column("x", array, torch.device("cpu"))
-        if column.values is not None:  # it has a dictionary
-            assert rows < 5000
-            continue
-        found = make_value_dictionary(column)
-        stored = ["" if text is None else text for text in pa.array(array).cast(pa.string()).to_pylist()]
-        firsts, numbers = found.values.tolist(), found.codes.tolist()
-        assert len(firsts) == len(set(stored)) == max(numbers) + 1
-        assert [stored[firsts[number]] for number in numbers] == stored

@@ -34,8 +34,10 @@ class Column:
     # bool [n], True = valid; None = no NULLs; values under NULL are any safe value or index
     validity: Tensor | None = None
     pool: Strings | None = None
-    # entries sorted by bytes and distinct, so codes compare like the strings
+    # entries are distinct, so codes are equal where the strings are
     pool_is_dictionary: bool = False
+    # and sorted by bytes, so codes compare like the strings
+    pool_is_sorted: bool = False
     facts: ColumnFacts = field(default=NO_FACTS)
     estimates: ColumnEstimates = field(default=NO_ESTIMATES)
     nested: Nested | None = None
@@ -76,7 +78,14 @@ class Column:
         num_rows = max(0, min(stop, self.num_rows) - start)
         nested: Any = None if self.nested is None else cut(self.nested, start, stop)
         return Column(
-            self.data_type, num_rows, values, validity, pool, self.pool_is_dictionary, nested=nested
+            self.data_type,
+            num_rows,
+            values,
+            validity,
+            pool,
+            self.pool_is_dictionary,
+            self.pool_is_sorted,
+            nested=nested,
         )
 
 

@@ -195,7 +195,8 @@ class TensorProgram(nn.Module):
                 pool = stored.layout.pool
                 assert pool is not None
                 entries = state[pool.slot]
-                columns.append(Column(data_type, num_rows, values, validity, entries, pool.is_dictionary))
+                known = pool.is_dictionary, pool.is_sorted
+                columns.append(Column(data_type, num_rows, values, validity, entries, *known))
         return Table(self.names, tuple(columns), num_rows)
 
     def _taken(self, state: State, limit: int, offset: int) -> State:

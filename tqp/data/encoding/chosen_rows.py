@@ -74,6 +74,7 @@ def rows_of_column(column: Column, rows: AnyArray) -> Column:
         validity,
         pool,
         column.pool_is_dictionary,
+        column.pool_is_sorted,
         *_statistics(column, values, validity),
         nested,
     )

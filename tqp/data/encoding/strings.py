@@ -1,4 +1,7 @@
-"""VARCHAR and BLOB columns: a sorted dictionary with narrow codes while that is small, else slices of Arrow's bytes."""
+"""VARCHAR and BLOB columns: narrow codes into a dictionary where values repeat, else slices of Arrow's bytes.
+
+The entries of a small dictionary are sorted. Those of a large one stand as they came: `dictionary_order.py` has their order.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +21,22 @@ from tqp.core.schema import ColumnEstimates, ColumnFacts
 from tqp.data.arrow_buffers import AnyArray, BoolArray, tensor_of, validity_of, values_view
 from tqp.data.column import Column
 from tqp.data.encoding.column_facts import BLOCK, SAMPLE, ascends, frequent_places, scale_distinct, spread
+from tqp.data.encoding.dictionary_order import parts_by_range, sorted_places
 from tqp.data.encoding.integers import joined_parts, joined_validity, narrowest
 from tqp.data.encoding.string_views import as_binary, encode_few, strings_of_views, take_rows
-from tqp.data.sharing import share
+from tqp.data.sharing import WORTH_SHARING, share, threads_at_work
 from tqp.data.string_buffers import is_utf8, strings_of
 from tqp.data.strings import Strings
 
 #: Rows that are all looked at to tell how many strings are distinct, and rows that are looked at where there are more.
 _ALL, _SAMPLE = 10_000, 4_096
+#: Rows for each entry of a dictionary at least, and for each of one of long strings: of these a row has so many bytes in the mean.
+#: Shorter ones are packed into integers and grouped several times while they would be encoded once.
+_ROWS, _ROWS_OF_LONG, _LONG = 8, 2, 32
+#: Entries at most, of a dictionary of short strings.
 _MAX_ENTRIES = 1_000_000
+#: Up to so many entries are sorted at once: that takes 4 ms at most.
+_SORTED = 16_384
 #: Up to this many rows a dictionary costs a few milliseconds once, even where all values differ, and gives the group-bys, sorts and
 #: joins of each query that reads a dimension table dense keys.
 _SMALL_TABLE = 32_768
@@ -60,16 +70,17 @@ def _encoded(name: str, chunks: Sequence[pa.Array], data_type: DataType) -> Colu
         if column is not None:
             return column
         chunks = [as_binary(chunk.dictionary).take(chunk.indices) for chunk in chunks]
-    estimates, is_unique, sample = _estimate(chunks, num_rows, data_type)
+    estimates, is_unique, sample, mean = _estimate(chunks, num_rows, data_type)
     distinct = estimates.distinct_count or 0.0
-    limit = num_rows if num_rows <= _SMALL_TABLE else min(num_rows // 8, _MAX_ENTRIES)
+    limit = num_rows
+    if num_rows > _SMALL_TABLE:
+        limit = num_rows // _ROWS_OF_LONG if mean >= _LONG else min(num_rows // _ROWS, _MAX_ENTRIES)
     if num_rows and distinct <= limit:
         encoded = encode_few(chunks, sample, limit) if num_rows > _SMALL_TABLE else None
         if encoded is not None:
-            return _column_of_codes(name, *encoded, joined_validity(chunks), data_type)
-        if distinct <= _FEW_ENTRIES:
-            chunks = [piece for chunk in chunks for piece in _pieces(chunk)]
-        coded = share(lambda chunk: pc.dictionary_encode(as_binary(chunk)), chunks)
+            codes, entries = encoded
+            return _column_of_codes(name, codes, entries, joined_validity(chunks), data_type)
+        coded = share(_coded, _pieces(chunks, num_rows, distinct))
         column = _dictionary_column(name, coded, data_type, limit, are_exact=True)
         if column is not None:
             return column
@@ -81,8 +92,19 @@ def _encoded(name: str, chunks: Sequence[pa.Array], data_type: DataType) -> Colu
     return Column(data_type, num_rows, None, tensor_of(validity), pool, facts=facts, estimates=estimates)
 
 
-def _pieces(chunk: pa.Array) -> list[pa.Array]:
-    return [chunk.slice(start, _PIECE) for start in range(0, len(chunk), _PIECE)]
+def _pieces(chunks: Sequence[pa.Array], num_rows: int, distinct: float) -> list[pa.ChunkedArray]:
+    """Consecutive rows that have a dictionary of their own: one for each thread, as their entries are merged afterwards."""
+    size = _PIECE
+    if distinct > _FEW_ENTRIES:
+        size = max(-(-num_rows // threads_at_work()), WORTH_SHARING)
+    whole = pa.chunked_array(chunks)
+    return [whole.slice(start, size) for start in range(0, num_rows, size)]
+
+
+def _coded(piece: pa.ChunkedArray) -> pa.DictionaryArray:
+    found = pc.dictionary_encode(pa.chunked_array(map(as_binary, piece.chunks))).chunks
+    indices = pa.concat_arrays([chunk.indices for chunk in found])
+    return pa.DictionaryArray.from_arrays(indices, found[-1].dictionary, safe=False)
 
 
 def dictionary_codes(name: str, array: pa.Array) -> torch.Tensor:
@@ -90,7 +112,7 @@ def dictionary_codes(name: str, array: pa.Array) -> torch.Tensor:
     if len(array) == 0:
         return torch.empty(0, dtype=torch.int64)
     coded = [pc.dictionary_encode(as_binary(array))]
-    column = _dictionary_column(name, coded, VARCHAR, len(array), are_exact=True)
+    column = _dictionary_column(name, coded, VARCHAR, len(array), are_exact=True, sorts=True)
     assert column is not None and column.values is not None
     return column.values.long()
 
@@ -132,15 +154,18 @@ def _dictionary_column(
     data_type: DataType,
     limit: int,
     are_exact: bool = False,
+    sorts: bool = False,
 ) -> Column | None:
-    """The column of dictionary arrays with one sorted dictionary of the entries in use; None if those are more than `limit`.
+    """The column of dictionary arrays with one dictionary of the entries in use; None if those are more than `limit`.
 
-    `are_exact`: as Arrow has just made them, of distinct entries that are all in use. Raises ExecutionError for a place that a
-    dictionary does not have, as a damaged file may hold.
+    `are_exact`: as Arrow has just made them, of distinct entries that are all in use. `sorts`: whether it is sorted however many
+    entries it has. Raises ExecutionError for a place that a dictionary does not have, as a damaged file may hold.
     """
     parts = share(partial(_codes_of, is_exact=are_exact), chunks)
     firsts = itertools.accumulate((len(part.indices) for part in parts), initial=0)
     parts = [part._replace(first=first) for part, first in zip(parts, firsts, strict=False)]
+    if are_exact and any(len(part.dictionary) > limit for part in parts):
+        return None
     merged, places = _merged([part.dictionary for part in parts])
     used = np.full(len(merged), are_exact)
 
@@ -158,10 +183,13 @@ def _dictionary_column(
     num_entries = int(np.count_nonzero(used))
     if num_entries > limit:
         return None
-    order = pc.array_sort_indices(merged).to_numpy()
+    is_sorted = sorts or num_entries <= _SORTED
+    order = sorted_places(merged) if is_sorted else np.arange(len(merged))
     order = order[used[order]]
     rank = np.zeros(len(merged), narrowest(0, max(num_entries - 1, 0)))
     rank[order] = np.arange(num_entries)
+    if is_sorted or num_entries < len(merged):
+        merged = merged.take(pa.array(order))
     codes = np.empty(sum(len(part.indices) for part in parts), rank.dtype)
 
     def write(number: int) -> None:
@@ -178,9 +206,9 @@ def _dictionary_column(
 
     share(write, range(len(parts)))
     # Codes under NULL must index something, even where every row is NULL.
-    entries = merged.take(pa.array(order)) if num_entries else pa.array([b""], pa.large_binary())
+    entries = merged if num_entries else pa.array([b""], pa.large_binary())
     validity = joined_parts([(part.rows, part.validity) for part in parts], len(codes))
-    return _column_of_codes(name, codes, entries, validity, data_type)
+    return _column_of_codes(name, codes, entries, validity, data_type, is_sorted)
 
 
 def _codes_of(chunk: pa.DictionaryArray, is_exact: bool) -> _Codes:
@@ -214,12 +242,28 @@ def narrow_codes(chunk: pa.Array) -> pa.Array:
 
 def _merged(dictionaries: Sequence[pa.Array]) -> tuple[pa.Array, list[AnyArray]]:
     """One dictionary with the entries of all, and for each of them the places there of its entries."""
-    own = [
-        pa.DictionaryArray.from_arrays(pa.array(np.arange(len(dictionary), dtype=np.int32)), dictionary)
-        for dictionary in dictionaries
-    ]
-    merged = pa.chunked_array(own).unify_dictionaries().chunks
-    return merged[0].dictionary, [values_view(each.indices, np.int32) for each in merged]
+    if len(dictionaries) <= 1:
+        whole = dictionaries[0] if dictionaries else pa.array([], pa.large_binary())
+        return whole, [np.arange(len(whole), dtype=np.int32)]
+    rows = parts_by_range(dictionaries)
+    found = [np.empty(len(each), np.int32) for each in dictionaries]
+
+    def merge(part: Sequence[AnyArray]) -> pa.Array:
+        """The entries of a part, of which there are these rows of each dictionary; their places among themselves go to `found`."""
+        taken = [each.take(pa.array(places)) for each, places in zip(dictionaries, part, strict=True)]
+        merged = pc.dictionary_encode(pa.concat_arrays(taken))
+        indices, first = values_view(merged.indices, np.int32), 0
+        for number, places in enumerate(part):
+            found[number][places] = indices[first : first + len(places)]
+            first += len(places)
+        return merged.dictionary
+
+    parts = list(zip(*rows, strict=True))  # of each the rows of each dictionary
+    merged = share(merge, parts)
+    for part, first in zip(parts[1:], itertools.accumulate(map(len, merged[:-1])), strict=True):
+        for number, places in enumerate(part):
+            found[number][places] += first
+    return pa.concat_arrays(merged), found
 
 
 def _are_places(part: _Codes) -> bool:
@@ -228,14 +272,19 @@ def _are_places(part: _Codes) -> bool:
 
 
 def _column_of_codes(
-    name: str, codes: AnyArray, entries: pa.Array, validity: BoolArray | None, data_type: DataType
+    name: str,
+    codes: AnyArray,
+    entries: pa.Array,
+    validity: BoolArray | None,
+    data_type: DataType,
+    is_sorted: bool = True,
 ) -> Column:
-    """The column with an ascending dictionary of `entries`, all of which come in valid rows, if there is one."""
+    """The column with a dictionary of `entries`, all of which come in valid rows, if there is one."""
     num_valid = len(codes) if validity is None else int(np.count_nonzero(validity))
     num_entries = min(len(entries), num_valid)
     facts = ColumnFacts(
         is_unique=num_entries == num_valid,
-        is_sorted=validity is None and ascends(codes),
+        is_sorted=is_sorted and validity is None and ascends(codes),
         dictionary_size=len(entries),
     )
     pool = strings_of(name, [entries], None)
@@ -243,13 +292,14 @@ def _column_of_codes(
     counts = np.bincount(codes[rows] if validity is None else codes[rows[validity[rows]]])
     frequent = _frequent(entries, counts, len(rows), data_type) if num_entries < num_valid else ()
     estimates = ColumnEstimates(float(num_entries), frequent)
-    return Column(data_type, len(codes), tensor_of(codes), tensor_of(validity), pool, True, facts, estimates)
+    values = tensor_of(codes), tensor_of(validity)
+    return Column(data_type, len(codes), *values, pool, True, is_sorted, facts, estimates)
 
 
 def _estimate(
     chunks: Sequence[pa.Array], num_rows: int, data_type: DataType
-) -> tuple[ColumnEstimates, bool, pa.Array]:
-    """(estimates by a sample, whether all values are known to be distinct, those of the sample)."""
+) -> tuple[ColumnEstimates, bool, pa.Array, float]:
+    """(estimates by a sample, whether all values are known to be distinct, those of the sample, bytes of a row in the mean)."""
     rows = spread(num_rows, _ALL if num_rows <= _ALL else _SAMPLE)
     samples, start = [], 0
     for chunk in chunks:
@@ -264,7 +314,8 @@ def _estimate(
     estimate = scale_distinct(len(counts), int(np.count_nonzero(counts == 1)), len(sample), scaled_rows)
     values, is_unique = found.field("values"), len(rows) == num_rows and len(counts) == len(sample)
     frequent = () if is_unique else _frequent(values, counts, len(rows), data_type)
-    return ColumnEstimates(estimate, frequent), is_unique, values
+    mean = (pc.sum(pc.binary_length(sample)).as_py() or 0) / max(len(rows), 1)
+    return ColumnEstimates(estimate, frequent), is_unique, values, mean
 
 
 def _frequent(

@@ -25,7 +25,7 @@ from tqp.data.arrow_buffers import AnyArray
 from tqp.data.column import Column
 from tqp.data.encoding.chosen_rows import rows_of_column
 from tqp.data.encoding.columns import encode_chunks
-from tqp.data.encoding.value_dictionary import ValueDictionary, is_worth_encoding, make_value_dictionary
+from tqp.data.encoding.value_dictionary import ValueDictionary, make_value_dictionary
 from tqp.data.encoding.zones import Zones, zones_of_column
 from tqp.data.sharing import Handout, share
 from tqp.data.sources.file_identity import FileSet
@@ -217,8 +217,7 @@ class Source(ABC):
         return self._encoded.peek(self._position(name), Column) is not None
 
     def dictionary_encode(self, name: str) -> None:
-        if is_worth_encoding(self.column(name)):
-            self.value_dictionary(name)
+        self.value_dictionary(name)
 
     def dictionary_size(self, name: str) -> int | None:
         found = self._encoded.peek(self._position(name), ValueDictionary)

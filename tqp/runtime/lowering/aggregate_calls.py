@@ -189,7 +189,7 @@ class AggregateCalls:
 
     def _count(self, call: AggregateCall, argument: Value | None) -> Pending:
         if argument is not None and call.distinct:
-            argument = self.lowering.order_key(argument)
+            argument = self.lowering.equality_key(argument)
         elif (
             argument is not None
             and call.arguments
@@ -314,7 +314,7 @@ class AggregateCalls:
         if layout.dtype is torch.bool:
             return self.plain(argument, "bool_and" if call.function == "min" else "bool_or", layout)
         if layout.form in (Form.NUMBER, Form.WIDE) or layout.has_dictionary:
-            return self._folded_extreme(argument, call.function)
+            return self._folded_extreme(self.lowering.comparable(argument), call.function)
         if layout.data_type.is_string or layout.data_type.kind is TypeKind.INTERVAL:
             argument = self.lowering.comparable(argument)
             return self.plain(argument, "least" if call.function == "min" else "greatest", argument.layout)

@@ -269,7 +269,7 @@ class _AggregateLowering:
             layout = Layout(self.node.keys[0].data_type, Form.NUMBER, torch.int64, False)
             self.outputs.append(Value(layout, code))
             return
-        self.outputs += map(self.lowering.comparable, keys)
+        self.outputs += map(self.lowering.distinguishable, keys)
 
     def _code(self, key: Value, id: int) -> Value:
         """The codes of a table column, in place of its values."""

@@ -30,7 +30,8 @@ class Pool:
     """A `Strings` that exists once per run and that code columns point into; `slot` names it in the program's state."""
 
     slot: str
-    is_dictionary: bool  # sorted and distinct: codes compare like the strings
+    is_dictionary: bool  # distinct: codes are equal where the strings are
+    is_sorted: bool  # a dictionary, and sorted: codes compare like the strings
     size: int | None  # at most this many entries; None = unknown
 
 
@@ -56,8 +57,13 @@ class Layout:
 
     @property
     def has_dictionary(self) -> bool:
-        """Are the values codes that are ordered, and as distinct, as their strings?"""
+        """Are the values codes that are as distinct as their strings?"""
         return self.form is Form.CODES and self.pool is not None and self.pool.is_dictionary
+
+    @property
+    def has_sorted_dictionary(self) -> bool:
+        """Are they ordered as their strings, too?"""
+        return self.form is Form.CODES and self.pool is not None and self.pool.is_sorted
 
     def with_nullable(self, nullable: bool) -> Layout:
         return self if nullable == self.nullable else replace(self, nullable=nullable)

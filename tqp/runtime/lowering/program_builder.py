@@ -15,6 +15,7 @@ from tqp.core.backends import Backend
 from tqp.core.datatypes import BIGINT, Categories
 from tqp.core.schema import ColumnFacts, Field
 from tqp.data.column import Column
+from tqp.data.encoding.dictionary_order import DictionaryOrder, dtype_of_ranks, order_of_dictionary
 from tqp.data.encoding.sorted_columns import KeyIndex, KeySet, SortedRuns, runs_of_column
 from tqp.data.sources.base import Source
 from tqp.data.strings import Strings
@@ -197,7 +198,7 @@ class ProgramBuilder:
                 dtype,
                 nullable,
                 None,
-                Pool(pool_slot, column.pool_is_dictionary, size),
+                Pool(pool_slot, column.pool_is_dictionary, column.pool_is_sorted, size),
             )
         facts = column.facts
         if column.values is None:  # nested, or text that is read batch by batch
@@ -218,14 +219,23 @@ class ProgramBuilder:
         entries = self._dictionaries.get(pool.slot)
         known = self._known_entries(pool) if entries is None and pool.is_dictionary else None
         if known is not None:
-            entries = self._dictionaries[pool.slot] = DictionaryEntries(known)
+            entries = self._dictionaries[pool.slot] = DictionaryEntries(known, is_sorted=pool.is_sorted)
         return entries
+
+    def order_of(self, pool: Pool) -> tuple[str, torch.dtype, Pool]:
+        """The slot of the rank of each entry in a table column's dictionary, their dtype, and the dictionary in order."""
+        source, name = self.pools[pool.slot]
+        ranks, entries = f"{pool.slot}_ranks", f"{pool.slot}_in_order"
+        self.derived[ranks] = lambda _: source.derived(name, DictionaryOrder, order_of_dictionary).ranks
+        self.derived[entries] = lambda _: source.derived(name, DictionaryOrder, order_of_dictionary).entries
+        assert pool.size is not None
+        return ranks, dtype_of_ranks(pool.size), replace(pool, slot=entries, is_sorted=True)
 
     def literal_dictionary(self, words: Sequence[bytes]) -> Pool:
         """A dictionary of sorted, distinct words, as a constant."""
         key = ("dictionary", tuple(words))
         slot = self._once(key, "labels", lambda: string_layout.from_list(list(words), self.device))
-        return Pool(slot, True, len(words))
+        return Pool(slot, True, True, len(words))
 
     def texts_of_enum(self, categories: Categories) -> tuple[Pool, str, torch.dtype]:
         """A dictionary of the texts of an ENUM, the slot of the place of each value in it, and the dtype of the places."""
@@ -363,7 +373,7 @@ class ProgramBuilder:
         result = value.layout
         breaker: Breaker = Collect(slot)
         if value.layout.form is Form.STRINGS:
-            pool = Pool(f"{slot}_pool", True, domain.size)
+            pool = Pool(f"{slot}_pool", True, True, domain.size)
             result = replace(value.layout, form=Form.CODES, dtype=_code_dtype(domain.size), pool=pool)
             breaker = BuildDictionary(slot, pool.slot, result.dtype)
         title = f"{format_expression(expression)} for every value of its column's domain"

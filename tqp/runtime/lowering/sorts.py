@@ -44,7 +44,7 @@ def lower_sort(plan: PlanLowering, node: physical.Sort) -> Stream:
     values = [lowering.materialise(stream.column(field.id)) for field in fields]
     if node.limit is None and plan.program.on_host:
         # workers put the bytes in order, not whoever reads the result
-        values = list(map(lowering.comparable, values))
+        values = list(map(lowering.distinguishable, values))
     outputs = [*values, *(Value(PLACE_LAYOUT, link.rows) for link, _ in late)]
     slot = plan.program.slot("sorted")
     wanted = None if node.limit is None else node.limit + node.offset

@@ -64,7 +64,9 @@ class _WindowLowering:
     def lower(self) -> Stream:
         node, program, lowering = self.node, self.plan.program, self.lowering
         stream, build = lowering.stream, lowering.stream.builder
-        self.outputs += [lowering.order_key(lower_key(lowering, key)) for key in node.keys]
+        keys = [lower_key(lowering, key) for key in node.keys]
+        split = len(node.partition)
+        self.outputs += [*map(lowering.equality_key, keys[:split]), *map(lowering.order_key, keys[split:])]
         fields = node.fields[: len(node.fields) - len(node.calls)]
         kept = [lowering.materialise(stream.column(field.id)) for field in fields]
         places = list(map(self._column, kept))

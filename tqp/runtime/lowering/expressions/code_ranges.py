@@ -1,8 +1,8 @@
 """Predicates on a dictionary column, and IN lists of integers, as ranges of codes or values to compare with.
 
-A dictionary is sorted, so `=`, `<`, BETWEEN, IN, LIKE 'prefix%' and what AND, OR and NOT make of them hold for a few
-ranges of codes. Binary search finds those while the program is built; what runs is one or two comparisons of narrow
-integers for each range, or a look-up in a table where there are many.
+In a sorted dictionary `=`, `<`, BETWEEN, IN, LIKE 'prefix%' and what AND, OR and NOT make of them hold for a few
+ranges of codes; in others those that ask for equality do. A search finds them while the program is built; what runs is
+one or two comparisons of narrow integers for each range, or a look-up in a table where there are many.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, overload
 
+import numpy as np
 import torch
 
 from tqp.core.datatypes import BOOLEAN
@@ -47,10 +48,23 @@ LARGEST_TABLE = 1 << 16
 
 
 class DictionaryEntries(Sequence[bytes]):
-    """The entries of a sorted dictionary as Python bytes, each read when it is asked for."""
+    """The entries of a dictionary as Python bytes, each read when it is asked for."""
 
-    def __init__(self, dictionary: Strings) -> None:
+    def __init__(self, dictionary: Strings, is_sorted: bool) -> None:
+        self.is_sorted = is_sorted
         self._starts, self._lengths, self._data = (part.cpu().numpy() for part in dictionary)
+
+    def place(self, word: bytes) -> int:
+        """Of the entry that is the word; -1 if none is."""
+        if self.is_sorted:
+            place = bisect_left(self, word)
+            return place if place < len(self) and self[place] == word else -1
+        places = np.flatnonzero(self._lengths == len(word))
+        for offset in range(len(word) - 1, -1, -1):  # what words have in common they often begin with
+            if len(places) == 0:
+                break
+            places = places[self._data[self._starts[places] + offset] == word[offset]]
+        return int(places[0]) if len(places) else -1
 
     def __len__(self) -> int:
         return len(self._starts)
@@ -66,7 +80,7 @@ class DictionaryEntries(Sequence[bytes]):
         return self._data[start : start + int(self._lengths[index])].tobytes()
 
 
-def code_ranges(expression: Expression, entries: Sequence[bytes]) -> Ranges | None:
+def code_ranges(expression: Expression, entries: DictionaryEntries) -> Ranges | None:
     """The codes for which a predicate on one dictionary column is true; None if it is no matter of ranges.
 
     It is NULL exactly where the column is, since every part of it compares the column with something.
@@ -87,13 +101,18 @@ def code_ranges(expression: Expression, entries: Sequence[bytes]) -> Ranges | No
             return complement(union(complement(part, 0, size) for part in known), 0, size)
         case Call("like", (ColumnRef(), Literal(str() as pattern), *escape)):
             return _like(pattern, escape, entries)
-        case Call("starts_with", (ColumnRef(), Literal(str() as text))):
+        case Call("starts_with", (ColumnRef(), Literal(str() as text))) if entries.is_sorted:
             return _prefix(text.encode(), entries)
         case Call(function, (ColumnRef(), Literal(str() | bytes()) as literal)) if function in _COMPARED:
-            return _COMPARED[function](literal, entries)
+            return _compared(function, literal, entries)
         case Call(function, (Literal(str() | bytes()) as literal, ColumnRef())) if function in _COMPARED:
-            return _COMPARED[MIRRORED[function]](literal, entries)
+            return _compared(MIRRORED[function], literal, entries)
     return None
+
+
+def _compared(function: str, literal: Literal, entries: DictionaryEntries) -> Ranges | None:
+    needs_order = function not in ("equal", "not_equal")
+    return None if needs_order and not entries.is_sorted else _COMPARED[function](literal, entries)
 
 
 def _bytes(literal: Literal) -> bytes:
@@ -105,13 +124,15 @@ def _range(first: int, after: int) -> Ranges:
     return ((first, after),) if first < after else ()
 
 
-def _equal(literal: Literal, entries: Sequence[bytes]) -> Ranges:
-    word = _bytes(literal)
-    first = bisect_left(entries, word)
-    return ((first, first + 1),) if first < len(entries) and entries[first] == word else ()
+def _equal(literal: Literal, entries: DictionaryEntries) -> Ranges:
+    return _at(entries.place(_bytes(literal)))
 
 
-_COMPARED: dict[str, Callable[[Literal, Sequence[bytes]], Ranges]] = {
+def _at(place: int) -> Ranges:
+    return () if place < 0 else _range(place, place + 1)
+
+
+_COMPARED: dict[str, Callable[[Literal, DictionaryEntries], Ranges]] = {
     "equal": _equal,
     "not_equal": lambda literal, entries: complement(_equal(literal, entries), 0, len(entries)),
     "less": lambda literal, entries: _range(0, bisect_left(entries, _bytes(literal))),
@@ -121,7 +142,7 @@ _COMPARED: dict[str, Callable[[Literal, Sequence[bytes]], Ranges]] = {
 }
 
 
-def _like(pattern: str, escape: Sequence[Expression], entries: Sequence[bytes]) -> Ranges | None:
+def _like(pattern: str, escape: Sequence[Expression], entries: DictionaryEntries) -> Ranges | None:
     characters = [part.value if isinstance(part, Literal) else None for part in escape] or [""]
     if not isinstance(characters[0], str):
         return None
@@ -132,9 +153,8 @@ def _like(pattern: str, escape: Sequence[Expression], entries: Sequence[bytes]) 
         return None
     match parsed.words:
         case (word,):
-            first = bisect_left(entries, word)
-            return _range(first, bisect_right(entries, word))
-        case (word, b""):
+            return _at(entries.place(word))
+        case (word, b"") if entries.is_sorted:
             return _prefix(word, entries)
     return None
 

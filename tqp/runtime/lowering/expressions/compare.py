@@ -86,6 +86,8 @@ def compare_nodes(lowering: ExpressionLowering, function: str, left: Value, righ
     forms = {value.layout.form for value in (left, right) if not value.is_null}
     if data_type.is_string:
         if left.layout.has_dictionary and right.layout.pool == left.layout.pool:
+            if function in _BY_LESS:
+                left, right = lowering.comparable(left), lowering.comparable(right)
             return build.call(NUMBER_COMPARISONS[function], left.node, right.node)
         return compare_by_order(build, STRINGS, function, lowering.strings(left), lowering.strings(right))
     if data_type.kind is TypeKind.INTERVAL:

@@ -30,7 +30,12 @@ from tqp.planner.algebra.expressions import (
     are_literals,
 )
 from tqp.planner.functions.conditions import COMPARISONS, MIRRORED, TEXT_PREDICATES
-from tqp.runtime.lowering.expressions.code_ranges import LARGEST_TABLE, MOST_COMPARISONS, prefix_range
+from tqp.runtime.lowering.expressions.code_ranges import (
+    LARGEST_TABLE,
+    MOST_COMPARISONS,
+    DictionaryEntries,
+    prefix_range,
+)
 from tqp.runtime.lowering.expressions.compare import (
     NUMBER_COMPARISONS,
     STRINGS,
@@ -63,6 +68,8 @@ def lower_parameter_codes(lowering: ExpressionLowering, expression: Expression) 
     layout = lowering.stream.columns[id].layout
     entries = lowering.program.dictionary(layout.pool) if layout.pool is not None else None
     if layout.form is not Form.CODES or layout.pool is None or entries is None:
+        return None
+    if not entries.is_sorted and function not in ("equal", "not_equal", "in"):
         return None
     value, build = lowering.stream.column(id), lowering.stream.builder
 
@@ -224,11 +231,9 @@ def _after_prefix(entries: Sequence[bytes], prefix: str) -> int:
     return prefix_range(prefix.encode(), entries)[1]
 
 
-def _code_of(entries: Sequence[bytes], text: str) -> int:
+def _code_of(entries: DictionaryEntries, text: str) -> int:
     """Of the text; -1 if the dictionary lacks it."""
-    word = text.encode()
-    place = bisect_left(entries, word)
-    return place if place < len(entries) and entries[place] == word else -1
+    return entries.place(text.encode())
 
 
 def _last_below(entries: Sequence[bytes], text: str) -> int:
@@ -239,8 +244,8 @@ def _last_through(entries: Sequence[bytes], text: str) -> int:
     return bisect_right(entries, text.encode()) - 1
 
 
-#: How codes of a sorted dictionary are compared, and with which; all of these are at least -1 and less than its size.
-_BY_CODE: dict[str, tuple[Callable[..., Any], Callable[[Sequence[bytes], str], int]]] = {
+#: How codes of a dictionary, which is sorted where their order counts, are compared, and with which; all of these are at least -1 and less than its size.
+_BY_CODE: dict[str, tuple[Callable[..., Any], Callable[[DictionaryEntries, str], int]]] = {
     "equal": (elementwise.equal, _code_of),
     "not_equal": (elementwise.not_equal, _code_of),
     "less": (elementwise.less_equal, _last_below),

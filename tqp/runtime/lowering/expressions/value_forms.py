@@ -13,6 +13,7 @@ from tqp.operators.nested import layout as nested_layout
 from tqp.operators.nested.order_keys import order_key as nested_keys
 from tqp.operators.numbers import wide
 from tqp.operators.rows import batches
+from tqp.operators.rows.domain_tables import look_up
 from tqp.operators.strings import layout as string_layout
 from tqp.planner.algebra.known_fields import Answers
 from tqp.runtime.lowering.expressions.numbers import range_of
@@ -70,12 +71,29 @@ class ValueForms(Answers):
             return self.stream.builder.call(batches.pool_range, pool, first, count)
         return self.stream.builder.call(batches.pool_rows, pool, value.node)
 
-    def comparable(self, value: Value) -> Value:
+    def distinguishable(self, value: Value) -> Value:
         """The same value, strings without a dictionary as strings of its own: equal ones may have different codes."""
         if value.layout.form is not Form.CODES or value.layout.has_dictionary:
             return value
         layout = canonical_layout(value.layout.data_type, value.layout.nullable)
         return replace(value, node=self.strings(value), layout=layout)
+
+    def comparable(self, value: Value) -> Value:
+        """The same value, strings as codes of a sorted dictionary or as strings of its own."""
+        value, pool = self.distinguishable(value), value.layout.pool
+        if not value.layout.has_dictionary or pool is None or pool.is_sorted:
+            return value
+        ranks, dtype, in_order = self.program.order_of(pool)
+        layout = replace(value.layout, dtype=dtype, pool=in_order)
+        table = self.stream.object(ranks)
+        node = self.stream.builder.call(
+            look_up, table, self.tensor(value), 0, value.layout.nullable, name="rank"
+        )
+        return replace(value, node=node, layout=layout)
+
+    def equality_key(self, value: Value) -> Value:
+        """What is equal where the value is, where that is composed; else the value, distinguishable."""
+        return self.order_key(value) if value.layout.data_type.is_composed else self.distinguishable(value)
 
     def order_key(self, value: Value) -> Value:
         """What compares as the value does, where that is composed; else the value, comparable."""
