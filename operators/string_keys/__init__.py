@@ -9,6 +9,6 @@
 | byte numbers | equality with the strings of one set | string joins | `operators/string_keys/byte_numbers.py` |
 | hashes | equality, which has to be verified | string joins and grouping where nothing else fits; partitions | `operators/string_keys/hash.py` |
 
-Columns of tables are encoded in `tqp/data/encoding`: dictionaries of few values (`strings.py`), numbers of long strings that
-are many (`value_dictionary.py`).
+Columns of tables are encoded in `tqp/data/encoding`: dictionaries (`strings.py`) and, of large ones, their order
+(`dictionary_order.py`).
 """

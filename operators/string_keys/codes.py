@@ -12,6 +12,7 @@ from torch import Tensor
 
 from tqp.data.backend import is_host
 from tqp.data.strings import Strings
+from tqp.operators.groups.aggregates import max_by_group, min_by_group
 from tqp.operators.groups.group_ids import group_ids_of_columns
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows.selection import row_indices
@@ -124,6 +125,36 @@ def extreme_row(strings: Strings, *, greatest: bool) -> int:
         if current.num_rows == 1 or int(current.lengths.max()) <= offset:
             place = current.lengths.argmax() if greatest else current.lengths.argmin()
             return int(rows[place])
+
+
+def extreme_rows(
+    strings: Strings, validity: Tensor | None, ids: Tensor, num_groups: int, *, greatest: bool
+) -> tuple[Tensor, Tensor]:
+    """The rows with the least or greatest of the valid strings of their groups, and the groups of these rows: int64 [m] both.
+
+    `ids`: int64 [n] in [0, num_groups). Eight bytes after eight are compared, of the rows that tie so far.
+    """
+    rows = torch.arange(strings.num_rows, device=ids.device) if validity is None else row_indices(validity)
+    if validity is not None:
+        strings, ids = take(strings, rows), torch.index_select(ids, 0, rows)
+    extreme, offset = (max_by_group if greatest else min_by_group), 0
+    while rows.shape[0]:
+        # Zero bytes stand past the end of a row: of those that tie to their ends, the length decides.
+        at_end = int(strings.lengths.max()) <= offset
+        if at_end:
+            codes = strings.lengths.to(torch.int64)
+        else:
+            step = BLOCK if is_host(ids) else strings.num_rows
+            starts = range(0, strings.num_rows, step)
+            codes = torch.cat([order_key(words(cut(strings, at, at + step), offset)) for at in starts])
+        best = torch.index_select(extreme(codes, ids, num_groups), 0, ids)
+        kept = row_indices(elementwise.equal(codes, best))
+        if kept.shape[0] < rows.shape[0]:
+            rows, ids = torch.index_select(rows, 0, kept), torch.index_select(ids, 0, kept)
+        if at_end or kept.shape[0] == 1:
+            break
+        strings, offset = take(strings, kept), offset + WORD
+    return rows, ids
 
 
 def _candidates(strings: Strings, greatest: bool) -> Tensor | None:

@@ -78,6 +78,33 @@ def test_extremes_of_few_pieces(seed: int) -> None:
     assert to_list(string_codes.least_of_all(strings)) == [min(values)]
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_extremes_of_groups(seed: int) -> None:
+    chance = random.Random(seed)
+    values = random_values(seed) * 2
+    ids = [chance.randrange(5) for _ in values]
+    valid = [chance.random() < 0.7 for _ in values] if seed % 2 else None
+    for greatest, best in ((False, min), (True, max)):
+        rows, groups = string_codes.extreme_rows(
+            from_list(values),
+            None if valid is None else torch.tensor(valid),
+            torch.tensor(ids),
+            5,
+            greatest=greatest,
+        )
+        expected = {
+            group: best(
+                value
+                for value, id, counts in zip(values, ids, valid or [True] * len(ids), strict=True)
+                if id == group and counts
+            )
+            for group in {id for id, counts in zip(ids, valid or [True] * len(ids), strict=True) if counts}
+        }
+        assert set(groups.tolist()) == set(expected)
+        for row, group in zip(rows.tolist(), groups.tolist(), strict=True):
+            assert values[row] == expected[group] and ids[row] == group
+
+
 @pytest.mark.parametrize("few", [0, 512])
 @pytest.mark.parametrize("seed", range(20))
 def test_codes_of_rows_that_share_slices(seed: int, few: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,6 @@ from tqp.operators.groups.ordered import RowsInOrder, extreme_rows, middle_rows,
 from tqp.operators.nested.elements import lists_of_groups
 from tqp.operators.nested.layout import take_padded_values
 from tqp.operators.nested.maps import histograms
-from tqp.operators.numbers import elementwise
 from tqp.operators.rows import selection as rows
 from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows
 from tqp.operators.string_keys import codes as string_codes
@@ -293,8 +292,5 @@ def _extreme_strings(kind: str, values: Strings, validity: Tensor | None, ids: T
             row = string_codes.extreme_row(candidates, greatest=kind == "greatest")
             chosen[0] = row if valid is None else valid[row]
         return chosen
-    codes = string_codes.order_codes(values, validity)
-    extreme = aggregates.min_by_group if kind == "least" else aggregates.max_by_group
-    best = extreme(codes, ids, count, validity)
-    of_best = rows.row_indices(elementwise.equal(codes, torch.index_select(best, 0, ids)), validity)
-    return chosen.scatter_(0, torch.index_select(ids, 0, of_best), of_best)
+    of_best, groups = string_codes.extreme_rows(values, validity, ids, count, greatest=kind == "greatest")
+    return chosen.scatter_(0, groups, of_best)
