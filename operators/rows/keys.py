@@ -30,6 +30,8 @@ _INT64_LIMIT = 2**63
 _RADIX_SORT_ROWS = 32_768
 # ... so that from about here it pays to pad.
 _PADDED_SORT_ROWS = 10_000
+#: Rows from which on their codes are sorted in words, where numpy is fast at these.
+_SORTED_WORDS = 1024
 #: Of an int64 without its sign.
 _WORD_BITS = 63
 _ALL_BITS = (1 << 64) - 1
@@ -199,6 +201,10 @@ def is_ascending(values: Tensor) -> bool:
 def sort_codes(codes: Tensor) -> tuple[Tensor, Tensor]:
     """(sorted codes, order int64): a stable ascending sort of integers [n]. Narrow codes sort faster."""
     num_rows = codes.shape[0]
+    room = bits_beside_rows(codes)
+    if room:
+        low, high = (int(extreme) for extreme in torch.aminmax(codes))
+        return _sort_words(codes, low, max(0, (high - low).bit_length() - room))
     if is_host(codes) and _PADDED_SORT_ROWS <= num_rows < _RADIX_SORT_ROWS:
         padded = torch.full((_RADIX_SORT_ROWS,), torch.iinfo(codes.dtype).max, dtype=codes.dtype)
         padded[:num_rows] = codes  # being stable, the sort leaves the padding behind all rows
@@ -209,23 +215,47 @@ def sort_codes(codes: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def sort_bounded(codes: Tensor, span: int) -> tuple[Tensor, Tensor]:
-    """(sorted codes, order): as `sort_codes`, of integers [n] in [0, span). The codes are narrow or int64, order int32 or int64."""
-    num_rows = codes.shape[0]
-    row_bits = (num_rows - 1).bit_length()
-    if (
-        not is_host(codes)
-        or num_rows < _RADIX_SORT_ROWS
-        or (span - 1).bit_length() + row_bits > _WORD_BITS
-        or not _numpy_sorts_words_faster()
-    ):
+    """(sorted codes, order int64): as `sort_codes`, of integers [n] in [0, span). The codes are narrow or int64."""
+    if (span - 1).bit_length() > bits_beside_rows(codes):
         return sort_codes(narrow(codes, span))
-    words = codes.numpy().astype(np.int64)  # code and row in one word: sorted without moving an order along
+    return _sort_words(codes, 0)
+
+
+def bits_beside_rows(codes: Tensor) -> int:
+    """How many bits of each code [n] have room in a word beside the number of its row; 0 where words sort no faster than codes."""
+    num_rows = codes.shape[0]
+    if num_rows < _SORTED_WORDS or not is_host(codes) or not _numpy_sorts_words_faster():
+        return 0
+    return _WORD_BITS - (num_rows - 1).bit_length()
+
+
+def _sort_words(codes: Tensor, low: int, shift: int = 0) -> tuple[Tensor, Tensor]:
+    """Codes from `low` on, which have room in words beside their rows, but for the last `shift` bits: those of ties come after.
+
+    No order is moved along.
+    """
+    row_bits = (codes.shape[0] - 1).bit_length()
+    words = codes.numpy().astype(np.int64)
+    if low:
+        words -= low  # what leaves 64 bits wraps around
+    if shift:
+        words = (words.view(np.uint64) >> np.uint64(shift)).view(np.int64)
     words <<= row_bits
-    words |= np.arange(num_rows)
+    words |= np.arange(codes.shape[0])
     words.sort()
-    order = words & ((1 << row_bits) - 1)
+    order = torch.from_numpy(words & ((1 << row_bits) - 1))
     words >>= row_bits
-    return torch.from_numpy(words), torch.from_numpy(order.astype(np.int32) if num_rows < 2**31 else order)
+    if shift:
+        ordered = torch.index_select(codes, 0, order)
+        if not is_ascending(ordered):
+            same = np.flatnonzero(words[1:] == words[:-1])
+            tied = torch.from_numpy(np.union1d(same, same + 1))
+            ordered[tied], within = torch.sort(ordered[tied], stable=True)
+            order[tied] = order[tied[within]]
+        return ordered, order
+    if low:
+        words += low
+    return torch.from_numpy(words).to(codes.dtype), order
 
 
 @functools.cache
@@ -237,7 +267,7 @@ def _numpy_sorts_words_faster() -> bool:
     """
     words = np.random.default_rng(1).integers(0, 2**31, _RADIX_SORT_ROWS)
     codes = torch.from_numpy(words.astype(np.int32))
-    return _seconds(lambda: np.sort(words)) < _seconds(lambda: sort_codes(codes))
+    return _seconds(lambda: np.sort(words)) < _seconds(lambda: torch.sort(codes, stable=True))
 
 
 def _seconds(function: Callable[[], object]) -> float:

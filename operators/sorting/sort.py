@@ -1,8 +1,9 @@
 """ORDER BY: the rows in order, through order-preserving bits of the keys (the first k rows only: `top_rows`).
 
 The first bits of the keys sort all rows; the rows that tie are sorted by the next bits, until none tie or no bits are
-left. Torch sorts integers by radix, one pass a byte, so that 32 bits cost half of what 64 do. Few rows are sorted by all
-keys at once: there the number of calls is the cost.
+left. On processors where numpy sorts words by vector instructions, that is as many bits as have room in a word beside the
+number of the row. Torch sorts integers by radix, one pass a byte, so that 32 bits cost half of what 64 do. Few rows are
+sorted by all keys at once: there the number of calls is the cost.
 """
 
 from __future__ import annotations
@@ -20,7 +21,14 @@ from tqp.data.strings import Strings
 from tqp.operators.numbers import elementwise
 from tqp.operators.numbers.comparisons import interval_order
 from tqp.operators.numbers.wide import order_keys
-from tqp.operators.rows.keys import is_ascending, ordered_bits, pack_by_range, sort_codes
+from tqp.operators.rows.keys import (
+    bits_beside_rows,
+    is_ascending,
+    ordered_bits,
+    pack_by_range,
+    sort_bounded,
+    sort_codes,
+)
 from tqp.operators.rows.runs import Runs
 from tqp.operators.rows.selection import row_indices, take, take_optional
 from tqp.operators.sorting.sort_bits import Bits, NumberBits, StringBits
@@ -33,6 +41,8 @@ _FEW_ROWS, _FEW_BYTES = 1024, 65_536
 _SORTED_BYTES = 4 * 8
 #: Bits that the first sort looks at, and those it looks at where so few would leave many ties.
 _FEW_BITS, _MANY_BITS = 32, 63
+#: Bits of numbers for which another sort in words is worth its calls.
+_FEWEST_BITS = 8
 _SAMPLE_ROWS = 4096
 #: Ties among the rows of a sample from which on the first sort looks at many bits.
 _MANY_TIES = 4
@@ -50,14 +60,15 @@ class SortColumn(NamedTuple):
 
     @property
     def num_rows(self) -> int:
-        return self._any.shape[0]
+        return self.any_tensor.shape[0]
 
     @property
     def device(self) -> torch.device:
-        return self._any.device
+        return self.any_tensor.device
 
     @property
-    def _any(self) -> Tensor:
+    def any_tensor(self) -> Tensor:
+        """One of the rows' own."""
         return self.values.starts if isinstance(self.values, Strings) else self.values
 
 
@@ -85,7 +96,7 @@ def sort_rows(columns: Sequence[SortColumn]) -> Tensor:
         if keys is not None:
             return torch.from_numpy(np.lexsort(keys[::-1]))
     reserve(_SORTED_BYTES * num_rows)
-    ordered, order, left = _first_sort(_bits(columns))
+    ordered, order, left = _first_sort(_bits(columns), bits_beside_rows(columns[0].any_tensor))
     places: Tensor | None = None  # where in the order the rows of `ordered` stand; None for all of them
     while left:
         tied = _tied(ordered)
@@ -94,10 +105,17 @@ def sort_rows(columns: Sequence[SortColumn]) -> Tensor:
         places = tied if places is None else take(places, tied)
         rows, group = take(order, places), Runs(take(ordered, tied)).ids()
         group_width = int(group[-1]).bit_length()
-        codes, width, left = _next_codes(left, rows, _MANY_BITS - group_width)
+        codes, width, left = _next_codes(left, rows, _room_after(group, group_width, left[0]))
         ordered, within = _sort((group << width).bitwise_or_(codes), group_width + width)
         order.index_copy_(0, places, take(rows, within))
     return order
+
+
+def _room_after(group: Tensor, group_width: int, bits: Bits) -> int:
+    """How many of the next bits of rows are sorted at once behind the numbers of their groups."""
+    beside = bits_beside_rows(group) - group_width
+    fewest = _FEW_BITS if isinstance(bits, StringBits) else _FEWEST_BITS
+    return beside if beside >= fewest else _MANY_BITS - group_width
 
 
 def leading_codes(columns: Sequence[SortColumn]) -> Tensor:
@@ -105,10 +123,10 @@ def leading_codes(columns: Sequence[SortColumn]) -> Tensor:
     return _next_codes(_bits(columns), None, _MANY_BITS)[0]
 
 
-def _first_sort(bits: Sequence[Bits]) -> tuple[Tensor, Tensor, Sequence[Bits]]:
-    """The first bits of all rows, sorted, the rows in their order, and the bits that are left."""
-    codes, width, left = _next_codes(bits, None, _FEW_BITS)
-    if left and codes.shape[0] > 8 * _SAMPLE_ROWS:
+def _first_sort(bits: Sequence[Bits], room: int) -> tuple[Tensor, Tensor, Sequence[Bits]]:
+    """The first bits of all rows, sorted, the rows in their order, and the bits that are left. `room`: beside rows, if any."""
+    codes, width, left = _next_codes(bits, None, room or _FEW_BITS)
+    if not room and left and codes.shape[0] > 8 * _SAMPLE_ROWS:
         sample = codes[:: codes.shape[0] // _SAMPLE_ROWS].sort().values
         if _tied(sample).shape[0] >= _MANY_TIES:
             codes, width, left = _next_codes(bits, None, _MANY_BITS)
@@ -135,6 +153,8 @@ def _sort(codes: Tensor, width: int) -> tuple[Tensor, Tensor]:
     """(sorted codes, order int64): a stable sort of integers in [0, 2^width)."""
     if is_ascending(codes):
         return codes, torch.arange(codes.shape[0], device=codes.device)
+    if width <= bits_beside_rows(codes):
+        return sort_bounded(codes, 1 << width)
     for dtype in (torch.int8, torch.int16, torch.int32):
         if width <= dtype.itemsize * 8:
             return sort_codes((codes - (1 << dtype.itemsize * 8 - 1)).to(dtype))

@@ -16,7 +16,7 @@ from tqp.data.strings import Strings
 from tqp.operators.memory import allocation
 from tqp.operators.memory.allocation import Map
 from tqp.operators.numbers import elementwise
-from tqp.operators.rows.keys import ordered_bits
+from tqp.operators.rows.keys import ordered_bits, sort_codes
 from tqp.operators.rows.selection import take
 from tqp.operators.sorting.sort import SortColumn, sort_rows, take_rows
 from tqp.operators.string_keys.first_bits import pack_leading_bits
@@ -101,6 +101,6 @@ def _distribute(
         number *= validity
         if not column.nulls_first:
             number += validity.logical_not().view(torch.int8) * len(splitters)
-    rows = torch.sort(number, stable=True)[1].add_(piece[0])
+    rows = sort_codes(number)[1].add_(piece[0])
     counts = torch.bincount(number, minlength=len(splitters) + 1)
     return rows, [0, *counts.cumsum(0).tolist()]

@@ -122,15 +122,32 @@ def test_pack_by_range_keeps_lexicographic_order(ranges: list[tuple[int, int]]) 
     assert pack_by_range([torch.zeros(0, dtype=torch.int64)] * 3)[0].codes.shape == (0,)
 
 
+@pytest.mark.parametrize("in_words", [False, True])
 @pytest.mark.parametrize("num_rows", [0, 1, 100, 20_000, 40_000])
 @pytest.mark.parametrize("dtype", [torch.int8, torch.int16, torch.int32, torch.int64])
-def test_sort_codes_is_stable(num_rows: int, dtype: torch.dtype) -> None:
+def test_sort_codes_is_stable(
+    num_rows: int, dtype: torch.dtype, in_words: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys, "_numpy_sorts_words_faster", lambda: in_words)
     top = torch.iinfo(dtype).max
     codes = torch.randint(top - 50, top, (num_rows,)).to(dtype)
     codes[::7] = top
     ordered, order = sort_codes(codes)
     assert order.tolist() == sorted(range(num_rows), key=codes.tolist().__getitem__)
     assert torch.equal(ordered, codes[order])
+
+
+@pytest.mark.parametrize("low", [0, -(2**40), -(2**63)])
+def test_sort_codes_of_many_bits(low: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Codes that have no room beside their rows: few tie by what has, many, or all."""
+    monkeypatch.setattr(keys, "_numpy_sorts_words_faster", lambda: True)
+    for top in (2**63 - 1, low + 2**50):
+        codes = torch.randint(low, top, (3000,))
+        codes[:1000] = torch.randint(low, low + 40, (1000,))
+        codes[1000:1100] = top
+        ordered, order = sort_codes(codes)
+        assert order.tolist() == sorted(range(3000), key=codes.tolist().__getitem__)
+        assert torch.equal(ordered, codes[order])
 
 
 @pytest.mark.parametrize("in_words", [False, True])

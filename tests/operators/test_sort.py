@@ -11,6 +11,7 @@ import torch
 
 from tests import reference
 from tqp.operators.numbers import wide
+from tqp.operators.rows import keys
 from tqp.operators.sorting import sort, sort_bits
 from tqp.operators.sorting.sort import SortColumn, sort_rows
 from tqp.operators.strings.layout import from_list
@@ -25,22 +26,28 @@ POOLS: dict[str, list[Any]] = {
 }
 
 
-#: Up to how many rows all keys are compared at once, strings whole, and strings that tie whole.
+#: Up to how many rows all keys are compared at once, strings whole, and strings that tie whole; from how many rows on codes
+#: are sorted in words, and the bits of these.
 _LIMITS = {
-    "few rows": (1024, 2048, 4096),
-    "some rows": (0, 2048, 4096),
-    "few ties": (0, 0, 4096),
-    "many rows": (0, 0, 0),
+    "few rows": (1024, 2048, 4096, 1024, 63),
+    "some rows": (0, 2048, 4096, 1024, 63),
+    "few ties": (0, 0, 4096, 1024, 63),
+    "many rows": (0, 0, 0, 1024, 63),
+    "in words": (0, 0, 0, 2, 63),
+    "in short words": (0, 0, 4096, 2, 26),
 }
 
 
 @pytest.fixture(params=_LIMITS.values(), ids=_LIMITS, autouse=True)
 def as_many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few rows as they are sorted, and as if they were more."""
-    few, whole, tied = request.param
+    few, whole, tied, in_words, word_bits = request.param
     monkeypatch.setattr(sort, "_FEW_ROWS", few)
     monkeypatch.setattr(sort_bits, "_FEW_ROWS", whole)
     monkeypatch.setattr(sort_bits, "_FEW_TIED_ROWS", tied)
+    monkeypatch.setattr(keys, "_numpy_sorts_words_faster", lambda: True)
+    monkeypatch.setattr(keys, "_SORTED_WORDS", in_words)
+    monkeypatch.setattr(keys, "_WORD_BITS", word_bits)
 
 
 def column(kind: str, values: list[Any], descending: bool, nulls_first: bool) -> SortColumn:
