@@ -23,6 +23,7 @@ from tqp.planner.algebra.expressions import (
     Parameter,
     SortKey,
     column_ids,
+    is_null_literal,
     literal_labels,
 )
 from tqp.planner.algebra.join_keys import LEFT_ONLY, JoinKeys, JoinType, key_column
@@ -76,6 +77,8 @@ def project_field(field: Field, expression: Expression, fields: FieldsById) -> F
         dictionary_size=len(literal_labels(expression)) or None,
         is_checked=reads_checked(expression, fields) or may_raise(expression, fields),
     )
+    if is_null_literal(expression):
+        return made.known(True, replace(made.facts, is_null=True), made.estimates)
     if not field.data_type.is_nested:
         return made
     inner, longest = inner_facts(expression, fields), longest_list(expression, fields)
@@ -318,7 +321,7 @@ def _aggregate_field(
 
 def union_field(field: Field, branches: Sequence[Field]) -> Field:
     """The field of a UNION ALL column over the fields of its branches."""
-    ranges = [branch.facts.range for branch in branches]
+    ranges = [branch.facts.range for branch in branches if not branch.facts.is_null]
     counts = [field_distinct(branch) for branch in branches]
     low = [known[0] for known in ranges if known is not None]
     high = [known[1] for known in ranges if known is not None]

@@ -184,3 +184,15 @@ def test_null_rejection() -> None:
     assert null_rejected_columns(call("and", null, call("equal", y, y))) == {1}
     assert null_rejected_columns(call("not", call("or", null, call("is_null", y)))) == {0, 1}
     assert null_rejected_columns(call("equal", Call("coalesce", (x, y), BIGINT), y)) == {1}
+
+
+def test_nulls_of_a_branch_leave_the_range_of_a_union() -> None:
+    keys = scan(KEYS, 1)
+    nulls = Project(keys, (Field(10, "n", BIGINT),), (Literal(None, BIGINT),))
+    assert nulls.field_facts[10].facts.is_null and nulls.field_facts[10].nullable
+    numbers = Project(keys, (Field(11, "k", BIGINT),), (column(keys, 0),))
+    union = UnionAll((nulls, numbers, nulls), (Field(12, "u", BIGINT),))
+    found = union.field_facts[12]
+    assert found.facts.range == (1, 4) and found.nullable and not found.facts.is_null
+    only = UnionAll((nulls, nulls), (Field(13, "u", BIGINT),))
+    assert only.field_facts[13].facts.range is None
