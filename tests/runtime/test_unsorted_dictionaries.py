@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NoReturn
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 import torch
 
@@ -150,3 +152,25 @@ def test_dictionaries_are_merged_by_ranges(parts: int, monkeypatch: pytest.Monke
     entries = Column(column.data_type, column.pool.num_rows, None, None, column.pool)
     found = column_to_arrow("s", entries).to_pylist()
     assert len(set(found)) == len(found)
+
+
+@pytest.mark.cpu
+def test_a_table_made_of_a_query_keeps_its_dictionaries(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tqp.connect() as connection:
+        connection.register("t", _TABLES["t"].slice(0))
+        connection.sql("CREATE TABLE kept AS SELECT s, x FROM t")
+        connection.sql("CREATE TABLE part AS SELECT s, x FROM t WHERE g < 2")
+        connection.sql("INSERT INTO part SELECT s || '!', x FROM t WHERE g = 3")
+        connection.sql("DELETE FROM part WHERE s = 'a'")
+
+        def makes(*_: object) -> NoReturn:
+            raise AssertionError("entries are hashed")
+
+        monkeypatch.setattr(pc, "count_distinct", makes)
+        expected = connection.sql("SELECT s, count(*) FROM t GROUP BY s ORDER BY s").fetchall()
+        assert connection.sql("SELECT s, count(*) FROM kept GROUP BY s ORDER BY s").fetchall() == expected
+        some = "(SELECT s FROM t WHERE g < 2 UNION ALL SELECT s || '!' FROM t WHERE g = 3)"
+        expected = connection.sql(
+            f"SELECT s, count(*) FROM {some} WHERE s IS DISTINCT FROM 'a' GROUP BY s ORDER BY s"
+        ).fetchall()
+        assert connection.sql("SELECT s, count(*) FROM part GROUP BY s ORDER BY s").fetchall() == expected

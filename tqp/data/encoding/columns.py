@@ -41,12 +41,22 @@ def encode_column(name: str, column: pa.ChunkedArray | pa.Array, device: torch.d
     return encode_chunks(name, chunks, type_of_values(column, name), device)
 
 
-def encode_chunks(name: str, chunks: Sequence[pa.Array], data_type: DataType, device: torch.device) -> Column:
-    """As `encode_column`, from pieces; the chunks of an integer-like column may differ in Arrow type."""
+def encode_chunks(
+    name: str,
+    chunks: Sequence[pa.Array],
+    data_type: DataType,
+    device: torch.device,
+    *,
+    are_distinct: bool = False,
+) -> Column:
+    """As `encode_column`, from pieces; the chunks of an integer-like column may differ in Arrow type.
+
+    `are_distinct`: as `encode_strings` has it.
+    """
     with reporting(name):
         chunks = [plain(chunk, name, data_type) for chunk in chunks if len(chunk)]
         if data_type.is_string:
-            encoded = encode_strings(name, chunks, data_type)
+            encoded = encode_strings(name, chunks, data_type, are_distinct=are_distinct)
         elif data_type.is_integer_like:
             encoded = encode_integers(name, chunks, data_type)
         elif data_type.is_float:

@@ -62,13 +62,13 @@ def _texts(column: Column) -> pa.Array:
 
 
 def encode_stored(name: str, chunks: Sequence[Chunk], data_type: DataType, device: torch.device) -> Column:
-    """The rows of all chunks as one encoded column on `device`."""
+    """The rows of all chunks as one encoded column on `device`. What dictionaries they have are of columns, or were made here."""
     if len(chunks) == 1 and isinstance(chunks[0], Column):
         return chunks[0]
     arrays = [array for array in (_array_of(name, chunk) for chunk in chunks) if len(array)]
     if data_type.is_string:
         arrays = _alike(arrays)
-    return encode_chunks(name, arrays, data_type, device)
+    return encode_chunks(name, arrays, data_type, device, are_distinct=True)
 
 
 def take_stored(

@@ -44,12 +44,14 @@ _SMALL_TABLE = 32_768
 _FEW_ENTRIES, _PIECE = 1_024, 262_144
 
 
-def encode_strings(name: str, chunks: Sequence[pa.Array], data_type: DataType) -> Column:
+def encode_strings(
+    name: str, chunks: Sequence[pa.Array], data_type: DataType, *, are_distinct: bool = False
+) -> Column:
     """A Column on the CPU from string or binary arrays of any kind (all of one type), dictionary arrays included.
 
-    Raises ExecutionError for VARCHAR that is not UTF-8, which neither Arrow nor Parquet readers look at.
+    `are_distinct`: whether no dictionary is known to hold an entry twice, which takes a hash table to find out. Raises ExecutionError for VARCHAR that is not UTF-8, which neither Arrow nor Parquet readers look at.
     """
-    column = _encoded(name, chunks, data_type)
+    column = _encoded(name, chunks, data_type, are_distinct)
     if column.pool is not None:
         check_text(name, column.pool, data_type)
     return column
@@ -63,10 +65,11 @@ def check_text(name: str, strings: Strings, data_type: DataType) -> None:
         )
 
 
-def _encoded(name: str, chunks: Sequence[pa.Array], data_type: DataType) -> Column:
+def _encoded(name: str, chunks: Sequence[pa.Array], data_type: DataType, are_distinct: bool) -> Column:
     num_rows = sum(len(chunk) for chunk in chunks)
     if num_rows and pa.types.is_dictionary(chunks[0].type):
-        column = _dictionary_column(name, chunks, data_type, min(max(num_rows // 2, 1), _MAX_ENTRIES))
+        limit = min(max(num_rows // 2, 1), _MAX_ENTRIES)
+        column = _dictionary_column(name, chunks, data_type, limit, are_distinct=are_distinct)
         if column is not None:
             return column
         chunks = [as_binary(chunk.dictionary).take(chunk.indices) for chunk in chunks]
@@ -154,14 +157,15 @@ def _dictionary_column(
     data_type: DataType,
     limit: int,
     are_exact: bool = False,
+    are_distinct: bool = False,
     sorts: bool = False,
 ) -> Column | None:
     """The column of dictionary arrays with one dictionary of the entries in use; None if those are more than `limit`.
 
-    `are_exact`: as Arrow has just made them, of distinct entries that are all in use. `sorts`: whether it is sorted however many
+    `are_exact`: as Arrow has just made them, of distinct entries that are all in use. `are_distinct`: of distinct entries. `sorts`: whether it is sorted however many
     entries it has. Raises ExecutionError for a place that a dictionary does not have, as a damaged file may hold.
     """
-    parts = share(partial(_codes_of, is_exact=are_exact), chunks)
+    parts = share(partial(_codes_of, is_distinct=are_exact or are_distinct), chunks)
     firsts = itertools.accumulate((len(part.indices) for part in parts), initial=0)
     parts = [part._replace(first=first) for part, first in zip(parts, firsts, strict=False)]
     if are_exact and any(len(part.dictionary) > limit for part in parts):
@@ -211,10 +215,10 @@ def _dictionary_column(
     return _column_of_codes(name, codes, entries, validity, data_type, is_sorted)
 
 
-def _codes_of(chunk: pa.DictionaryArray, is_exact: bool) -> _Codes:
+def _codes_of(chunk: pa.DictionaryArray, is_distinct: bool) -> _Codes:
     """Those of one array, as the first of a column."""
     dictionary = as_binary(chunk.dictionary)
-    if not is_exact and (dictionary.null_count or pc.count_distinct(dictionary).as_py() < len(dictionary)):
+    if not is_distinct and (dictionary.null_count or pc.count_distinct(dictionary).as_py() < len(dictionary)):
         chunk = pc.dictionary_encode(dictionary.take(chunk.indices))
         dictionary = chunk.dictionary
     indices = values_view(chunk.indices, chunk.indices.type.to_pandas_dtype())
