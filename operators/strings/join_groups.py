@@ -1,4 +1,4 @@
-"""string_agg: the strings of each group, one after the other, with a separator between them."""
+"""string_agg: the strings of each group, or of all rows, one after the other, with a separator between them."""
 
 from __future__ import annotations
 
@@ -33,6 +33,18 @@ def join_groups(
         strings = take_strings(strings, sort_codes(narrow(group_ids, num_groups))[1])
     ends = counts.cumsum(0)
     return join_runs(strings, ends - counts, ends, separator)
+
+
+def join_all(strings: Strings, validity: Tensor | None, separator: str) -> Strings:
+    """The valid strings of all rows in row order: one string, or none where no row is valid. What batches come to joins likewise.
+
+    Raises ExecutionError for more than 2 GiB.
+    """
+    if validity is not None:
+        strings = take_strings(strings, row_indices(validity))
+    ends = torch.tensor([strings.num_rows] if strings.num_rows else [], dtype=torch.int64)
+    ends = ends.to(strings.starts.device)
+    return join_runs(strings, torch.zeros_like(ends), ends, separator)
 
 
 def join_runs(strings: Strings, begins: Tensor, ends: Tensor, separator: str) -> Strings:

@@ -33,6 +33,7 @@ from tqp.operators.strings import layout as string_layout
 from tqp.planner.physical.plan import GroupAlgorithm
 from tqp.runtime.breakers.grouped_rows import GroupedRows
 from tqp.runtime.breakers.reductions import (
+    IN_ORDER,
     OF_ALL_ROWS,
     PACKED,
     Reduction,
@@ -128,7 +129,8 @@ class FoldGroups(Breaker):
         #: Columns from which rows are chosen: the keys, and what choices read.
         self._choice_columns = {0, *(column for i in self._choices for column in reductions[i].columns)}
         self.fixed_batches = bool(self._float_sums or self._moments)
-        self.ordered = clustered or self.fixed_batches or bool(self._choices)
+        in_order = any(reduction.kind in IN_ORDER for reduction in reductions)
+        self.ordered = clustered or self.fixed_batches or bool(self._choices) or in_order
         self._packed = [
             index
             for index, reduction in enumerate(self.reductions)
@@ -288,7 +290,8 @@ class FoldGroups(Breaker):
                 continue
             values = [batch[index] for batch in batches]
             if isinstance(values[0], Strings):
-                found = OF_ALL_ROWS[reduction.kind](string_layout.concatenate(values))
+                given = (string_layout.concatenate(values), None, *reduction.parameters)
+                found = OF_ALL_ROWS[reduction.kind](*given)
                 merged.states[index] = (
                     found if found.num_rows else string_layout.from_list([b""], self.device)
                 )

@@ -14,6 +14,7 @@ from tqp.operators.groups.distinct_sets import ValueRange
 from tqp.operators.groups.folds import FOLDS
 from tqp.operators.groups.moments import POWERS
 from tqp.operators.string_keys import codes as string_codes
+from tqp.operators.strings.join_groups import join_all
 from tqp.planner.physical.plan import Table
 from tqp.runtime.frame import Frame, FrameColumn
 
@@ -42,6 +43,11 @@ class Reduction:
         """Those that it reads."""
         return tuple(each for each in (self.column, *self.others, self.counted) if each >= 0)
 
+    @property
+    def parameters(self) -> tuple[object, ...]:
+        """What its kernel is given besides the column and its validity."""
+        return () if self.parameter is None else (self.parameter,)
+
     def reading(self, places: Mapping[int, int]) -> Reduction:
         """The same of other columns."""
         column, counted = (places.get(each, each) for each in (self.column, self.counted))
@@ -59,6 +65,11 @@ class Reduction:
         return self.kind in FOLDS
 
     @property
+    def is_of_strings(self) -> bool:
+        """Is it one of the strings of all rows, of which each batch leaves one?"""
+        return self.kind in ("least", "greatest", "string_agg") and not (self.distinct or self.order)
+
+    @property
     def is_choice(self) -> bool:
         """Is it the value of a row, which it is among any rows as well?"""
         return self.kind in CHOICE_KINDS and not (self.distinct or self.order)
@@ -69,12 +80,15 @@ class Reduction:
         return self.kind in MOMENT_KINDS and not self.distinct
 
 
-#: What reduces all rows, and what batches came to, by kind of reduction; `least` and `greatest` are of strings.
+#: What reduces all rows, and what batches came to, by kind of reduction; `least`, `greatest` and `string_agg` are of strings.
 OF_ALL_ROWS: dict[str, Callable[..., Any]] = {
     **{kind: fold.of_all for kind, fold in FOLDS.items() if fold.of_all is not None},
     "least": string_codes.least_of_all,
     "greatest": string_codes.greatest_of_all,
+    "string_agg": join_all,
 }
+#: What has an order of its own that batches keep.
+IN_ORDER = ("string_agg",)
 MOMENT_KINDS = (*POWERS, "co_moment")
 CHOICE_KINDS = ("first", "last", "arg_min", "arg_max", "arg_min_nulls_last", "arg_max_nulls_last")
 #: Integer sums, which may share accumulators.

@@ -156,7 +156,7 @@ class _AggregateLowering:
                 node = build.call(aggregates.count_all, stream.num_rows(), validity, device, name="count")
             else:
                 assert value is not None
-                given: list[Any] = [value.node, validity]
+                given: list[Any] = [value.node, validity, *reduction.parameters]
                 if reduction.kind == "sum" and value.layout.dtype not in (torch.bool, torch.int64):
                     given.append(max(map(abs, reduction.value_range)))
                 # what is read for another reduction too has to be chosen anyway
@@ -220,7 +220,7 @@ class _AggregateLowering:
             and (reduction.is_moment or reduction.is_choice)
             or reduction.is_moment
             and algorithm is GroupAlgorithm.SINGLE
-            or self._is_extreme_string(reduction)
+            or self._is_of_strings(reduction)
             for reduction in reductions
         ):
             return False
@@ -251,10 +251,10 @@ class _AggregateLowering:
         rows = self.node.input.estimated_rows
         return packing.size <= _MAX_MERGED_GROUPS and packing.size * _ROWS_OF_MERGED_GROUPS <= rows
 
-    def _is_extreme_string(self, reduction: Reduction) -> bool:
-        """Is it the least or greatest string of all rows, of which each batch leaves one?"""
+    def _is_of_strings(self, reduction: Reduction) -> bool:
+        """Is it a string of all rows, of which each batch leaves one?"""
         return (
-            reduction.kind in ("least", "greatest")
+            reduction.is_of_strings
             and self.node.algorithm is GroupAlgorithm.SINGLE
             and self.outputs[reduction.column].layout.form is Form.STRINGS
         )
