@@ -22,8 +22,9 @@ _LARGEST = 2**63 - 1
 
 def reduce_runs(kind: str, values: Any, validity: Tensor | None, lengths: Tensor) -> Tensor:
     """What `FOLDS[kind].by_group` makes of `values` [n], of groups of `lengths` rows (int64 [g], whose sum is n)."""
-    if is_host(lengths) and kind in _OF_RUNS:
-        array = values.numpy() if isinstance(values, Tensor) else None
+    is_tensor = isinstance(values, Tensor)
+    if is_host(lengths) and kind in _OF_RUNS and not (is_tensor and values.requires_grad):
+        array = values.numpy() if is_tensor else None
         counted = None if validity is None or bool(validity.all()) else validity.numpy()
         found = _OF_RUNS[kind](array, counted, lengths.numpy())
         if found is not None:
@@ -37,7 +38,8 @@ def _reduced(ufunc: np.ufunc, values: Array, lengths: Array, nothing: Any) -> Ar
     ends = np.cumsum(lengths)
     if values.shape[0]:
         rows = int(np.searchsorted(ends, values.shape[0])) + 1  # behind them all are empty
-        ufunc.reduceat(values, ends[:rows] - lengths[:rows], out=found[:rows])
+        # not with `out`, for which numpy keeps the interpreter lock
+        found[:rows] = ufunc.reduceat(values, ends[:rows] - lengths[:rows])
         np.copyto(found, nothing, where=lengths == 0)  # of these it takes the next value
     return found
 
@@ -47,9 +49,31 @@ def _count(values: Array | None, validity: Array | None, lengths: Array) -> Arra
 
 
 def _sum(values: Array, validity: Array | None, lengths: Array) -> Array | None:
-    if values.dtype.kind == "f":  # in row order, which a reduction of numpy leaves
-        return None
+    if values.dtype.kind == "f":
+        return _of_segments(
+            "sum", _counted(values.astype(np.float64, copy=False), validity, 0.0), lengths, 0.0
+        )
     return _summed(values if validity is None else values * validity, lengths)
+
+
+def _of_segments(kind: str, values: Array, lengths: Array, initial: float) -> Array:
+    """Of floats, in row order, which a reduction of numpy leaves; maxima in two fifths of its time."""
+    offsets = np.zeros(lengths.shape[0] + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    segments = torch.from_numpy(offsets)
+    found: Array = torch.segment_reduce(
+        torch.from_numpy(values), kind, offsets=segments, unsafe=True, initial=initial
+    ).numpy()
+    return found
+
+
+def _counted(values: Array, validity: Array | None, otherwise: Any) -> Array:
+    """The values that count, and another one in place of those that do not."""
+    if validity is None:
+        return values
+    counted = values.copy()
+    np.copyto(counted, otherwise, where=~validity)
+    return counted
 
 
 def _summed(values: Array, lengths: Array) -> Array:
@@ -94,7 +118,9 @@ def _extreme(
     else:
         limits = np.iinfo(values.dtype)
         ufunc, nothing = of_integers, limits.max if of_integers is np.minimum else limits.min
-    counted = values if validity is None else np.where(validity, values, np.asarray(nothing, values.dtype))
+    counted = _counted(values, validity, nothing)
+    if ufunc is np.maximum and values.dtype.kind == "f":
+        return _of_segments("max", counted, lengths, nothing)
     return _reduced(ufunc, counted, lengths, nothing)
 
 
@@ -102,6 +128,7 @@ _OF_RUNS: dict[str, Callable[[Any, Array | None, Array], Array | None]] = {
     "count_star": lambda values, validity, lengths: lengths,
     "count": _count,
     "sum": _sum,
+    "sum_float": _sum,
     "sum_wide": _sum_wide,
     "min": _least,
     "max": _greatest,

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType
 from tqp.core.process.memory_budget import reserve
-from tqp.data.nested import Lists, Values, Vector, count_of, element_places, flattened, take_vector
+from tqp.data.nested import Lists, Values, Vector, element_places, flattened, take_vector
 from tqp.data.repeats import repeated
 from tqp.data.strings import Strings
 from tqp.operators.groups import distinct_pairs
@@ -27,7 +27,7 @@ from tqp.operators.nested.elements import (
     lists_of,
     places_in_lists,
 )
-from tqp.operators.nested.layout import concatenate_vectors
+from tqp.operators.nested.layout import over_same_elements
 from tqp.operators.nested.order_keys import order_key
 from tqp.operators.numbers.comparisons import interval_order
 from tqp.operators.numbers.wide import raise_where
@@ -101,15 +101,12 @@ def list_unique(lists: Lists, *, element: DataType) -> Tensor:
 
 def list_concat(*pairs: Pair) -> tuple[Lists, None]:
     """The elements of all lists of a row, one list after the other; one that is NULL has none."""
-    parts = aligned(*pairs)
-    starts, offset = [], 0
-    for part in parts:
-        starts.append(part.starts + offset)
-        offset += count_of(part.elements.values)
-    lengths = torch.stack([part.lengths for part in parts], dim=1)
-    places = element_places(torch.stack(starts, dim=1).reshape(-1), lengths.reshape(-1))
-    elements = concatenate_vectors([part.elements for part in parts])
-    return lists_of(lengths.sum(1), *take_vector(elements, places)), None
+    parts = over_same_elements(aligned(*pairs))
+    starts, lengths = (
+        torch.stack([getattr(part, name) for part in parts], dim=1) for name in ("starts", "lengths")
+    )
+    places = element_places(starts.reshape(-1), lengths.reshape(-1))
+    return lists_of(lengths.sum(1), *take_vector(parts[0].elements, places)), None
 
 
 def flatten(lists: Lists) -> Lists:

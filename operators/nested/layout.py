@@ -15,6 +15,7 @@ from tqp.data.nested import (
     Values,
     Vector,
     count_of,
+    cut_vector,
     flattened,
     take,
 )
@@ -86,7 +87,7 @@ def concatenate(parts: Sequence[Any], workers: Map | None = None) -> Any:
     if isinstance(first, Structs):
         fields = zip(*(part.fields for part in parts), strict=True)
         return Structs(tuple(concatenate_vectors(each) for each in fields))
-    parts = _over_same_elements(parts)
+    parts = over_same_elements(parts)
     return Lists(
         torch.cat([part.starts for part in parts]),
         torch.cat([part.lengths for part in parts]),
@@ -145,7 +146,7 @@ def device_of(values: Values) -> torch.device:
     return values.device if isinstance(values, Tensor) else values.starts.device
 
 
-def _over_same_elements(parts: Sequence[Lists]) -> Sequence[Lists]:
+def over_same_elements(parts: Sequence[Lists]) -> Sequence[Lists]:
     """The lists as slices of one vector: of parts over several ones, each is copied once."""
     by_elements: dict[int, list[int]] = {}
     for position, part in enumerate(parts):
@@ -176,8 +177,11 @@ def _identity(vector: Vector) -> int:
 
 
 def compact(lists: Lists) -> Lists:
-    """The same lists with just their elements, in row order; themselves where they have about as many anyway."""
+    """The same lists with just their elements, in row order; with those between the first and the last one where these are about as many."""
     total = int(lists.lengths.sum()) if lists.num_rows else 0
+    if 0 < total < count_of(lists.elements.values):
+        first, last = int(lists.starts.min()), int((lists.starts + lists.lengths).max())
+        lists = Lists(lists.starts - first, lists.lengths, cut_vector(lists.elements, first, last))
     if 2 * total >= count_of(lists.elements.values):
         return lists
     elements, lengths = flattened(lists)
@@ -200,7 +204,7 @@ def _choose(conditions: Sequence[Tensor], values: Sequence[Any]) -> Any:
     if isinstance(first, Structs):
         fields = zip(*(each.fields for each in values), strict=True)
         return Structs(tuple(_choose_vector(conditions, each) for each in fields))
-    lists = _over_same_elements(values)
+    lists = over_same_elements(values)
     starts, lengths = ([getattr(each, part) for each in lists] for part in ("starts", "lengths"))
     return Lists(_choose(conditions, starts), _choose(conditions, lengths), lists[0].elements)
 

@@ -88,7 +88,7 @@ def test_workers_get_equal_shares_of_the_work(
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
 @pytest.mark.parametrize(
-    ("num_rows", "expected"), [(0, 1), (19, 19), (20, 10), (39, 13), (100, 25), (500, 63)]
+    ("num_rows", "expected"), [(0, 1), (9, 9), (19, 10), (20, 5), (39, 10), (100, 25), (500, 63)]
 )
 def test_fixed_batches_depend_on_rows_alone(
     threads: int, num_rows: int, expected: int, monkeypatch: pytest.MonkeyPatch

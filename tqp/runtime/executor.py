@@ -70,7 +70,7 @@ _WORTH_A_WORKER = 0.0008
 _SHARE_ROWS = 131_072
 #: ... unless it is so many seconds of work, of calls that take long.
 _SHARE_SECONDS = 0.0015
-#: Where a batch ends must not depend on what runs here: as if by so many workers, each with `_FEW_ROWS` at least.
+#: Where a batch ends must not depend on what runs here: as if by so many workers, each with half of `_FEW_ROWS` at least.
 _FIXED_WORKERS = 4
 #: Rows of a source for which a pipeline is compiled before its first batch: of so many, arrays and blocks save more than that takes.
 _WORTH_COMPILING = 262_144
@@ -298,7 +298,9 @@ class Executor:
         number of workers.
         """
         if seconds is None:
-            shares = min(_FIXED_WORKERS, num_rows // _FEW_ROWS)
+            shares = min(
+                _FIXED_WORKERS, 2 * (num_rows // _FEW_ROWS)
+            )  # an even number: two workers end together
         else:
             shares = max(num_rows // _SHARE_ROWS, int(seconds / _SHARE_SECONDS))
             shares = min(self.threads, shares, num_rows, int(seconds / _WORTH_A_WORKER))
