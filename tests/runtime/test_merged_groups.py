@@ -1,4 +1,4 @@
-"""Moments of all rows, and moments and chosen rows of few direct groups, are merged batch by batch: what DuckDB says, for any batches and threads."""
+"""Moments and chosen rows, of few direct groups and of all rows, are merged batch by batch: what DuckDB says, for any batches and threads."""
 
 from __future__ import annotations
 
@@ -22,6 +22,10 @@ _QUERIES = (
     "SELECT corr(f, n), stddev(f), sum(f), count(DISTINCT k), max(t), skewness(x) FILTER (n > 50), count(*) FROM facts",
     "SELECT regr_r2(n, x), var_pop(n), kurtosis(f), min(d) FROM facts WHERE x % 10 <> 7",
     "SELECT stddev(f), corr(n, x), regr_intercept(n, x) FILTER (x < 2), count(*) FROM facts WHERE x < 3",
+    "SELECT arg_min(x, n), arg_max(t, d), first(t), last(x), any_value(n), count(*), sum(f), string_agg(t, ',') FROM facts",
+    "SELECT arg_min(t, x) FILTER (n > 50), arg_max_null(n, x), first(i), max(t), stddev(f) FROM facts WHERE x % 10 <> 7",
+    "SELECT arg_min(n, t), arg_max(late, x), first(x ORDER BY x), count(DISTINCT k) FROM facts WHERE x < 30",
+    "SELECT arg_min(t, x), first(n), last(t), any_value(f), count(*) FROM facts WHERE x % 10 = 3 AND x % 20 = 4",
     "SELECT stddev(f), corr(n, x), count(*) FROM facts WHERE x % 10 = 3 AND x % 20 = 4",
 )
 

@@ -8,7 +8,6 @@ other DISTINCT values, keys without bounds) collects, see `collect_groups`.
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections import deque
 from collections.abc import Sequence
@@ -126,8 +125,8 @@ class FoldGroups(Breaker):
             for i in self._moments
         ]
         self._choices = [i for i, reduction in enumerate(reductions) if reduction.is_choice]
-        #: Columns from which rows are chosen: the keys, and what choices read.
-        self._choice_columns = {0, *(column for i in self._choices for column in reductions[i].columns)}
+        #: Columns from which rows are chosen: what choices read.
+        self._choice_columns = {*(column for i in self._choices for column in reductions[i].columns)}
         self.fixed_batches = bool(self._float_sums or self._moments)
         in_order = any(reduction.kind in IN_ORDER for reduction in reductions)
         self.ordered = clustered or self.fixed_batches or bool(self._choices) or in_order
@@ -231,13 +230,19 @@ class FoldGroups(Breaker):
         pairs: list[Any] = list(columns)
         return moments.moment_states(pairs, self._of_moments, ids, self.size)
 
-    def _chosen(self, frame: Frame, ids: Tensor, size: int) -> Frame:
-        """The rows of a batch that choices take of it, in their order: those that they take of all batches are among them."""
+    def _chosen(self, frame: Frame, ids: Tensor, size: int, kept: Any = None) -> Frame:
+        """The rows of a batch that choices take of it, in their order: those that they take of all batches are among them.
+
+        Their groups are the last column.
+        """
         columns = (
             column if index in self._choice_columns else FrameColumn(None, None)
             for index, column in enumerate(frame.columns)
         )
-        frame = Frame(frame.num_rows, (FrameColumn(ids, None), *itertools.islice(columns, 1, None)))
+        frame = Frame(frame.num_rows, (*columns, FrameColumn(ids, None)))
+        if kept is not None:
+            frame = take_frame(frame, rows.row_indices(kept))
+            ids = _tensor(frame.columns[-1])
         grouped = GroupedRows(frame, ids, size)
         is_chosen = torch.zeros(frame.num_rows + 1, dtype=torch.bool, device=ids.device)
         for index in self._choices:
@@ -270,6 +275,9 @@ class FoldGroups(Breaker):
             state.moments = self._moments_of(
                 frame, torch.zeros(1, dtype=torch.int64, device=self.device), kept
             )
+        if self._choices:
+            ids = torch.zeros(1, dtype=torch.int64, device=self.device).expand(frame.num_rows)
+            state.chosen = self._chosen(frame, ids, 1, kept)
         for index, reduction in enumerate(self.reductions):
             if reduction.distinct:
                 state.states[index] = add_distinct(reduction, frame, None, 1, state.states[index], kept)
@@ -281,8 +289,11 @@ class FoldGroups(Breaker):
         of_batches = [state.moments for state in states if state.moments is not None]
         if of_batches:
             merged.moments = moments.merge_moments(of_batches)
+        chosen = [state.chosen for state in states if state.chosen is not None]
+        if chosen:
+            merged.chosen = concatenate_frames(chosen)
         for index, reduction in enumerate(self.reductions):
-            if reduction.is_moment:
+            if reduction.is_moment or reduction.is_choice:
                 continue
             if reduction.distinct:
                 sets = [state.states[index] for state in states]
@@ -379,7 +390,7 @@ class FoldGroups(Breaker):
                 states[index] = state.moments.moment(moment)
         size = 1 if self.algorithm is GroupAlgorithm.SINGLE else self.size + self.has_kept
         if state.chosen is not None:
-            grouped = GroupedRows(state.chosen, _tensor(state.chosen.columns[0]), size)
+            grouped = GroupedRows(state.chosen, _tensor(state.chosen.columns[-1]), size)
             for index in self._choices:
                 states[index] = grouped.reduce(self.reductions[index])
         for index, (reduction, sets) in enumerate(zip(self.reductions, states, strict=True)):

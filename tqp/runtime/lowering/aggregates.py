@@ -134,8 +134,9 @@ class _AggregateLowering:
         """Has the graph reduce its rows where all of them are one group: no column waits for the others then."""
         stream, inputs = self.lowering.stream, self.outputs.copy()
         build, kept, reductions = stream.builder, stream.space.kept, self.calls.reductions
-        # sets of DISTINCT values are filled from batch to batch, moments take several passes: their columns come first, as they are
-        reads_rows = [reduction.distinct or reduction.is_moment for reduction in reductions]
+        # sets of DISTINCT values are filled from batch to batch, moments take several passes, and rows are chosen: what these read
+        # comes first, as it is
+        reads_rows = [each.distinct or each.is_moment or each.is_choice for each in reductions]
         read = (
             set(reduction.columns) for reduction, reads in zip(reductions, reads_rows, strict=True) if reads
         )
@@ -218,8 +219,6 @@ class _AggregateLowering:
             reduction.folds
             or few
             and (reduction.is_moment or reduction.is_choice)
-            or reduction.is_moment
-            and algorithm is GroupAlgorithm.SINGLE
             or self._is_of_strings(reduction)
             for reduction in reductions
         ):
@@ -245,7 +244,9 @@ class _AggregateLowering:
         return True
 
     def _has_few_groups(self, packing: physical.KeyPacking | None) -> bool:
-        """Are there so few direct groups that moments and chosen rows of each batch cost less than collecting all rows?"""
+        """Are there so few direct groups, or one, that moments and chosen rows of each batch cost less than collecting all rows?"""
+        if self.node.algorithm is GroupAlgorithm.SINGLE:
+            return True
         if self.node.algorithm is not GroupAlgorithm.DIRECT or packing is None:
             return False
         rows = self.node.input.estimated_rows
