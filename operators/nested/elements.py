@@ -14,7 +14,7 @@ from tqp.data.repeats import numbers_of
 from tqp.operators.groups.aggregates import count_by_group, least_by_group
 from tqp.operators.nested.layout import every_row, take_padded_vector
 from tqp.operators.rows.batches import common_rows
-from tqp.operators.rows.keys import is_ascending
+from tqp.operators.rows.keys import is_ascending, sort_bounded
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.strings.layout import pieces_from_arrow
 
@@ -147,7 +147,7 @@ def lists_of_groups(
     ids = ids.to(torch.int64)
     lengths = count_by_group(ids, count)
     if not is_ascending(ids):
-        order = torch.argsort(ids, stable=True)
+        _, order = sort_bounded(ids, count)
         rows = order if rows is None else torch.index_select(rows, 0, order)
     vector = Vector(values, validity)
     return lists_of(lengths, *(vector if rows is None else take_vector(vector, rows)))
