@@ -60,6 +60,9 @@ def order_of_dictionary(column: Column) -> DictionaryOrder:
 def sorted_places(values: pa.Array) -> AnyArray:
     """The places of large_binary values, none NULL, in the order of these: int64 [n]; parts of the range are shared among threads."""
     [parts] = parts_by_range([values])
+    if len(parts) == 1:
+        whole: AnyArray = pc.array_sort_indices(values).to_numpy()
+        return whole
 
     def ordered(rows: AnyArray) -> AnyArray:
         found: AnyArray = pc.array_sort_indices(values.take(pa.array(rows))).to_numpy()

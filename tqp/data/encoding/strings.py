@@ -73,13 +73,16 @@ def _encoded(name: str, chunks: Sequence[pa.Array], data_type: DataType, are_dis
         if column is not None:
             return column
         chunks = [as_binary(chunk.dictionary).take(chunk.indices) for chunk in chunks]
+    if 0 < num_rows <= _SMALL_TABLE:
+        whole = _coded(pa.chunked_array(chunks))
+        column = _dictionary_column(name, [whole], data_type, num_rows, are_exact=True)
+        assert column is not None
+        return column
     estimates, is_unique, sample, mean = _estimate(chunks, num_rows, data_type)
     distinct = estimates.distinct_count or 0.0
-    limit = num_rows
-    if num_rows > _SMALL_TABLE:
-        limit = num_rows // _ROWS_OF_LONG if mean >= _LONG else min(num_rows // _ROWS, _MAX_ENTRIES)
+    limit = num_rows // _ROWS_OF_LONG if mean >= _LONG else min(num_rows // _ROWS, _MAX_ENTRIES)
     if num_rows and distinct <= limit:
-        encoded = encode_few(chunks, sample, limit) if num_rows > _SMALL_TABLE else None
+        encoded = encode_few(chunks, sample, limit)
         if encoded is not None:
             codes, entries = encoded
             return _column_of_codes(name, codes, entries, joined_validity(chunks), data_type)

@@ -30,8 +30,8 @@ from tqp.data.encoding.zones import Zones, zones_of_column
 from tqp.data.sharing import Handout, share
 from tqp.data.sources.file_identity import FileSet
 
-#: Rows from which encoding a column takes longer than waking a thread.
-_WORTH_WORKERS = 16_384
+#: Rows from which encoding a column takes longer than waking a thread: one of text takes so many times as long.
+_WORTH_WORKERS, _TIMES_OF_TEXT = 16_384, 8
 
 #: Rows from which it takes less time to find those that a query wants first than to encode its other columns whole.
 WORTH_CHOOSING = 100_000
@@ -272,7 +272,8 @@ class Source(ABC):
     def encode(self, names: Iterable[str]) -> None:
         """Encode the columns that are not yet, several at a time."""
         missing = [name for name in dict.fromkeys(names) if not self.is_encoded(name)]
-        if self.num_rows >= _WORTH_WORKERS:
+        with_text = any(self.column_type(name).is_string for name in missing)
+        if self.num_rows * (_TIMES_OF_TEXT if with_text else 1) >= _WORTH_WORKERS:
             progress = Steps(f"reading {self.name}", len(missing))
 
             def read(name: str) -> None:
