@@ -328,14 +328,14 @@ def _block_bounds(items: AnyArray) -> Bounds:
     if items.ndim == 1:
         return int(items.min()), int(items.max())
     low, high = items[:, 0], items[:, 1]
-    smallest, largest = int(high.min()), int(high.max())
-    if smallest == largest == 0:
+    if not np.bitwise_or.reduce(high):  # no high word says anything
         least, most = int(low.min()), int(low.max())
         if least >= 0:
             return least, most
     if np.array_equal(low >> 63, high):  # the high word only repeats the sign
         return int(low.min()), int(low.max())
     unsigned = np.ascontiguousarray(low).view(np.uint64)
+    smallest, largest = int(high.min()), int(high.max())
     return (
         (smallest << 64) + int(unsigned[high == smallest].min()),
         (largest << 64) + int(unsigned[high == largest].max()),
