@@ -57,6 +57,8 @@ _BY_ORDER = (
     "SELECT x FROM t WHERE s = (SELECT max(s) FROM t)",
 )
 _BY_EQUALITY = (
+    "SELECT g, s, x FROM t ORDER BY g, s DESC, x LIMIT 40",
+    "SELECT s, count(*) c FROM t GROUP BY s ORDER BY c DESC, s NULLS FIRST LIMIT 5",
     "SELECT s, count(*), sum(x) FROM t GROUP BY s",
     "SELECT s, r, count(*) FROM t GROUP BY ALL",
     "SELECT DISTINCT s, b FROM t",
@@ -88,7 +90,7 @@ def _unsorted(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.parametrize("batch_rows", [None, 700])
 def test_as_duckdb(query: str, batch_rows: int | None) -> None:
     tables = {name: table.slice(0) for name, table in _TABLES.items()}
-    ordered = query if "ORDER BY s" in query.rpartition(")")[2] else f"FROM ({query}) ORDER BY ALL"
+    ordered = query if "ORDER BY" in query.rpartition(")")[2] else f"FROM ({query}) ORDER BY ALL"
     assert_same_rows(tables, ordered, batch_rows=batch_rows)
 
 

@@ -61,7 +61,7 @@ def sorted_places(values: pa.Array) -> AnyArray:
     """The places of large_binary values, none NULL, in the order of these: int64 [n]; parts of the range are shared among threads."""
     [parts] = parts_by_range([values])
     if len(parts) == 1:
-        whole: AnyArray = pc.array_sort_indices(values).to_numpy()
+        whole: AnyArray = pc.array_sort_indices(values).to_numpy().astype(np.int64)
         return whole
 
     def ordered(rows: AnyArray) -> AnyArray:

@@ -13,7 +13,7 @@ from tqp.planner.algebra.logical_plan import SortKey
 from tqp.planner.physical import plan as physical
 from tqp.runtime.breakers.collect import SortRows
 from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
-from tqp.runtime.lowering.layouts import PLACE_LAYOUT
+from tqp.runtime.lowering.layouts import PLACE_LAYOUT, canonical_layout
 from tqp.runtime.lowering.stream import Link, Space, StoredColumn, Stream, Value
 from tqp.runtime.lowering.zones import read_best_first
 
@@ -34,6 +34,8 @@ def lower_sort(plan: PlanLowering, node: physical.Sort) -> Stream:
         directions.insert(0, directions[0])
     # Of nested values a top-k reads the first parts, and makes the bytes that compare of few rows.
     composed = [_composed_of_top_rows(key, node) for key in keys]
+    if node.limit is not None:
+        keys[1:] = [_compared_for_few_rows(lowering, key) for key in keys[1:]]
     keys = [
         lowering.order_key(key) if each is None else key for key, each in zip(keys, composed, strict=True)
     ]
@@ -67,6 +69,13 @@ def _composed_of_top_rows(key: Value, node: physical.Sort) -> DataType | None:
     """The type of a key that is composed, where the first rows only are wanted."""
     data_type = key.layout.data_type
     return data_type if node.limit is not None and data_type.is_composed else None
+
+
+def _compared_for_few_rows(lowering: ExpressionLowering, key: Value) -> Value:
+    """A key of a top-k behind the first: bytes of a few rows compare before a large dictionary has an order."""
+    if not key.layout.has_dictionary or key.layout.has_sorted_dictionary:
+        return key
+    return lowering.in_layout(key, canonical_layout(key.layout.data_type, key.layout.nullable))
 
 
 def _packed_strings(plan: PlanLowering, key: Value) -> str | None:
