@@ -100,6 +100,7 @@ _LISTED: Mapping[Any, Operation] = {
     keys.pack: _same_of_arrays(keys.pack),
     keys.pack_narrow: _same_of_arrays(keys.pack_narrow),
     keys.unpack: _same_of_arrays(keys.unpack),
+    domain_tables.unit_codes: _same_of_arrays(domain_tables.unit_codes),
     domain_tables.look_up: _same_of_arrays(domain_tables.look_up, gradient=domain_tables.look_up),
     run_rows.rows_in_build: Operation("rows_in_build", run_rows.rows_in_build, run_rows.rows_in_build_array),
     column_keys.values_in_build: Operation(

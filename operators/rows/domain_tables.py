@@ -11,6 +11,10 @@ from tqp.operators.memory.arrays import Array, Values
 from tqp.operators.rows.selection import take, take_padded
 
 
+#: Rows that are divided at once, so that quotients lie in the caches.
+_BLOCK_ROWS = 1 << 14
+
+
 def look_up(table: Values, codes: Values, low: int = 0, nullable: bool = False) -> Values:
     """`table[codes - low]` for integer codes [n] of any width; `table` is [domain] or [domain, k].
 
@@ -42,7 +46,24 @@ def _look_up_array(table: Array, codes: Array, low: int, nullable: bool) -> Arra
     return take_padded(table, codes) if nullable else take(table, codes)
 
 
-def domain_values(low: int, high: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Every integer from `low` to `high`, both included."""
+def unit_codes(values: Values, unit: int, low: int) -> Values:
+    """floor(values / unit) - low of int64 [n], as int32; what does not fit stands under NULL and becomes anything."""
+    if isinstance(values, np.ndarray):
+        return _unit_codes_of_array(values, unit, low)
+    if is_host(values):
+        return torch.from_numpy(_unit_codes_of_array(values.numpy(), unit, low))
+    return (torch.div(values, unit, rounding_mode="floor") - low).to(torch.int32)
+
+
+def _unit_codes_of_array(values: Array, unit: int, low: int) -> Array:
+    codes = np.empty(values.shape, np.int32)
+    for start in range(0, values.shape[0], _BLOCK_ROWS):
+        rows = slice(start, start + _BLOCK_ROWS)
+        np.subtract(np.floor_divide(values[rows], unit), low, out=codes[rows], casting="unsafe")
+    return codes
+
+
+def domain_values(low: int, high: int, unit: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Every multiple of `unit` from `low` to `high` times it, both included."""
     offsets = torch.arange(high - low + 1, device=device)  # `high + 1` may not fit 64 bits
-    return offsets.add_(low).to(dtype)
+    return offsets.add_(low).mul_(unit).to(dtype)

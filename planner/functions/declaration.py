@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from tqp.core.datatypes import TypeKind
 from tqp.planner.algebra.expressions import AggregateCall, Call, Expression, Value
+from tqp.planner.functions.granularity import GranularityRule
 from tqp.planner.functions.ranges import Range, Ranges
 
 #: The range of a call's exact result, of the call and the ranges of its arguments.
@@ -75,6 +76,7 @@ class ScalarFunction:
     null: NullRule
     raises: bool | RaiseRule
     range: RangeRule | None = None
+    granularity: GranularityRule | None = None  # of the instant that it takes
     fold: Fold | None = None
     work: Work = Work.OTHER
     selectivity: float | None = None  # of a predicate: the share of rows for which it is true

@@ -22,9 +22,12 @@ from tqp.planner.functions.declaration import (
     Work,
     scalar,
 )
+from tqp.planner.functions.granularity import of_bucket, of_format, of_part, whole_day
 from tqp.planner.functions.ranges import EPOCH_ORDINAL, added, is_in_calendar, subtracted
 from tqp.planner.functions.temporal_ranges import (
+    bucket_range,
     leaves_calendar,
+    may_have_no_bucket,
     moves_out_of_calendar,
     nanosecond_range,
     needs_more_ticks,
@@ -225,7 +228,9 @@ TEMPORAL = (
         "INTERVAL TIMESTAMP_TZ VARCHAR -> TIMESTAMP_TZ",
         check=_check_bucket,
         null=PROPAGATES,
-        raises=True,
+        raises=may_have_no_bucket,
+        range=bucket_range,
+        granularity=of_bucket,
         work=Work.CALENDAR,
     ),
     scalar(
@@ -252,6 +257,7 @@ TEMPORAL = (
         null=STRICT_IF_FINITE,
         raises=varies,
         range=part_range,
+        granularity=of_part,
         work=Work.CALENDAR,
     ),
     scalar(
@@ -261,6 +267,7 @@ TEMPORAL = (
         null=STRICT_IF_FINITE,
         raises=truncation_leaves_calendar,
         range=truncated_range,
+        granularity=of_part,
         work=Work.CALENDAR,
     ),
     *(
@@ -334,15 +341,21 @@ TEMPORAL = (
         *_of_each("{} -> DATE", _INSTANTS),
         null=STRICT_IF_FINITE,
         raises=leaves_calendar,
+        granularity=whole_day,
         work=Work.CALENDAR,
     ),
-    scalar("dayname", *_of_each("{} -> VARCHAR", _INSTANTS), null=STRICT_IF_FINITE),
-    scalar("monthname", *_of_each("{} -> VARCHAR", _INSTANTS), null=STRICT_IF_FINITE),
+    *(
+        scalar(
+            name, *_of_each("{} -> VARCHAR", _INSTANTS), null=STRICT_IF_FINITE, granularity=whole_day
+        )
+        for name in ("dayname", "monthname")
+    ),
     scalar(
         "strftime",
         *(line.format(each) for each in (*_INSTANTS, "TIMESTAMP_NS") for line in _PATTERN_FIRST),
         null=PROPAGATES,
         check=_check_format,
+        granularity=of_format,
     ),
     scalar(
         "strptime",

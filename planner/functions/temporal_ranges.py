@@ -131,6 +131,26 @@ def range_of_counts(call: Call, ranges: Ranges) -> Range | None:
     return min(0, last[0] - first[1]), max(0, last[1] - first[0])
 
 
+def bucket_range(call: Call, ranges: Ranges) -> Range | None:
+    """Of time_bucket(): it goes back by less than its width, from where spans are usually counted."""
+    source = call.arguments[1].data_type
+    per_day, known, width = ticks_per_day(call.data_type), days(ranges[1], source), _bucket_days(call)
+    if per_day is None or known is None or width is None or not is_in_calendar(known):
+        return None
+    return (known[0] - width) * per_day, (known[1] + 1) * per_day - 1
+
+
+def _bucket_days(call: Call) -> int | None:
+    """At most how many days the width has, where it is a constant that all instants have a span of, and nothing else is given."""
+    width = call.arguments[0]
+    if len(call.arguments) > 2 or not isinstance(width, Literal) or not isinstance(width.value, tuple):
+        return None
+    months, whole_days, microseconds = map(int, width.value)
+    if min(months, whole_days, microseconds) < 0 or sum(map(bool, (months, whole_days, microseconds))) != 1:
+        return None
+    return months * 31 + whole_days + microseconds // time_limits.MICROSECONDS_PER_DAY + 1
+
+
 # ---- what raises: dates and timestamps far beyond the calendar leave TIMESTAMP's range ----
 
 
@@ -151,6 +171,12 @@ def leaves_calendar(call: Call, ranges: Ranges, result: Range | None) -> bool:
 def moves_out_of_calendar(call: Call, ranges: Ranges, result: Range | None) -> bool:
     """May what an instant moves from or to be beyond the calendar?"""
     return leaves_calendar(call, ranges, result) or not is_finite(result, call.data_type)
+
+
+def may_have_no_bucket(call: Call, ranges: Ranges, result: Range | None) -> bool:
+    """May time_bucket() have no width, or leave the calendar?"""
+    instants = call.data_type
+    return instants.kind is TypeKind.TIME or leaves_calendar(call, ranges, result) or not is_finite(result, instants)
 
 
 def needs_more_ticks(kinds: frozenset[TypeKind]) -> RaiseRule:

@@ -357,10 +357,10 @@ class ProgramBuilder:
             layout = replace(column, form=Form.STRINGS, dtype=torch.uint8, pool=None)
         else:
             assert column.value_range is not None
-            layout = replace(column, dtype=narrowest((domain.low, domain.high)) or torch.int64)
+            layout = replace(column, dtype=narrowest(domain.bounds) or torch.int64)
         stream.add_source_column(domain.column, "domain_value", StoredColumn(layout, source, 0))
         if domain.pool is None:  # narrow results have narrow tables
-            facts = ColumnFacts(domain.low, domain.high)
+            facts = ColumnFacts(*domain.bounds)
             stream.fields[domain.column] = Field(
                 domain.column, "domain_value", column.data_type, False, facts
             )
@@ -439,8 +439,8 @@ class DomainFrame:
         if domain.pool is not None:
             pool = state[domain.pool.slot]
             return Frame(pool.num_rows, (FrameColumn(pool, None),))
-        dtype = narrowest((domain.low, domain.high)) or torch.int64
-        return _frame_of_one(domain_values(domain.low, domain.high, dtype, device))
+        dtype = narrowest(domain.bounds) or torch.int64
+        return _frame_of_one(domain_values(domain.low, domain.high, domain.unit, dtype, device))
 
 
 def _frame_of_one(values: Tensor) -> Frame:

@@ -1,6 +1,7 @@
 """Expressions over one column with a small domain are computed once per domain value, then looked up.
 
-A dictionary-encoded string column has its dictionary as domain; an integer column of narrow range has that range. So
+A dictionary-encoded string column has its dictionary as domain; an integer column of narrow range has that range, and a
+column of instants the units of time, such as days, that an expression reads of it. So
 LIKE, SUBSTRING or comparisons on strings, and costly functions of dates, run on thousands of values, not millions. Where
 there are more values than rows are left, the rows are computed.
 
@@ -24,7 +25,7 @@ from tqp.core.schema import ColumnFacts, Field
 from tqp.operators import scalar_kernels
 from tqp.operators.kernel import Kernel, NullRule
 from tqp.operators.numbers.casts import resolve_cast
-from tqp.operators.rows.domain_tables import look_up
+from tqp.operators.rows.domain_tables import look_up, unit_codes
 from tqp.planner.algebra.expressions import (
     Call,
     Cast,
@@ -34,6 +35,7 @@ from tqp.planner.algebra.expressions import (
     Literal,
     Parameter,
 )
+from tqp.planner.algebra.granularity import ticks_read
 from tqp.planner.algebra.known_fields import KnownFields
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.outcomes import nullable as may_be_null
@@ -53,6 +55,9 @@ _MAX_INTEGER_DOMAIN = 1 << 16
 #: a fraction of a millisecond.
 _SMALL_DOMAIN = 4096
 
+#: Nanoseconds that an instant takes to become the number of its unit.
+_DIVISION_COST = 1.0
+
 #: Nanoseconds that a pipeline of its own takes for a small domain.
 _PIPELINE_COST = 150_000.0
 
@@ -61,12 +66,18 @@ _PIPELINE_COST = 150_000.0
 class Domain:
     column: int
     pool: Pool | None  # the dictionary, or None for integers
-    low: int = 0
+    low: int = 0  # in units
     high: int = 0
+    unit: int = 1  # so many integers have one value of the expression: those from a multiple of it on
 
     @property
     def size(self) -> int | None:
         return self.pool.size if self.pool is not None else self.high - self.low + 1
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The first and the last of the integers that stand for all of them."""
+        return self.low * self.unit, self.high * self.unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +86,7 @@ class _Reading:
 
     column: ColumnRef | None
     is_costly: bool = False
+    unit: int = 1  # it has one value for so many integers, from a multiple of it on
 
 
 def domain_of(lowering: ExpressionLowering, expression: Expression) -> Domain | None:
@@ -90,8 +102,8 @@ def domain_of(lowering: ExpressionLowering, expression: Expression) -> Domain | 
         or _is_text_of_enum(expression)
     ):
         return None
-    costly = reading.is_costly and not _is_cheap(expression, lowering)
-    domain = _domain(reading.column, lowering.stream, costly)
+    costly = reading.is_costly and not _is_cheap(expression, lowering, reading.unit)
+    domain = _domain(reading.column, lowering.stream, costly, reading.unit)
     # a value that no remaining row has must not raise
     if domain is None or may_raise(expression, _domain_fields(lowering, reading.column, domain)):
         return None
@@ -131,6 +143,7 @@ def _reading(expression: Expression, lowering: ExpressionLowering) -> _Reading |
         case _:
             return None  # CASE may turn NULL into something else
     column: ColumnRef | None = None
+    unit, own_unit = 0, ticks_read(expression)
     decides = isinstance(expression, Call) and expression.function in ("and", "or")
     for part in expression.inputs:
         reading = lowering.derived(_reading, part)
@@ -143,7 +156,8 @@ def _reading(expression: Expression, lowering: ExpressionLowering) -> _Reading |
         if column is not None and column.id != reading.column.id:
             return None
         column, is_costly = reading.column, is_costly or reading.is_costly
-    return _Reading(column, is_costly)
+        unit = math.gcd(unit, own_unit if own_unit and isinstance(part, ColumnRef) else reading.unit)
+    return _Reading(column, is_costly, unit)
 
 
 def _is_text_of_enum(expression: Expression) -> bool:
@@ -151,7 +165,7 @@ def _is_text_of_enum(expression: Expression) -> bool:
     return isinstance(expression, Cast) and expression.input.data_type.is_enum
 
 
-def _domain(column: ColumnRef, stream: Stream, costly: bool) -> Domain | None:
+def _domain(column: ColumnRef, stream: Stream, costly: bool, unit: int) -> Domain | None:
     """The domain of a column that has a small one; of integers it is worth it only for `costly` expressions."""
     layout = stream.columns[column.id].layout
     if layout.has_dictionary:
@@ -161,16 +175,17 @@ def _domain(column: ColumnRef, stream: Stream, costly: bool) -> Domain | None:
         return None
     if layout.value_range is None:
         return None
-    if layout.value_range[1] - layout.value_range[0] >= _MAX_INTEGER_DOMAIN and not column.data_type.is_enum:
+    low, high = (bound // unit for bound in layout.value_range)
+    if high - low >= _MAX_INTEGER_DOMAIN and not column.data_type.is_enum:
         return None
-    domain = Domain(column.id, None, *layout.value_range)
+    domain = Domain(column.id, None, low, high, unit)
     return domain if _has_fewer_entries(domain.size, stream) else None
 
 
-def _is_cheap(expression: Expression, lowering: ExpressionLowering) -> bool:
+def _is_cheap(expression: Expression, lowering: ExpressionLowering, unit: int) -> bool:
     """Whether computing it for the rows that are expected costs less than a pipeline of its own, and a look-up for each."""
     rows = lowering.stream.estimated_rows
-    saved = lowering.derived(_nanoseconds, expression) - LOOK_UP_COST
+    saved = lowering.derived(_nanoseconds, expression) - LOOK_UP_COST - (_DIVISION_COST if unit > 1 else 0.0)
     return rows is not None and rows * saved < _PIPELINE_COST
 
 
@@ -214,7 +229,7 @@ def _domain_fields(lowering: ExpressionLowering, column: ColumnRef, domain: Doma
     """What is known of the column where every value of its domain occurs."""
     fields = lowering.domain_fields.get(domain)
     if fields is None:
-        known = ColumnFacts() if domain.pool is not None else ColumnFacts(domain.low, domain.high)
+        known = ColumnFacts() if domain.pool is not None else ColumnFacts(*domain.bounds)
         field = Field(column.id, column.name, column.data_type, False, known)
         fields = lowering.domain_fields[domain] = KnownFields({column.id: field})
     return fields
@@ -225,17 +240,17 @@ def lower_over_domain(lowering: ExpressionLowering, expression: Expression, doma
     stream, program = lowering.stream, lowering.program
     column = stream.column(domain.column)
     table = program.domain_table(expression, domain, replace(column.layout, nullable=False))
-    codes = lowering.tensor(column)
+    codes, low = lowering.tensor(column), domain.low
     build = stream.builder
     nullable = column.layout.nullable
-    values = build.call(
-        look_up, stream.whole(table.slot, 0, "table"), codes, domain.low, nullable, name="looked_up"
-    )
+    if domain.unit > 1:  # what several expressions read of a column is divided once
+        codes, low = build.call(unit_codes, codes, domain.unit, domain.low, name="unit_of_time"), 0
+    values = build.call(look_up, stream.whole(table.slot, 0, "table"), codes, low, nullable, name="looked_up")
     validity = lowering.combine_validity(column)
     layout = table.layout
     if layout.nullable and _adds_nulls(expression, domain, stream):
         produced = build.call(
-            look_up, stream.whole(table.slot, 0, "table_valid", validity=True), codes, domain.low, nullable
+            look_up, stream.whole(table.slot, 0, "table_valid", validity=True), codes, low, nullable
         )
         validity = lowering.all_valid(validity, produced)
     return Value(layout.with_nullable(validity is not None), values, validity)

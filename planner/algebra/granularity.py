@@ -1,0 +1,27 @@
+"""How much of an instant an expression reads: what its function's rule says, in ticks of the instant's type."""
+
+from __future__ import annotations
+
+from tqp.core.datatypes import TICKS_PER_SECOND, TypeKind
+from tqp.core.time_limits import SECONDS_PER_DAY
+from tqp.planner.algebra.expressions import Call, Cast, Expression, Literal
+from tqp.planner.functions.registry import SCALARS
+
+
+def ticks_read(expression: Expression) -> int | None:
+    """It has one value for so many ticks of its only argument that is no literal, an instant, from a multiple of them on.
+
+    None where it is no such call, or reads all of the instant.
+    """
+    match expression:
+        case Cast(input, data_type) if data_type.kind is TypeKind.DATE:
+            instant, seconds = input, SECONDS_PER_DAY
+        case Call(function) if (rule := SCALARS[function].granularity) is not None:
+            (instant, *others) = [part for part in expression.arguments if not isinstance(part, Literal)]
+            found = None if others or not instant.data_type.is_timestamp else rule(expression)
+            if found is None:
+                return None
+            seconds = found
+        case _:
+            return None
+    return seconds * TICKS_PER_SECOND[instant.data_type.kind] if instant.data_type.is_timestamp else None
