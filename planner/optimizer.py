@@ -22,8 +22,9 @@ from tqp.planner.rules.constant_conditions import constant_conditions
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.distinct_as_groups import distinct_as_groups
 from tqp.planner.rules.fields_of_structs import fields_of_structs
-from tqp.planner.rules.group_by_days import group_by_days
+from tqp.planner.rules.group_by_columns_first import group_by_columns_first
 from tqp.planner.rules.group_by_order_keys import group_by_order_keys
+from tqp.planner.rules.group_by_units import group_by_units
 from tqp.planner.rules.group_in_two_steps import group_in_two_steps
 from tqp.planner.rules.inline_ctes import inline_ctes
 from tqp.planner.rules.joins.attempt_before_join import attempt_before_join
@@ -62,9 +63,10 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("exists_not_equal_to_min_max", exists_not_equal_to_min_max),
     ("remove_redundant", remove_redundant),
     ("reduce_group_keys", reduce_group_keys),
-    ("group_by_days", group_by_days),
+    ("group_by_units", group_by_units),
     ("choices_by_groups", choices_by_groups),
     ("group_in_two_steps", group_in_two_steps),
+    ("group_by_columns_first", group_by_columns_first),
     ("distinct_as_groups", distinct_as_groups),
     ("sums_of_shifted_values", sums_of_shifted_values),
     ("group_before_join", group_before_join),

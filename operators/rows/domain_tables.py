@@ -10,7 +10,6 @@ from tqp.data.backend import is_host
 from tqp.operators.memory.arrays import Array, Values
 from tqp.operators.rows.selection import take, take_padded
 
-
 #: Rows that are divided at once, so that quotients lie in the caches.
 _BLOCK_ROWS = 1 << 14
 

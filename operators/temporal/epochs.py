@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -131,7 +133,22 @@ def _checked_ticks(argument_types: tuple[DataType, ...], result_type: DataType) 
     return Kernel(timestamp_of_ticks, checks=True)
 
 
+def _number_of_unit(ticks: int, values: Tensor) -> Tensor:
+    return elementwise.floor_divide(values.to(torch.int64), ticks)
+
+
+def _start_of_unit(ticks: int, numbers: Tensor) -> Tensor:
+    return numbers.to(torch.int64) * ticks
+
+
+def _by_unit(function: Callable[[int, Tensor], Tensor]) -> Overload:
+    constant = frozenset({0})
+    return lambda argument_types, result_type: Kernel(function, constant_arguments=constant, any_width=True)
+
+
 EPOCH_KERNELS: dict[str, Overload] = {
+    "number_of_unit": _by_unit(_number_of_unit),
+    "start_of_unit": _by_unit(_start_of_unit),
     "epoch_us": _epoch(10**6),
     "epoch_ns": _epoch(10**9),
     "nanosecond": _nanosecond,

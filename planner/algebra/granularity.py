@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tqp.core.datatypes import TICKS_PER_SECOND, TypeKind
+from tqp.core.datatypes import BIGINT, TICKS_PER_SECOND, DataType, TypeKind
 from tqp.core.time_limits import SECONDS_PER_DAY
 from tqp.planner.algebra.expressions import Call, Cast, Expression, Literal
 from tqp.planner.functions.registry import SCALARS
@@ -25,3 +25,13 @@ def ticks_read(expression: Expression) -> int | None:
         case _:
             return None
     return seconds * TICKS_PER_SECOND[instant.data_type.kind] if instant.data_type.is_timestamp else None
+
+
+def number_of_unit(instant: Expression, ticks: int) -> Call:
+    """How many units of so many ticks lie between 1970 and the one that holds the instant, which is finite."""
+    return Call("number_of_unit", (Literal(ticks, BIGINT), instant), BIGINT)
+
+
+def start_of_unit(number: Expression, ticks: int, data_type: DataType) -> Call:
+    """The instant of the type at which the unit of this number begins."""
+    return Call("start_of_unit", (Literal(ticks, BIGINT), number), data_type)

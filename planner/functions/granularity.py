@@ -27,6 +27,9 @@ _SECONDS = {
     "second": 1,
 }
 
+#: Parts that are of one length: the instants at which they begin are multiples of it.
+_OF_ONE_LENGTH = frozenset(("day", "hour", "minute", "second"))
+
 #: Of the specifiers of strftime that read the time of day; all but these and `_FRACTIONS` read the day alone.
 _SECONDS_OF_SPECIFIERS = {"H": 3_600, "I": 3_600, "p": 3_600, "M": 60, "S": 1, "T": 1, "X": 1, "c": 1}
 _FRACTIONS = frozenset("fgn")
@@ -46,6 +49,17 @@ def of_part(call: Call) -> int | None:
     return None if part is None else _SECONDS.get(PART_NAMES.get(part.lower(), part.lower()))
 
 
+def begins_own_unit(call: Call) -> bool:
+    """Is it date_trunc() or time_bucket(), and gives where the unit begins that it reads?"""
+    if call.function == "date_trunc":
+        part = constant_text(call.arguments[0])
+        return part is not None and PART_NAMES.get(part.lower(), part.lower()) in _OF_ONE_LENGTH
+    if call.function != "time_bucket":
+        return False
+    width = _seconds_of_bucket(call)
+    return width is not None and width == of_bucket(call)
+
+
 def of_format(call: Call) -> int | None:
     """Of strftime()."""
     pattern = constant_text(call.arguments[1])
@@ -59,12 +73,26 @@ def of_format(call: Call) -> int | None:
 
 def of_bucket(call: Call) -> int | None:
     """Of time_bucket() by a constant width, counted from where it usually is."""
+    if (interval := _width(call)) is not None and interval[0]:
+        return SECONDS_PER_DAY
+    seconds = _seconds_of_bucket(call)
+    return None if seconds is None else math.gcd(seconds, _FIRST_MONDAY * SECONDS_PER_DAY)
+
+
+def _seconds_of_bucket(call: Call) -> int | None:
+    """How wide the spans are, where that is some seconds."""
+    if (interval := _width(call)) is None:
+        return None
+    months, days, microseconds = interval
+    seconds, rest = divmod(microseconds, MICROSECONDS_PER_SECOND)
+    seconds += days * SECONDS_PER_DAY
+    return None if months or rest or seconds <= 0 else seconds
+
+
+def _width(call: Call) -> tuple[int, int, int] | None:
+    """Months, days and microseconds of a constant width, where nothing says what spans are counted from."""
     width = call.arguments[0]
     if len(call.arguments) > 2 or not isinstance(width, Literal) or not isinstance(width.value, tuple):
         return None
     months, days, microseconds = map(int, width.value)
-    if months:
-        return SECONDS_PER_DAY
-    seconds, rest = divmod(microseconds, MICROSECONDS_PER_SECOND)
-    seconds += days * SECONDS_PER_DAY
-    return None if rest or seconds <= 0 else math.gcd(seconds, _FIRST_MONDAY * SECONDS_PER_DAY)
+    return months, days, microseconds

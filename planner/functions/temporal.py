@@ -31,10 +31,12 @@ from tqp.planner.functions.temporal_ranges import (
     moves_out_of_calendar,
     nanosecond_range,
     needs_more_ticks,
+    number_of_unit_range,
     part_range,
     range_of_counts,
     range_of_shifted_days,
     shifted_range,
+    start_of_unit_range,
     truncated_range,
     truncation_leaves_calendar,
     varies,
@@ -241,7 +243,11 @@ TEMPORAL = (
         work=Work.CALENDAR,
     ),
     scalar("timezone_of_time", "timezone: INTERVAL TIME_TZ -> TIME_TZ", raises=True, work=Work.CALENDAR),
-    scalar("universal_clock"),  # of the average of times with zones; SQL has no name for it
+    scalar(
+        "universal_clock"
+    ),  # of the average of times with zones; SQL has no name for it, nor for the next two
+    scalar("number_of_unit", range=number_of_unit_range, work=Work.CALCULATION),
+    scalar("start_of_unit", range=start_of_unit_range, work=Work.CALCULATION),
     scalar("timetz_byte_comparable", "TIME_TZ -> UBIGINT"),
     scalar(
         "try_strptime",
@@ -345,9 +351,7 @@ TEMPORAL = (
         work=Work.CALENDAR,
     ),
     *(
-        scalar(
-            name, *_of_each("{} -> VARCHAR", _INSTANTS), null=STRICT_IF_FINITE, granularity=whole_day
-        )
+        scalar(name, *_of_each("{} -> VARCHAR", _INSTANTS), null=STRICT_IF_FINITE, granularity=whole_day)
         for name in ("dayname", "monthname")
     ),
     scalar(

@@ -131,6 +131,18 @@ def range_of_counts(call: Call, ranges: Ranges) -> Range | None:
     return min(0, last[0] - first[1]), max(0, last[1] - first[0])
 
 
+def number_of_unit_range(call: Call, ranges: Ranges) -> Range | None:
+    """Of number_of_unit(): the instant by the ticks."""
+    ticks, known = ranges
+    return None if ticks is None or known is None else (known[0] // ticks[0], known[1] // ticks[0])
+
+
+def start_of_unit_range(call: Call, ranges: Ranges) -> Range | None:
+    """Of start_of_unit(): the ticks times the number."""
+    ticks, known = ranges
+    return None if ticks is None or known is None else (known[0] * ticks[0], known[1] * ticks[0])
+
+
 def bucket_range(call: Call, ranges: Ranges) -> Range | None:
     """Of time_bucket(): it goes back by less than its width, from where spans are usually counted."""
     source = call.arguments[1].data_type
@@ -176,7 +188,11 @@ def moves_out_of_calendar(call: Call, ranges: Ranges, result: Range | None) -> b
 def may_have_no_bucket(call: Call, ranges: Ranges, result: Range | None) -> bool:
     """May time_bucket() have no width, or leave the calendar?"""
     instants = call.data_type
-    return instants.kind is TypeKind.TIME or leaves_calendar(call, ranges, result) or not is_finite(result, instants)
+    return (
+        instants.kind is TypeKind.TIME
+        or leaves_calendar(call, ranges, result)
+        or not is_finite(result, instants)
+    )
 
 
 def needs_more_ticks(kinds: frozenset[TypeKind]) -> RaiseRule:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from tqp.core.schema import Field
-from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression
+from tqp.planner.algebra.expressions import ColumnRef, Expression
 from tqp.planner.algebra.field_facts import fit_table
 from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan, Project
 from tqp.planner.rules.columns import reference
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.functional_dependencies import Dependencies
-from tqp.planner.rules.merged_aggregates import is_mergeable, merged, parts_of, result_of
+from tqp.planner.rules.merged_aggregates import in_two_steps, is_mergeable
 
 #: Most groups that the first step may leave, as a share of the rows.
 _LARGEST_SHARE = 0.8
@@ -72,19 +72,7 @@ def _split(plan: Aggregate, context: OptimizerContext) -> LogicalPlan:
         return plan
     if groups > _LARGEST_SHARE * rows or (rows - groups) * len(costly) < _FEWEST_SAVED:
         return plan
-    parts = tuple(dict.fromkeys(part for call in plan.aggregates for part in parts_of(call)))
-    partial = [context.new_field(part.function, part.data_type) for part in parts]
-    picks = [AggregateCall("any_value", (reference(each),), each.data_type) for each in picked]
-    first = Aggregate(below, tuple(key_fields), tuple(keys), (*partial, *picked), (*parts, *picks))
-    made = tuple(context.renewed(field) for field in partial)
-    calls = tuple(map(merged, parts, map(reference, partial)))
-    grouped = Aggregate(first, plan.key_fields, tuple(map(reference, plan.key_fields)), made, calls)
-    values = dict(zip(parts, map(reference, made), strict=True))
-    results = [
-        result_of(call, [values[part] for part in parts_of(call)], plan.aggregates, True, fields)
-        for call in plan.aggregates
-    ]
-    return Project(grouped, plan.schema, (*map(reference, plan.key_fields), *results))
+    return in_two_steps(plan, below, key_fields, keys, [*map(reference, plan.key_fields)], context, picked)
 
 
 def _determinant(wide: set[int], dependencies: Dependencies, plan: LogicalPlan) -> frozenset[int] | None:

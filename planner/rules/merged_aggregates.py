@@ -16,12 +16,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from tqp.core.datatypes import BIGINT, DOUBLE, HUGEINT, MAX_DECIMAL_PRECISION, TypeKind, decimal
+from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import AggregateCall, Call, Cast, Expression
 from tqp.planner.algebra.float_averages import divides_float_sum
 from tqp.planner.algebra.known_fields import FieldsById
+from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan, Project
 from tqp.planner.algebra.may_raise import aggregate_may_raise
 from tqp.planner.functions.registry import AGGREGATES
-from tqp.planner.rules.columns import substitute
+from tqp.planner.rules.columns import NewIds, reference, substitute
 
 
 def is_mergeable(call: AggregateCall, fields: FieldsById, max_rows: int) -> bool:
@@ -61,6 +63,34 @@ def merged(part: AggregateCall, column: Expression) -> AggregateCall:
     function = AGGREGATES[part.function].merged_by
     assert function is not None
     return AggregateCall(function, (column,), part.data_type, span=part.span)
+
+
+def in_two_steps(
+    plan: Aggregate,
+    below: LogicalPlan,
+    key_fields: Sequence[Field],
+    keys: Sequence[Expression],
+    second_keys: Sequence[Expression],
+    new: NewIds,
+    picked: Sequence[Field] = (),
+) -> LogicalPlan:
+    """The aggregation of rows `below`, all of whose calls are mergeable: by `keys`, then by `second_keys`, of what that puts out.
+
+    `picked`: columns that the first keys determine, to be put out beside them.
+    """
+    parts = tuple(dict.fromkeys(part for call in plan.aggregates for part in parts_of(call)))
+    partial = [new.new_field(part.function, part.data_type) for part in parts]
+    picks = [AggregateCall("any_value", (reference(each),), each.data_type) for each in picked]
+    first = Aggregate(below, tuple(key_fields), tuple(keys), (*partial, *picked), (*parts, *picks))
+    made = tuple(new.renewed(field) for field in partial)
+    calls = tuple(map(merged, parts, map(reference, partial)))
+    grouped = Aggregate(first, plan.key_fields, tuple(second_keys), made, calls)
+    values = dict(zip(parts, map(reference, made), strict=True))
+    results = [
+        result_of(call, [values[part] for part in parts_of(call)], plan.aggregates, True, below.field_facts)
+        for call in plan.aggregates
+    ]
+    return Project(grouped, plan.schema, (*map(reference, plan.key_fields), *results))
 
 
 def result_of(

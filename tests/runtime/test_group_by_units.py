@@ -1,4 +1,4 @@
-"""The rule `group_by_days`: the same rows with it and without, and days to group by where it applies."""
+"""The rule `group_by_units`: the same rows with it and without, and days to group by where it applies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_rows_with_the_rule_and_without(part: str) -> None:
         f"SELECT date_trunc('{part}', x) AS k, i % 2 AS j, count(*) AS n FROM t GROUP BY k, j ORDER BY ALL"
     )
     tables = []
-    for disabled in ((), ("group_by_days",)):
+    for disabled in ((), ("group_by_units",)):
         con = tqp.connect(batch_rows=37, disabled_rules=disabled)
         con.register("t", TABLE)
         tables.append(con.sql(query).to_arrow())
