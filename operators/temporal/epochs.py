@@ -133,6 +133,10 @@ def _checked_ticks(argument_types: tuple[DataType, ...], result_type: DataType) 
     return Kernel(timestamp_of_ticks, checks=True)
 
 
+def _ticks_between(first: Tensor, second: Tensor) -> Tensor:
+    return elementwise.subtract(first.to(torch.int64), second.to(torch.int64))
+
+
 def _number_of_unit(ticks: int, values: Tensor) -> Tensor:
     return elementwise.floor_divide(values.to(torch.int64), ticks)
 
@@ -147,6 +151,7 @@ def _by_unit(function: Callable[[int, Tensor], Tensor]) -> Overload:
 
 
 EPOCH_KERNELS: dict[str, Overload] = {
+    "ticks_between": lambda argument_types, result_type: Kernel(_ticks_between, any_width=True),
     "number_of_unit": _by_unit(_number_of_unit),
     "start_of_unit": _by_unit(_start_of_unit),
     "epoch_us": _epoch(10**6),

@@ -37,6 +37,7 @@ from tqp.planner.functions.temporal_ranges import (
     range_of_shifted_days,
     shifted_range,
     start_of_unit_range,
+    ticks_between_range,
     truncated_range,
     truncation_leaves_calendar,
     varies,
@@ -245,7 +246,10 @@ TEMPORAL = (
     scalar("timezone_of_time", "timezone: INTERVAL TIME_TZ -> TIME_TZ", raises=True, work=Work.CALENDAR),
     scalar(
         "universal_clock"
-    ),  # of the average of times with zones; SQL has no name for it, nor for the next two
+    ),  # of the average of times with zones; SQL has no name for it, nor for the next ones
+    scalar(
+        "ticks_between", range=ticks_between_range, work=Work.ARITHMETIC, infix=Infix("-", 6)
+    ),  # of finite instants
     scalar("number_of_unit", range=number_of_unit_range, work=Work.CALCULATION),
     scalar("start_of_unit", range=start_of_unit_range, work=Work.CALCULATION),
     scalar("timetz_byte_comparable", "TIME_TZ -> UBIGINT"),

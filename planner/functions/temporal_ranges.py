@@ -131,6 +131,12 @@ def range_of_counts(call: Call, ranges: Ranges) -> Range | None:
     return min(0, last[0] - first[1]), max(0, last[1] - first[0])
 
 
+def ticks_between_range(call: Call, ranges: Ranges) -> Range | None:
+    """Of ticks_between(): the first instant's less the second's."""
+    first, second = ranges
+    return None if first is None or second is None else (first[0] - second[1], first[1] - second[0])
+
+
 def number_of_unit_range(call: Call, ranges: Ranges) -> Range | None:
     """Of number_of_unit(): the instant by the ticks."""
     ticks, known = ranges

@@ -37,6 +37,7 @@ from tqp.planner.functions.constant_folding import fold
 from tqp.planner.rules.cast_comparisons import list_without_cast, without_cast
 from tqp.planner.rules.columns import without_struct
 from tqp.planner.rules.context import OptimizerContext
+from tqp.planner.rules.interval_comparisons import by_ticks
 from tqp.planner.rules.nulls import conjoin, is_null, negate
 from tqp.planner.rules.or_predicates import any_of, branches_of
 
@@ -193,6 +194,7 @@ class Simplifier:
         if isinstance(first, Literal) and not isinstance(second, Literal):
             call = replace(call, function=MIRRORED[call.function], arguments=(second, first))
         call = without_cast(call, lambda value: value_range(value, self.fields))
+        call = by_ticks(call, lambda value: value_range(value, self.fields))
         verdict = self._verdict(call)
         if verdict is not None and not any(nullable(side, self.fields) for side in call.arguments):
             return TRUE if verdict else FALSE
