@@ -27,6 +27,7 @@ from tqp.planner.functions.ranges import EPOCH_ORDINAL, added, is_in_calendar, s
 from tqp.planner.functions.temporal_ranges import (
     bucket_range,
     leaves_calendar,
+    may_be_no_instant,
     may_have_no_bucket,
     moves_out_of_calendar,
     nanosecond_range,
@@ -35,6 +36,7 @@ from tqp.planner.functions.temporal_ranges import (
     part_range,
     range_of_counts,
     range_of_shifted_days,
+    range_of_ticks,
     shifted_range,
     start_of_unit_range,
     ticks_between_range,
@@ -344,7 +346,8 @@ TEMPORAL = (
         "make_timestamp",
         *("BIGINT -> TIMESTAMP", "BIGINT BIGINT BIGINT BIGINT BIGINT DOUBLE -> TIMESTAMP"),
         "make_timestamptz: BIGINT -> TIMESTAMP_TZ",
-        raises=True,
+        raises=may_be_no_instant,
+        range=range_of_ticks,
     ),
     scalar(
         "last_day",

@@ -137,6 +137,11 @@ def ticks_between_range(call: Call, ranges: Ranges) -> Range | None:
     return None if first is None or second is None else (first[0] - second[1], first[1] - second[0])
 
 
+def range_of_ticks(call: Call, ranges: Ranges) -> Range | None:
+    """Of an instant that is made of its ticks."""
+    return ranges[0] if len(ranges) == 1 else None
+
+
 def number_of_unit_range(call: Call, ranges: Ranges) -> Range | None:
     """Of number_of_unit(): the instant by the ticks."""
     ticks, known = ranges
@@ -189,6 +194,11 @@ def leaves_calendar(call: Call, ranges: Ranges, result: Range | None) -> bool:
 def moves_out_of_calendar(call: Call, ranges: Ranges, result: Range | None) -> bool:
     """May what an instant moves from or to be beyond the calendar?"""
     return leaves_calendar(call, ranges, result) or not is_finite(result, call.data_type)
+
+
+def may_be_no_instant(call: Call, ranges: Ranges, result: Range | None) -> bool:
+    """May make_timestamp() get ticks, or parts, of no instant?"""
+    return not is_finite(result, call.data_type)
 
 
 def may_have_no_bucket(call: Call, ranges: Ranges, result: Range | None) -> bool:
