@@ -27,6 +27,7 @@ from tqp.planner.rules.group_by_order_keys import group_by_order_keys
 from tqp.planner.rules.group_by_units import group_by_units
 from tqp.planner.rules.group_in_two_steps import group_in_two_steps
 from tqp.planner.rules.inline_ctes import inline_ctes
+from tqp.planner.rules.instant_differences import extremes_of_differences
 from tqp.planner.rules.joins.attempt_before_join import attempt_before_join
 from tqp.planner.rules.joins.expand_asof_joins import expand_asof_joins
 from tqp.planner.rules.joins.group_before_join import group_before_join
@@ -64,6 +65,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("remove_redundant", remove_redundant),
     ("reduce_group_keys", reduce_group_keys),
     ("group_by_units", group_by_units),
+    ("extremes_of_differences", extremes_of_differences),
     ("choices_by_groups", choices_by_groups),
     ("group_in_two_steps", group_in_two_steps),
     ("group_by_columns_first", group_by_columns_first),

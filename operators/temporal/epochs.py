@@ -15,11 +15,13 @@ from tqp.core.time_limits import (
     MICROSECONDS_PER_SECOND,
     SECONDS_PER_DAY,
 )
+from tqp.data.division import divide_by
 from tqp.operators.kernel import Kernel, Overload
 from tqp.operators.numbers import elementwise
 from tqp.operators.numbers.wide import raise_where
 from tqp.operators.temporal import dates
 from tqp.operators.temporal.clocks import clock_of
+from tqp.operators.temporal.intervals import interval_of_ticks
 
 _INT64_MAX = 2**63 - 1
 _MICROSECONDS_PER_MINUTE = 60 * MICROSECONDS_PER_SECOND
@@ -137,6 +139,14 @@ def _ticks_between(first: Tensor, second: Tensor) -> Tensor:
     return elementwise.subtract(first.to(torch.int64), second.to(torch.int64))
 
 
+def _epoch_of_ticks(ticks: Tensor) -> Tensor:
+    """Seconds, float64 [n], of microseconds: as of an interval of whole days and the rest, which are added."""
+    ticks = ticks.to(torch.int64)
+    days = elementwise.truncate_divide(ticks, MICROSECONDS_PER_DAY)
+    rest = (ticks - days * MICROSECONDS_PER_DAY).to(torch.float64)
+    return (days * SECONDS_PER_DAY).to(torch.float64) + divide_by(rest, MICROSECONDS_PER_SECOND)
+
+
 def _number_of_unit(ticks: int, values: Tensor) -> Tensor:
     return elementwise.floor_divide(values.to(torch.int64), ticks)
 
@@ -152,6 +162,8 @@ def _by_unit(function: Callable[[int, Tensor], Tensor]) -> Overload:
 
 EPOCH_KERNELS: dict[str, Overload] = {
     "ticks_between": lambda argument_types, result_type: Kernel(_ticks_between, any_width=True),
+    "epoch_of_ticks": lambda argument_types, result_type: Kernel(_epoch_of_ticks),
+    "interval_of_ticks": lambda argument_types, result_type: Kernel(interval_of_ticks),
     "number_of_unit": _by_unit(_number_of_unit),
     "start_of_unit": _by_unit(_start_of_unit),
     "epoch_us": _epoch(10**6),

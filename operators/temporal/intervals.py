@@ -191,8 +191,7 @@ def subtract_timestamps(
     difference = a - b
     (a_low, a_high), (b_low, b_high) = arithmetic.value_range(a), arithmetic.value_range(b)
     if _INT64_BOUNDS[0] <= a_low - b_high and a_high - b_low <= _INT64_BOUNDS[1]:
-        days = elementwise.truncate_divide(difference, MICROSECONDS_PER_DAY)
-        return _without_months(days, difference - days * MICROSECONDS_PER_DAY)
+        return interval_of_ticks(difference)
     if data_type.kind is not TypeKind.TIMESTAMP_TZ:
         wide.raise_where(((a ^ b) & (a ^ difference)) < 0, "Timestamp difference is out of bounds", validity)
     floors = [torch.div(each, MICROSECONDS_PER_DAY, rounding_mode="floor") for each in (a, b)]
@@ -200,6 +199,13 @@ def subtract_timestamps(
     rest = difference - days * MICROSECONDS_PER_DAY  # less than a day, though the difference may wrap around
     carry = ((days < 0) & (rest > 0)).to(torch.int64) - ((days > 0) & (rest < 0)).to(torch.int64)
     return _without_months(days + carry, rest - carry * MICROSECONDS_PER_DAY)
+
+
+def interval_of_ticks(ticks: Tensor) -> Tensor:
+    """int64 [n, 3] of microseconds: whole days and what is left, of the same sign."""
+    ticks = ticks.to(torch.int64)
+    days = elementwise.truncate_divide(ticks, MICROSECONDS_PER_DAY)
+    return _without_months(days, ticks - days * MICROSECONDS_PER_DAY)
 
 
 def _without_months(days: Tensor, microseconds: Tensor) -> Tensor:

@@ -17,11 +17,11 @@ def ticks_read(expression: Expression) -> int | None:
         case Cast(input, data_type) if data_type.kind is TypeKind.DATE:
             instant, seconds = input, SECONDS_PER_DAY
         case Call(function) if (rule := SCALARS[function].granularity) is not None:
-            (instant, *others) = [part for part in expression.arguments if not isinstance(part, Literal)]
-            found = None if others or not instant.data_type.is_timestamp else rule(expression)
+            read = [part for part in expression.arguments if not isinstance(part, Literal)]
+            found = rule(expression) if len(read) == 1 else None
             if found is None:
                 return None
-            seconds = found
+            instant, seconds = read[0], found
         case _:
             return None
     return seconds * TICKS_PER_SECOND[instant.data_type.kind] if instant.data_type.is_timestamp else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from tqp.core.datatypes import TICKS_PER_SECOND
 from tqp.core.patterns import parse_format
 from tqp.core.time_limits import MICROSECONDS_PER_SECOND, SECONDS_PER_DAY
 from tqp.core.units import PART_NAMES
@@ -47,6 +48,15 @@ def of_part(call: Call) -> int | None:
     """Of date_part() and date_trunc()."""
     part = constant_text(call.arguments[0])
     return None if part is None else _SECONDS.get(PART_NAMES.get(part.lower(), part.lower()))
+
+
+def ticks_of_counted_part(call: Call) -> int | None:
+    """How long the units are that date_diff() counts of two timestamps, in their ticks, where they have one length."""
+    part, instant = constant_text(call.arguments[0]), call.arguments[1]
+    if part is None or not instant.data_type.is_timestamp:
+        return None
+    name = PART_NAMES.get(part.lower(), part.lower())
+    return _SECONDS[name] * TICKS_PER_SECOND[instant.data_type.kind] if name in _OF_ONE_LENGTH else None
 
 
 def begins_own_unit(call: Call) -> bool:

@@ -252,6 +252,8 @@ TEMPORAL = (
     scalar(
         "ticks_between", range=ticks_between_range, work=Work.ARITHMETIC, infix=Infix("-", 6)
     ),  # of finite instants
+    scalar("epoch_of_ticks", work=Work.CALCULATION),
+    scalar("interval_of_ticks", work=Work.CALCULATION),
     scalar("number_of_unit", range=number_of_unit_range, work=Work.CALCULATION),
     scalar("start_of_unit", range=start_of_unit_range, work=Work.CALCULATION),
     scalar("timetz_byte_comparable", "TIME_TZ -> UBIGINT"),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tqp.core.datatypes import BIGINT, DATE, TypeKind
-from tqp.planner.algebra.expressions import Call, Cast, Expression, Literal
+from tqp.core.datatypes import DATE, TypeKind
+from tqp.core.schema import Field
+from tqp.planner.algebra.expressions import AggregateCall, Call, Cast, Expression, Literal
 from tqp.planner.algebra.granularity import number_of_unit, start_of_unit, ticks_read
+from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan, Project
 from tqp.planner.algebra.value_ranges import is_finite
 from tqp.planner.functions.granularity import begins_own_unit
@@ -20,33 +22,55 @@ def group_by_units(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
     """GROUP BY date_trunc('hour', x), an instant, becomes GROUP BY the number of the hour; of time_bucket() likewise.
 
     GROUP BY date_trunc('month', x) becomes GROUP BY that as a date. Both are turned back afterwards. Exact because every such
-    instant begins a unit of time, of one length or as a day, and is finite.
+    instant begins a unit of time, of one length or as a day, and is finite. count(DISTINCT date_trunc('hour', x)) counts numbers, too.
     """
+    return context.rewrite_each(plan, Aggregate, lambda node: _by_units(node, context))
 
-    def rewrite(node: Aggregate) -> LogicalPlan:
-        if not any(map(_truncates, node.keys)):
-            return node
-        fields = node.input.field_facts
-        keys, key_fields, outputs = list(node.keys), list(node.key_fields), list[Expression]()
-        for position, (key, field) in enumerate(zip(node.keys, node.key_fields, strict=True)):
-            if not _truncates(key) or not is_finite(_instant(key), fields):
-                outputs.append(reference(field))
-                continue
-            if (ticks := _own_ticks(key)) is not None:
-                key_fields[position] = made = context.new_field(field.name, BIGINT, field.nullable)
-                keys[position] = number_of_unit(_instant(key), ticks)
-                outputs.append(start_of_unit(reference(made), ticks, field.data_type))
-            else:
-                key_fields[position] = made = context.new_field(field.name, DATE, field.nullable)
-                keys[position] = Cast(key, DATE)
-                outputs.append(Cast(reference(made), field.data_type))
-        if keys == list(node.keys):
-            return node
-        outputs += map(reference, node.aggregate_fields)
-        grouped = replace(node, keys=tuple(keys), key_fields=tuple(key_fields))
-        return Project(grouped, node.schema, tuple(outputs))
 
-    return context.rewrite_each(plan, Aggregate, rewrite)
+def _by_units(plan: Aggregate, context: OptimizerContext) -> LogicalPlan:
+    counted = [call.arguments[0] for call in plan.aggregates if _counts_distinct(call)]
+    if not any(map(_truncates, (*plan.keys, *counted))):
+        return plan
+    fields = plan.input.field_facts
+    keys, key_fields, outputs = list[Expression](), list[Field](), list[Expression]()
+    for key, field in zip(plan.keys, plan.key_fields, strict=True):
+        small = _small(key, fields)
+        if small is not key:
+            made = context.new_field(field.name, small.data_type, field.nullable)
+            ticks = _own_ticks(key)
+            value = reference(made)
+            outputs.append(
+                Cast(value, field.data_type)
+                if ticks is None
+                else start_of_unit(value, ticks, field.data_type)
+            )
+            field = made
+        else:
+            outputs.append(reference(field))
+        keys.append(small)
+        key_fields.append(field)
+    calls = tuple(
+        [
+            replace(call, arguments=(_small(call.arguments[0], fields),)) if _counts_distinct(call) else call
+            for call in plan.aggregates
+        ]
+    )
+    if tuple(keys) == plan.keys and calls == plan.aggregates:
+        return plan
+    grouped = replace(plan, keys=tuple(keys), key_fields=tuple(key_fields), aggregates=calls)
+    return Project(grouped, plan.schema, (*outputs, *map(reference, plan.aggregate_fields)))
+
+
+def _counts_distinct(call: AggregateCall) -> bool:
+    return call.function == "count" and call.distinct and len(call.arguments) == 1
+
+
+def _small(value: Expression, fields: FieldsById) -> Expression:
+    """The number of the unit that begins at the value, or the day that does; the same object where none does."""
+    if not _truncates(value) or not is_finite(_instant(value), fields):
+        return value
+    ticks = _own_ticks(value)
+    return Cast(value, DATE) if ticks is None else number_of_unit(_instant(value), ticks)
 
 
 def _truncates(key: Expression) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from operator import is_
@@ -37,7 +37,7 @@ from tqp.planner.functions.constant_folding import fold
 from tqp.planner.rules.cast_comparisons import list_without_cast, without_cast
 from tqp.planner.rules.columns import without_struct
 from tqp.planner.rules.context import OptimizerContext
-from tqp.planner.rules.interval_comparisons import by_ticks
+from tqp.planner.rules.instant_differences import all_finite, compared_by_ticks, measured_by_ticks
 from tqp.planner.rules.nulls import conjoin, is_null, negate
 from tqp.planner.rules.or_predicates import any_of, branches_of
 
@@ -161,6 +161,8 @@ class Simplifier:
                 return FALSE if call.function == "is_distinct_from" else TRUE
             case "coalesce":
                 return self._coalesce(call)
+            case "date_part" | "date_diff":
+                return measured_by_ticks(call, self._are_finite)
             case "struct_extract":
                 return without_struct(call, self.fields)
             case function if function in COMPARISONS:
@@ -194,11 +196,14 @@ class Simplifier:
         if isinstance(first, Literal) and not isinstance(second, Literal):
             call = replace(call, function=MIRRORED[call.function], arguments=(second, first))
         call = without_cast(call, lambda value: value_range(value, self.fields))
-        call = by_ticks(call, lambda value: value_range(value, self.fields))
+        call = compared_by_ticks(call, self._are_finite)
         verdict = self._verdict(call)
         if verdict is not None and not any(nullable(side, self.fields) for side in call.arguments):
             return TRUE if verdict else FALSE
         return call
+
+    def _are_finite(self, instants: Sequence[Expression]) -> bool:
+        return all_finite(instants, self.fields)
 
     def _verdict(self, call: Call) -> bool | None:
         """What the comparison is wherever it is not NULL, if the ranges of its sides decide that, and neither may raise."""
