@@ -1,4 +1,4 @@
-"""The rule `group_by_units`: the same rows with it and without, and days to group by where it applies."""
+"""The rule `group_by_units`: the same rows with it and without, and days or numbers of hours to group by where it applies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def test_rows_with_the_rule_and_without(part: str) -> None:
         con.register("t", TABLE)
         tables.append(con.sql(query).to_arrow())
         text = con.explain(query)
-        assert ("AS DATE" in text) == (not disabled and part != "hour")
+        has_one_length = part in ("day", "hour")
+        assert ("AS DATE" in text) == (not disabled and not has_one_length)
+        assert ("number_of_unit" in text) == (not disabled and has_one_length)
     assert tables[0] == tables[1]
 
 
@@ -39,4 +41,14 @@ def test_infinite_timestamps_begin_no_day() -> None:
     con.register("t", ENDLESS)
     query = "SELECT date_trunc('month', x) AS k, count(*) AS n FROM t GROUP BY k"
     assert "AS DATE" not in con.explain(query)
+    assert "number_of_unit" not in con.explain(query.replace("month", "hour"))
     assert con.sql(query).to_arrow().num_rows >= 3
+
+
+def test_buckets_that_do_not_begin_at_multiples_of_their_width() -> None:
+    con = tqp.connect()
+    con.register("t", TABLE)
+    query = "SELECT time_bucket(INTERVAL '{}', x) AS k, count(*) AS n FROM t GROUP BY k"
+    assert "number_of_unit" in con.explain(query.format("6 hours"))
+    assert "number_of_unit" not in con.explain(query.format("7 days"))
+    assert "number_of_unit" not in con.explain(query.format("1 month"))
