@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 
 from tqp.core.datatypes import TICKS_PER_SECOND
+from tqp.core.keywords import lower_ascii
 from tqp.core.patterns import parse_format
 from tqp.core.time_limits import MICROSECONDS_PER_SECOND, SECONDS_PER_DAY
 from tqp.core.units import PART_NAMES
@@ -39,6 +40,12 @@ _FRACTIONS = frozenset("fgn")
 _FIRST_MONDAY = 10_959
 
 
+def _part(call: Call) -> str | None:
+    """The name of the part that the first argument is, if it is a constant."""
+    text = constant_text(call.arguments[0])
+    return None if text is None else PART_NAMES.get(lower_ascii(text), lower_ascii(text))
+
+
 def whole_day(call: Call) -> int | None:
     """Of functions of the day."""
     return SECONDS_PER_DAY
@@ -46,24 +53,21 @@ def whole_day(call: Call) -> int | None:
 
 def of_part(call: Call) -> int | None:
     """Of date_part() and date_trunc()."""
-    part = constant_text(call.arguments[0])
-    return None if part is None else _SECONDS.get(PART_NAMES.get(part.lower(), part.lower()))
+    return _SECONDS.get(_part(call) or "")
 
 
 def ticks_of_counted_part(call: Call) -> int | None:
     """How long the units are that date_diff() counts of two timestamps, in their ticks, where they have one length."""
-    part, instant = constant_text(call.arguments[0]), call.arguments[1]
-    if part is None or not instant.data_type.is_timestamp:
+    part, instant = _part(call), call.arguments[1].data_type
+    if part not in _OF_ONE_LENGTH or not instant.is_timestamp:
         return None
-    name = PART_NAMES.get(part.lower(), part.lower())
-    return _SECONDS[name] * TICKS_PER_SECOND[instant.data_type.kind] if name in _OF_ONE_LENGTH else None
+    return _SECONDS[part] * TICKS_PER_SECOND[instant.kind]
 
 
 def begins_own_unit(call: Call) -> bool:
     """Is it date_trunc() or time_bucket(), and gives where the unit begins that it reads?"""
     if call.function == "date_trunc":
-        part = constant_text(call.arguments[0])
-        return part is not None and PART_NAMES.get(part.lower(), part.lower()) in _OF_ONE_LENGTH
+        return _part(call) in _OF_ONE_LENGTH
     if call.function != "time_bucket":
         return False
     width = _seconds_of_bucket(call)
