@@ -55,5 +55,6 @@ class OptimizerContext(NewIds):
         """The plan with `function` applied to every node of a kind after its inputs; what holds none is not looked at."""
         if kind not in plan.kinds:
             return plan
-        plan = self.rewrite_inputs(plan, lambda child: self.rewrite_each(child, kind, function))
+        if [None for child in plan.inputs if kind in child.kinds]:
+            plan = self.rewrite_inputs(plan, lambda child: self.rewrite_each(child, kind, function))
         return function(plan) if isinstance(plan, kind) else plan

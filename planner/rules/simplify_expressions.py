@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from operator import is_
 
-from tqp.core.datatypes import BOOLEAN
+from tqp.core.datatypes import BOOLEAN, TypeKind
 from tqp.core.errors import ExecutionError
 from tqp.planner.algebra.expressions import (
     FALSE,
@@ -196,7 +196,8 @@ class Simplifier:
         if isinstance(first, Literal) and not isinstance(second, Literal):
             call = replace(call, function=MIRRORED[call.function], arguments=(second, first))
         call = without_cast(call, lambda value: value_range(value, self.fields))
-        call = compared_by_ticks(call, self._are_finite)
+        if first.data_type.kind is TypeKind.INTERVAL:
+            call = compared_by_ticks(call, self._are_finite)
         verdict = self._verdict(call)
         if verdict is not None and not any(nullable(side, self.fields) for side in call.arguments):
             return TRUE if verdict else FALSE
