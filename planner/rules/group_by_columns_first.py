@@ -43,12 +43,12 @@ def group_by_columns_first(plan: LogicalPlan, context: OptimizerContext) -> Logi
 
 
 def _split(plan: Aggregate, context: OptimizerContext) -> LogicalPlan:
-    computed = [key for key in plan.keys if not isinstance(key, ColumnRef) and column_ids(key)]
-    if not computed or not all(map(_is_plain, plan.keys)):
+    computed = [key for key in plan.keys if not isinstance(key, ColumnRef)]
+    if not computed or context.estimator.rows(plan.input) < _FEWEST_ROWS:
+        return plan
+    if not any(map(column_ids, computed)) or not all(map(_is_plain, computed)):
         return plan
     rows, fields = context.estimator.rows(plan.input), plan.input.field_facts
-    if rows < _FEWEST_ROWS:
-        return plan
     keys_fit = fit_table(plan.keys, fields, rows / _ROWS_PER_GROUP)
     if keys_fit and not any(map(_is_costly, computed)):
         return plan

@@ -28,8 +28,8 @@ def group_by_units(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
 
 
 def _by_units(plan: Aggregate, context: OptimizerContext) -> LogicalPlan:
-    counted = [call.arguments[0] for call in plan.aggregates if _counts_distinct(call)]
-    if not any(map(_truncates, (*plan.keys, *counted))):
+    counted = [call.arguments[0] for call in plan.aggregates if call.distinct and _counts_distinct(call)]
+    if not [None for value in (*plan.keys, *counted) if value.data_type.is_timestamp and _truncates(value)]:
         return plan
     fields = plan.input.field_facts
     keys, key_fields, outputs = list[Expression](), list[Field](), list[Expression]()

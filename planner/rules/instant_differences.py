@@ -55,7 +55,7 @@ def extremes_of_differences(plan: LogicalPlan, context: OptimizerContext) -> Log
     """max(a - b), an interval, becomes max of the ticks, turned back afterwards; so does min."""
 
     def rewrite(node: Aggregate) -> LogicalPlan:
-        if not any(map(_is_extreme_difference, node.aggregates)):
+        if not [None for call in node.aggregates if call.data_type.kind is TypeKind.INTERVAL]:
             return node
         fields = node.input.field_facts
         made, calls = list[Field](), list[AggregateCall]()

@@ -143,7 +143,7 @@ def _reading(expression: Expression, lowering: ExpressionLowering) -> _Reading |
         case _:
             return None  # CASE may turn NULL into something else
     column: ColumnRef | None = None
-    unit, own_unit = 0, ticks_read(expression)
+    unit = 0
     decides = isinstance(expression, Call) and expression.function in ("and", "or")
     for part in expression.inputs:
         reading = lowering.derived(_reading, part)
@@ -156,7 +156,10 @@ def _reading(expression: Expression, lowering: ExpressionLowering) -> _Reading |
         if column is not None and column.id != reading.column.id:
             return None
         column, is_costly = reading.column, is_costly or reading.is_costly
-        unit = math.gcd(unit, own_unit if own_unit and isinstance(part, ColumnRef) else reading.unit)
+        read = reading.unit
+        if column is part and column.data_type.is_timestamp:
+            read = ticks_read(expression) or 1
+        unit = math.gcd(unit, read) if unit else read
     return _Reading(column, is_costly, unit)
 
 
