@@ -94,8 +94,8 @@ REQUIRED = frozenset(
     {"expand_asof_joins", "inline_ctes", "unnest_subqueries", "group_by_order_keys", "prune_columns"}
 )
 
-#: Rules for plans with calls of models, and with columns of structs, which others need not wait for.
-_OF_STRUCTS = frozenset({"fields_of_structs"})
+#: Rules for plans with calls of models, and with columns of some types, which others need not wait for.
+_OF_TYPES = {TypeKind.STRUCT: "fields_of_structs", TypeKind.INTERVAL: "extremes_of_differences"}
 _OF_MODELS = frozenset(
     "ignore_unread_inputs restrict_models compare_scores predict_after_limit place_predictions".split()
 )
@@ -125,8 +125,7 @@ def optimize(plan: LogicalPlan, context: OptimizerContext | None = None) -> Logi
     context.avoid(nodes)
     unneeded = frozenset[str]() if any(node.scorings for node in nodes) else _OF_MODELS
     kinds = {field.data_type.kind for node in nodes for field in node.created_fields}
-    if TypeKind.STRUCT not in kinds:
-        unneeded |= _OF_STRUCTS
+    unneeded |= {name for kind, name in _OF_TYPES.items() if kind not in kinds}
     try:
         for name, rule in RULES:
             if name in context.disabled_rules and name not in REQUIRED:
