@@ -21,6 +21,7 @@ from torch import Tensor
 from tqp.data.backend import is_host
 from tqp.operators.asked_gradients import asked_only
 from tqp.operators.memory.arrays import NUMPY_DTYPES, Values, as_array, as_tensor
+from tqp.operators.numbers.float_pairs import two_product
 from tqp.operators.operation import Operation
 
 #: Rows of a block, whose values of 8 bytes a core's second cache holds on the way from one step to the next.
@@ -205,8 +206,6 @@ def _function_of_floats(name: str, device: Callable[..., Tensor], host: np.ufunc
 @functools.cache
 def has_vector_loop(name: str) -> bool:
     """Has numpy a loop for float64 with instructions that this processor has and not every one? Without, torch is quicker."""
-    if name == "sqrt":
-        return True
     loops = np.lib.introspect.opt_func_info(func_name=f"^{name}$").get(name, {})
     return "baseline" not in loops.get("dd", {}).get("current", "baseline")
 
@@ -214,8 +213,23 @@ def has_vector_loop(name: str) -> bool:
 #: IEEE's: infinity or NaN for a divisor of zero.
 divide: _Divide = of_floats("divide", torch.true_divide, np.divide, gradient=asked_only(torch.true_divide))
 absolute: _OfFloats = of_floats("absolute", torch.abs, np.abs, gradient=asked_only(torch.abs))
-#: NaN of negative floats. numpy's root is the nearest float, as torch's (MKL's) is not on every processor.
-square_root = _function_of_floats("square_root", torch.sqrt, np.sqrt)
+
+
+def _nearest_root(values: Tensor) -> Tensor:
+    """The float nearest to the root: torch's (MKL's) is the one beside it on some processors, for one value in a hundred."""
+    if values.dtype != torch.float64:
+        return torch.sqrt(values.to(torch.float64)).to(values.dtype)
+    root = torch.sqrt(values)
+    square, lost = two_product(root, root)
+    nearer = root + ((values - square) - lost) / (2 * root)
+    # Beyond these the digits that the square loses are no floats, or steps to them are infinite.
+    return torch.where((values > _SQUARES[0]) & (values < _SQUARES[1]), nearer, root)
+
+
+_SQUARES = 1e-280, 1e300
+
+#: NaN of negative floats.
+square_root: _OfFloats = of_floats("square_root", _nearest_root, np.sqrt, gradient=asked_only(torch.sqrt))
 exponential = _function_of_floats("exponential", torch.exp, np.exp)
 
 
