@@ -216,7 +216,8 @@ def sort_codes(codes: Tensor) -> tuple[Tensor, Tensor]:
 
 def sort_bounded(codes: Tensor, span: int) -> tuple[Tensor, Tensor]:
     """(sorted codes, order int64): as `sort_codes`, of integers [n] in [0, span). The codes are narrow or int64."""
-    if (span - 1).bit_length() > bits_beside_rows(codes):
+    room = bits_beside_rows(codes)
+    if not room or (span - 1).bit_length() > room:
         return sort_codes(narrow(codes, span))
     return _sort_words(codes, 0)
 

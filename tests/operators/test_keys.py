@@ -235,3 +235,12 @@ def test_packing_goes_from_width_to_width(parts: list[Part], width: torch.dtype 
         arrays = as_array(columns)
         assert packed(arrays, parts).tolist() == expected
     assert [values.tolist() for values, _ in columns] == before
+
+
+def test_codes_of_one_value_are_sorted_on_a_device_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "is_host", lambda _: False)
+    monkeypatch.setattr(keys, "_sort_words", None)
+    for rows in (0, 1, 20, 5_000):
+        codes, order = keys.sort_bounded(torch.zeros(rows, dtype=torch.int64), 1)
+        assert codes.tolist() == [0] * rows
+        assert order.tolist() == list(range(rows))
