@@ -86,6 +86,8 @@ def _is_plain(key: Expression) -> bool:
         return False
     if any(isinstance(part, Call) and SCALARS[part.function].is_random for part in parts):
         return False
+    if any(isinstance(part, ColumnRef) and part.data_type.is_nested for part in parts):
+        return False  # a struct of 0.0 equals one of -0.0
     return same_for_equal_inputs(key) or all(map(_keeps_zeros_equal, parts))
 
 

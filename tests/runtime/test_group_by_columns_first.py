@@ -10,6 +10,9 @@ import pyarrow as pa
 import pytest
 
 import tqp
+from tqp.core.datatypes import DOUBLE, VARCHAR, struct
+from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Literal
+from tqp.planner.rules.group_by_columns_first import _is_plain
 
 ROWS = 120_000
 START = datetime.datetime(1969, 11, 20, 13, 30)
@@ -98,3 +101,9 @@ def test_aggregates_that_need_all_rows_are_not_split() -> None:
     con.register("t", TABLE)
     for call in ("count(DISTINCT v)", "string_agg(s, '')", "median(v)"):
         assert not is_split(con, f"SELECT upper(s), {call} FROM t GROUP BY 1")
+
+
+def test_what_is_read_of_nested_values_may_tell_equal_ones_apart() -> None:
+    doubles = ColumnRef(0, struct({"d": DOUBLE}))
+    assert not _is_plain(Cast(Call("struct_extract", (doubles, Literal("d", VARCHAR)), DOUBLE), VARCHAR))
+    assert _is_plain(Call("upper", (ColumnRef(0, VARCHAR),), VARCHAR))

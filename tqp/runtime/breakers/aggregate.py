@@ -286,12 +286,7 @@ class FoldGroups(Breaker):
     def _merge_single(self, states: list[_Accumulators]) -> _Accumulators:
         """Few calls for all batches together, in their order."""
         merged, batches = states[0], [batch for state in states for batch in state.reduced]
-        of_batches = [state.moments for state in states if state.moments is not None]
-        if of_batches:
-            merged.moments = moments.merge_moments(of_batches)
-        chosen = [state.chosen for state in states if state.chosen is not None]
-        if chosen:
-            merged.chosen = concatenate_frames(chosen)
+        _merge_folds(merged, states)
         for index, reduction in enumerate(self.reductions):
             if reduction.is_moment or reduction.is_choice:
                 continue
@@ -335,12 +330,7 @@ class FoldGroups(Breaker):
         merged = self._merge_direct(list(batches[0].others))
         for index, sums in zip(self._float_sums, zip(*(batch.sums for batch in batches)), strict=True):
             merged.states[index] = functools.reduce(torch.add, sums)
-        of_batches = [batch.moments for batch in batches if batch.moments is not None]
-        if of_batches:
-            merged.moments = moments.merge_moments(of_batches)
-        chosen = [batch.chosen for batch in batches if batch.chosen is not None]
-        if chosen:
-            merged.chosen = concatenate_frames(chosen)
+        _merge_folds(merged, batches)
         return merged
 
     def _merged(self, a: list[Tensor | None], b: list[Tensor | None]) -> list[Tensor | None]:
@@ -436,6 +426,16 @@ class FoldGroups(Breaker):
     def describe(self) -> str:
         how = f" by {math.prod(self.factors)} combinations of factors" if self.factors else ""
         return f"{self.algorithm.value}: fold {listed(self.reductions)}{how} into {self.slot}"
+
+
+def _merge_folds(merged: _Accumulators, batches: Sequence[_Accumulators | _InOrder]) -> None:
+    """Give the accumulators the moments, and the rows that choices may take, of all batches, in their order."""
+    of_batches = [batch.moments for batch in batches if batch.moments is not None]
+    if of_batches:
+        merged.moments = moments.merge_moments(of_batches)
+    chosen = [batch.chosen for batch in batches if batch.chosen is not None]
+    if chosen:
+        merged.chosen = concatenate_frames(chosen)
 
 
 def _same(item: Any) -> Any:
