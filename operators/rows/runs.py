@@ -9,10 +9,12 @@ import torch
 from torch import Tensor
 
 from tqp.data.backend import is_host
-from tqp.operators.memory.arrays import NUMPY_DTYPES, Array, Values, converted, running_sums
+from tqp.operators.memory.arrays import NUMPY_DTYPES, Array, Values, as_array, converted, running_sums
 from tqp.operators.rows.selection import row_indices, take
 
 _INT32_MAX = 2**31 - 1
+#: Rows of a run from which on numpy adds each run by itself in a third of the time of running sums.
+ROWS_REDUCED = 8
 
 
 class Runs(Generic[Values]):
@@ -54,8 +56,11 @@ class Runs(Generic[Values]):
     def sums(self, values: Values, value_range: tuple[int, int]) -> Values:
         """int64 [g]: the sum of each run of integers or booleans [n] in a range.
 
-        It is the difference of two running sums: right even where these leave their width, if each run's sum fits.
+        Of short runs it is the difference of two running sums: right even where these leave their width, if each run's sum fits.
         """
+        if isinstance(values, np.ndarray) and self.count * ROWS_REDUCED <= values.shape[0] > 0:
+            found: Array = np.add.reduceat(values, as_array(self.first_rows), dtype=np.int64)
+            return found
         largest = max(-value_range[0], value_range[1])
         narrow = largest * values.shape[0] <= _INT32_MAX or largest * int(self.lengths().max()) <= _INT32_MAX
         totals = take(sums_before(values, torch.int32 if narrow else torch.int64), self.bounds)

@@ -23,6 +23,7 @@ from tqp.data.strings import Strings
 from tqp.operators.groups import moments
 from tqp.operators.groups.moments import Moment, MomentStates
 from tqp.operators.groups.packed_sums import PackedSums
+from tqp.operators.groups.runs import long_runs
 from tqp.operators.joins.pairs import mark_rows
 from tqp.operators.memory.arrays import as_array, as_tensor
 from tqp.operators.numbers import elementwise, logic
@@ -199,8 +200,13 @@ class FoldGroups(Breaker):
                 ranges = [reduction.value_range for reduction in self._summed]
                 sums = PackedSums(ranges, groups, self.max_rows, self.device, self.has_kept)
             state = _Accumulators([None] * len(self.reductions), sums)
+        runs = long_runs(codes) if kept is None else None
         if state.sums is not None:
-            state.sums.add([summands(reduction, frame) for reduction in self._summed], codes, kept)
+            columns = [summands(reduction, frame) for reduction in self._summed]
+            if runs is None:
+                state.sums.add(columns, codes, kept)
+            else:
+                self._add_runs(state.sums, columns, runs, codes)
         if len(self._packed) == len(self.reductions):
             return state
         size = self.size + self.has_kept
@@ -214,12 +220,20 @@ class FoldGroups(Breaker):
             if reduction.distinct:
                 state.states[index] = add_distinct(reduction, frame, codes, size, state.states[index])
             else:
-                state.states[index] = fold(reduction, frame, ids, size, state.states[index], shared)
+                state.states[index] = fold(reduction, frame, ids, size, state.states[index], shared, runs)
         if self._moments:
             state.moments = self._moments_of(frame, ids)
         if self._choices:
             state.chosen = self._chosen(frame, ids.to(torch.int64), size)
         return state
+
+    def _add_runs(self, sums: PackedSums, columns: list[Any], runs: Runs[Any], codes: Any) -> None:
+        of_runs: list[Any] = [
+            runs.lengths() if column is None else runs.sums(column, reduction.value_range)
+            for column, reduction in zip(as_array(columns), self._summed, strict=True)
+        ]
+        groups = rows.take(as_array(codes), runs.first_rows).astype(np.int64, copy=False)
+        sums.add_sums(as_tensor(of_runs), as_tensor(groups))
 
     def _moments_of(self, frame: Frame, ids: Tensor, kept: Any = None) -> MomentStates:
         """Of the rows of a batch."""

@@ -13,6 +13,8 @@ from tqp.operators.groups.bit_strings import BitRange
 from tqp.operators.groups.distinct_sets import ValueRange
 from tqp.operators.groups.folds import FOLDS
 from tqp.operators.groups.moments import POWERS
+from tqp.operators.groups.runs import REDUCED_TWICE, fold_runs
+from tqp.operators.rows.runs import Runs
 from tqp.operators.string_keys import codes as string_codes
 from tqp.operators.strings.join_groups import join_all
 from tqp.planner.physical.plan import Table
@@ -102,13 +104,18 @@ def listed(reductions: Sequence[Reduction]) -> str:
 
 def fold(
     reduction: Reduction, frame: Frame, ids: Tensor, size: int, out: Tensor | None,
-    shared: dict[object, Any] | None = None,
+    shared: dict[object, Any] | None = None, runs: Runs[Any] | None = None,
 ) -> Tensor:  # fmt: skip
-    """One reduction over one batch, into `out` if there is one. `shared`: what those before it had in common."""
+    """One reduction over one batch, into `out` if there is one.
+
+    `shared`: what those before it had in common. `runs`: those of the ids, if they are long.
+    """
     values: Any = None
     validity: Tensor | None = None
     if reduction.column >= 0:
         values, validity = frame.columns[reduction.column]
+    if runs is not None and reduction.kind in REDUCED_TWICE:
+        return fold_runs(reduction.kind, values, validity, runs, ids, size, out)
     how = FOLDS[reduction.kind]
     if how.shared is None or shared is None:
         return how.by_group(values, ids, size, validity, out)
