@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -10,9 +12,10 @@ from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.groups import aggregates
 from tqp.operators.numbers import elementwise
+from tqp.operators.numbers.comparisons import interval_order
+from tqp.operators.numbers.wide import order_keys
 from tqp.operators.rows.keys import ordered_bits
 from tqp.operators.rows.selection import row_indices, take
-from tqp.operators.sorting.sort import sort_columns, sort_rows
 from tqp.operators.string_keys.codes import order_codes
 
 #: One row in so many is few.
@@ -37,20 +40,43 @@ def first_extreme_rows(
         counted = nulls_last if validity is None else validity & nulls_last
         chosen = first_extreme_rows(values, group_ids, num_groups, counted, greatest=greatest)
         return torch.where(chosen < 0, aggregates.first_by_group(group_ids, num_groups, validity), chosen)
-    codes = _codes(values, validity, greatest)
+    rows, ids = _best_rows(values, group_ids, num_groups, validity, greatest)
+    return aggregates.least_by_group(rows, ids.to(torch.int64), num_groups)
+
+
+def last_extreme_rows(
+    values: Tensor, group_ids: Tensor, num_groups: int, validity: Tensor | None = None, *, greatest: bool
+) -> Tensor:
+    """As `first_extreme_rows`, the last of the rows, as DuckDB has it where values that differ are equal."""
+    rows, ids = _best_rows(values, group_ids, num_groups, validity, greatest)
+    last = torch.full((num_groups,), -1, dtype=torch.int64, device=rows.device)
+    return last.scatter_reduce_(0, ids.to(torch.int64), rows, "amax")
+
+
+def _best_rows(
+    values: Tensor | Strings, group_ids: Tensor, num_groups: int, validity: Tensor | None, greatest: bool
+) -> tuple[Tensor, Tensor]:
+    """The rows with the least (greatest) value of their group, int64 [m], ascending, and their groups."""
+    first, *others = _words(values, validity)
+    rows = _best_rows_of_word(first, group_ids, num_groups, validity, greatest)
+    ids = take(group_ids, rows)
+    for word in others:
+        best = _best_rows_of_word(take(word, rows), ids, num_groups, None, greatest)
+        rows, ids = take(rows, best), take(ids, best)
+    return rows, ids
+
+
+def _best_rows_of_word(
+    codes: Tensor, group_ids: Tensor, num_groups: int, validity: Tensor | None, greatest: bool
+) -> Tensor:
     extreme = aggregates.max_by_group if greatest else aggregates.min_by_group
     best = extreme(codes, group_ids, num_groups, validity)
     if is_host(codes):
         rows = _up_to_the_worst(codes, best, validity, greatest)
         if rows is not None:
             ids = take(group_ids, rows).to(torch.int64)
-            is_best = elementwise.equal(take(codes, rows), take(best, ids))
-            chosen = row_indices(is_best)
-            return aggregates.least_by_group(take(rows, chosen), take(ids, chosen), num_groups)
-    is_best = elementwise.equal(codes, take(best, group_ids.to(torch.int64)))
-    return aggregates.first_by_group(
-        group_ids, num_groups, is_best if validity is None else is_best & validity
-    )
+            return take(rows, row_indices(elementwise.equal(take(codes, rows), take(best, ids))))
+    return row_indices(elementwise.equal(codes, take(best, group_ids.to(torch.int64))), validity)
 
 
 def _up_to_the_worst(codes: Tensor, best: Tensor, validity: Tensor | None, greatest: bool) -> Tensor | None:
@@ -75,15 +101,12 @@ def _up_to_the_worst(codes: Tensor, best: Tensor, validity: Tensor | None, great
     return row_indices(torch.from_numpy(candidates))
 
 
-def _codes(values: Tensor | Strings, validity: Tensor | None, greatest: bool) -> Tensor:
-    """Integers [n] that are ordered, and equal, as the values; of those of several words, the first of equal ones is the best."""
+def _words(values: Tensor | Strings, validity: Tensor | None) -> Sequence[Tensor]:
+    """Integers [n] that are ordered, and equal, as the values; of those of several words the first one decides, then the next."""
     if isinstance(values, Strings):
-        return order_codes(values, validity)
-    if values.dim() == 1:
-        if values.dtype is torch.bool:
-            return values.to(torch.int8)
-        return ordered_bits(values) if values.is_floating_point() else values
-    order = sort_rows(sort_columns(values, None, greatest))
-    places = torch.empty_like(order)
-    places[order] = torch.arange(order.shape[0], device=order.device)
-    return -places if greatest else places
+        return [order_codes(values, validity)]
+    if values.dim() == 2:
+        return interval_order(values).unbind(1) if values.shape[1] == 3 else order_keys(values)
+    if values.dtype is torch.bool:
+        return [values.to(torch.int8)]
+    return [ordered_bits(values) if values.is_floating_point() else values]

@@ -104,22 +104,6 @@ def middle_rows(ordered: RowsInOrder) -> tuple[Tensor, Tensor]:
     return ordered.at(lower), ordered.at(ordered.counts // 2)
 
 
-def extreme_rows(
-    values: Tensor,
-    group_ids: Tensor,
-    num_groups: int,
-    validity: Tensor | None = None,
-    *,
-    greatest: bool = False,
-) -> Tensor:
-    """int64 [num_groups]: the last of the rows with the least (greatest) value of each group; -1 if it is empty.
-
-    `values`: anything that `sort_rows` orders, or intervals [n, 3]. DuckDB takes the last one as well.
-    """
-    ordered = order_groups(sort_columns(values, None, not greatest), group_ids, num_groups, validity)
-    return ordered.at((ordered.counts - 1).clamp(min=0))
-
-
 def value_at_place(values: Array, place: int) -> Any:
     """The value at a place, from 0, in the order of integers or floats [n], n > place: among those near one of a sample.
 

@@ -17,21 +17,39 @@ def _age(later: Tensor, earlier: Tensor, data_type: DataType) -> Tensor:
     A day is borrowed from the month of the earlier of the two.
     """
     later, earlier = torch.broadcast_tensors(later.to(torch.int64), earlier.to(torch.int64))  # type: ignore[no-untyped-call]
-    sign = torch.where(later < earlier, -1, 1)
+    is_negative = later < earlier
     later, earlier = torch.maximum(later, earlier), torch.minimum(later, earlier)
-    (last_day, last_time), (first_day, first_time) = (
+    (last_day, time), (first_day, first_time) = (
         dates.split_days(values, data_type) for values in (later, earlier)
     )
-    assert last_time is not None and first_time is not None
-    (last_year, last_month, last), (year, month, first) = map(dates.civil_from_days, (last_day, first_day))
-    months = (last_year - year) * MONTHS_PER_YEAR + last_month - month
-    days, time = last - first, last_time - first_time
-    days, time = days - (time < 0).to(torch.int64), time + (time < 0) * MICROSECONDS_PER_DAY
-    in_month = dates.days_in_month(year, month)
+    assert time is not None and first_time is not None
+    last, first = (dates.by_day(days, _month_day_length) for days in (last_day, first_day))
+    lacks_time = (time < first_time).to(torch.int8)
+    time = time.sub_(first_time).add_(lacks_time, alpha=MICROSECONDS_PER_DAY)
+    days = _day(last).sub_(_day(first)).sub_(lacks_time)
+    months, in_month = (last >> _MONTH).sub_(first >> _MONTH), first & _ONES
     for _ in range(2):  # of a short month, more than it has may be missing
-        is_missing = days < 0
-        days, months = days + is_missing * in_month, months - is_missing.to(torch.int64)
-    return torch.stack([months * sign, days * sign, time * sign], -1)
+        is_missing = (days < 0).to(torch.int8)
+        days.add_(is_missing * in_month)
+        months.sub_(is_missing)
+    sign = 1 - 2 * is_negative.to(torch.int8)
+    return torch.stack([(part * sign).to(torch.int64) for part in (months, days, time)], -1)
+
+
+#: A day of a month and the days of that month take so many bits, and stand in front of the number of the month.
+_BITS, _ONES = 5, 31
+_MONTH = 2 * _BITS
+
+
+def _month_day_length(days: Tensor) -> Tensor:
+    """The month of each day, its day and how many days it has, as one integer of 32 bits or 64: [n]."""
+    year, month, day = dates.civil_from_days(days)
+    number = year * MONTHS_PER_YEAR + month
+    return dates.narrowed((number << _MONTH) + (day << _BITS) + dates.days_in_month(year, month))
+
+
+def _day(packed: Tensor) -> Tensor:
+    return (packed >> _BITS).bitwise_and_(_ONES)
 
 
 def _resolve_age(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel | None:

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from tests import reference
 from tqp.operators.groups import aggregates, moments, quantiles
-from tqp.operators.groups.choices import first_extreme_rows
-from tqp.operators.groups.ordered import extreme_rows, order_values
+from tqp.operators.groups.choices import first_extreme_rows, last_extreme_rows
+from tqp.operators.groups.ordered import order_values
 from tqp.operators.numbers import wide
 
 NUM_GROUPS = 5  # group 4 stays empty
@@ -319,10 +319,10 @@ def test_median_of_wide_integers_rounds_down() -> None:
 def test_extreme_rows_of_intervals_are_the_last_of_equal_ones() -> None:
     intervals = torch.tensor([[0, 30, 0], [1, 0, 0], [0, 29, 86_400_000_000], [0, 1, 0], [0, 0, 5]])
     group_ids = torch.tensor([1, 1, 1, 2, 2])
-    assert extreme_rows(intervals, group_ids, 3).tolist() == [-1, 2, 4]
-    assert extreme_rows(intervals, group_ids, 3, greatest=True).tolist() == [-1, 2, 3]
+    assert last_extreme_rows(intervals, group_ids, 3, greatest=False).tolist() == [-1, 2, 4]
+    assert last_extreme_rows(intervals, group_ids, 3, greatest=True).tolist() == [-1, 2, 3]
     valid = torch.tensor([True, True, False, False, True])
-    assert extreme_rows(intervals, group_ids, 3, valid, greatest=True).tolist() == [-1, 1, 4]
+    assert last_extreme_rows(intervals, group_ids, 3, valid, greatest=True).tolist() == [-1, 1, 4]
 
 
 def test_variance_of_a_single_infinity_is_zero() -> None:

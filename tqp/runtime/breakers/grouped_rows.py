@@ -23,7 +23,7 @@ from tqp.operators.groups import (
 )
 from tqp.operators.groups.frequencies import Frequencies
 from tqp.operators.groups.moments import Differences
-from tqp.operators.groups.ordered import RowsInOrder, extreme_rows, middle_rows, order_values
+from tqp.operators.groups.ordered import RowsInOrder, middle_rows, order_values
 from tqp.operators.nested.elements import lists_of_groups
 from tqp.operators.nested.layout import take_padded_values
 from tqp.operators.nested.maps import histograms
@@ -227,7 +227,9 @@ class GroupedRows:
         if isinstance(values, Strings):
             return _extreme_strings(reduction.kind, values, validity, self.ids, self.count)
         assert isinstance(values, Tensor)
-        return extreme_rows(values, self.ids, self.count, validity, greatest=reduction.kind == "greatest")
+        return choices.last_extreme_rows(
+            values, self.ids, self.count, validity, greatest=reduction.kind == "greatest"
+        )
 
     def _middle(self, reduction: Reduction) -> Tensor:
         return middle_rows(self._ordered(reduction))[0]
