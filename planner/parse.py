@@ -76,12 +76,17 @@ def parse(query: str) -> ParsedStatement:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A statement that is no query: what it says, and the tokens that its parts stand for. `word`: its first one."""
+    """A statement that is no query: what it says, and the tokens that its parts stand for. `word`: its first one.
+
+    `common_tables`: pieces of the WITH before it; `inputs`: tables that names stand for in its queries.
+    """
 
     text: str
     tokens: Tokens
     clauses: Clauses
     word: str
+    common_tables: tuple[str | Part, ...] = ()
+    inputs: Mapping[str, View | TableSource] = field(default_factory=dict)
 
     def source(self, part: Part) -> str:
         """The text of a part."""
@@ -101,10 +106,17 @@ class Command:
 
         `of_rows`: its SELECT holds a row for each of FROM: no aggregates, window functions and unnest().
         """
+        if self.common_tables:
+            first = pieces[0]
+            word = first if isinstance(first, str) else self.tokens.kinds[first.start]
+            if not word.startswith(("SELECT", "FROM")):  # but WITH, for one
+                pieces = ("FROM (", *pieces, ")")
+            pieces = (*self.common_tables, *pieces)
         tree = _tree(self.tokens, pieces)
         if of_rows:
             tree.meta[OF_ROWS] = self.word
-        return ParsedStatement(self.text, tree, None, self.parameter_keys, is_part=True)
+        made = ParsedStatement(self.text, tree, None, self.parameter_keys, is_part=True)
+        return made.reading(self.inputs) if self.inputs else made
 
 
 #: Key in the meta of a SELECT that holds a row for each of FROM: the statement that it is part of.
@@ -131,7 +143,10 @@ def parse_statement(text: str) -> ParsedStatement | Command:
 
 
 #: A text that begins as a query does and holds nothing that could end it before its end.
-_ONE_QUERY = re.compile(r"\s*(?:SELECT|FROM|WITH|VALUES|EXPLAIN)\b[^;]*;?\s*", re.IGNORECASE)
+_ONE_QUERY = re.compile(
+    r"\s*(?:SELECT|FROM|VALUES|(?:EXPLAIN|WITH)(?!.*\b(?:INSERT|UPDATE|DELETE|MERGE|TRUNCATE)\b))\b[^;]*;?\s*",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 def is_one_query(text: str) -> bool:

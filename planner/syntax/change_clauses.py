@@ -1,4 +1,4 @@
-"""What statements say that change rows: INSERT, UPDATE, DELETE and MERGE; see `clauses`."""
+"""What statements say that change rows: INSERT, UPDATE, DELETE and MERGE, and WITH around them; see `clauses`."""
 
 from __future__ import annotations
 
@@ -124,3 +124,28 @@ class Merge:
     partners: Part
     branches: tuple[MergeBranch, ...]
     returning: Part | None
+
+
+#: A statement that changes rows.
+Change = Insert | Update | Delete | Merge
+
+
+@dataclass(frozen=True, slots=True)
+class CommonTable:
+    """A table that WITH defines. `definition`: all of it; `change`: what is no query, with the first word of it."""
+
+    name: Name
+    columns: tuple[Name, ...]
+    definition: Part
+    change: Change | None
+    word: str
+
+
+@dataclass(frozen=True, slots=True)
+class WithTables:
+    """A change behind WITH, or a query behind a WITH that holds changes. `word`: the first one of `statement`."""
+
+    is_recursive: bool
+    tables: tuple[CommonTable, ...]
+    statement: Change | Part
+    word: str

@@ -1,9 +1,13 @@
-"""The grammar of statements that change rows: INSERT, UPDATE, DELETE, TRUNCATE and MERGE."""
+"""The grammar of statements that change rows: INSERT, UPDATE, DELETE, TRUNCATE and MERGE, and of WITH around them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tqp.planner.syntax.change_clauses import (
     Assignment,
+    Change,
+    CommonTable,
     Conflict,
     Delete,
     DeleteRow,
@@ -17,15 +21,58 @@ from tqp.planner.syntax.change_clauses import (
     RaiseError,
     Update,
     UpdateRow,
+    WithTables,
 )
 from tqp.planner.syntax.copy_grammar import CopyGrammar
-from tqp.planner.syntax.operand_grammar import QUERY_STARTS
+from tqp.planner.syntax.operand_grammar import NAMES_OR_TEXT, QUERY_STARTS
 from tqp.planner.syntax.parts import Name, Part
+from tqp.planner.syntax.query_grammar import CHANGES
 from tqp.planner.syntax.words import COLUMN_NAMES, END
 
 
 class ChangeGrammar(CopyGrammar):
     """Statements that change the rows of a table."""
+
+    # WITH
+
+    def statement_with_tables(self) -> WithTables | None:
+        """A change behind WITH, or a query behind a WITH that holds changes; None of any other query."""
+        self.expect("WITH")
+        is_recursive = self.skip("RECURSIVE")
+        tables: list[CommonTable] = []
+        self.items(lambda: tables.append(self._common_table_or_change()), lambda: self.kind in NAMES_OR_TEXT)
+        has_changes = any(table.change is not None for table in tables)
+        if is_recursive and has_changes:
+            self.complain("WITH RECURSIVE holds no changes")
+        if self.kind == "WITH":
+            self.refuse("a query")
+        word = self.kind
+        if word in CHANGES:
+            return WithTables(is_recursive, tuple(tables), self._change(), word)
+        query = self.part(self.query)
+        return WithTables(is_recursive, tuple(tables), query, word) if has_changes else None
+
+    def _common_table_or_change(self) -> CommonTable:
+        start, stop = self.head_of_common_table()
+        name, columns = self.name_at(start), tuple(map(self.name_at, range(start + 2, stop - 1, 2)))
+        word = self.kind
+        change: Change | None = None
+        if word != "MERGE" and word in (*CHANGES, "TRUNCATE"):
+            change = self._change()
+        else:
+            self.query_of_common_table()
+        self.expect(")")
+        return CommonTable(name, columns, Part(start, self.index), change, word)
+
+    def _change(self) -> Change:
+        readers: dict[str, Callable[[], Change]] = {
+            "INSERT": self.insert,
+            "UPDATE": self.update,
+            "DELETE": self.delete,
+            "TRUNCATE": self.truncate,
+            "MERGE": self.merge,
+        }
+        return readers[self.kind]()
 
     # INSERT
 

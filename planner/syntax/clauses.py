@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
-from tqp.planner.syntax.change_clauses import Delete, Insert, Merge, Update
+from tqp.planner.syntax.change_clauses import Delete, Insert, Merge, Update, WithTables
 from tqp.planner.syntax.parts import Name, Part
 
 
@@ -408,6 +408,7 @@ Clauses = (
     | Update
     | Delete
     | Merge
+    | WithTables
     | Alter
     | Set
     | Reset

@@ -22,9 +22,10 @@ from tqp.planner.syntax.words import (
 Explain = OneOf["plan", "analyze"] | None
 
 _LABELS_OR_TEXT = LABELS | {TEXT}
-_CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE"))
+#: Statements that WITH may precede.
+CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE"))
 #: Statements that are no queries, by their first words.
-_OTHER_STATEMENTS = _CHANGES | frozenset(
+_OTHER_STATEMENTS = CHANGES | frozenset(
     """
     ABORT ALTER ANALYSE ANALYZE ATTACH BEGIN CALL CHECKPOINT COMMENT COMMIT CONNECT COPY CREATE DEALLOCATE DESTROY DETACH
     DISCONNECT DROP END EXECUTE EXPORT FORCE IMPORT INSTALL LOAD PRAGMA PREPARE REGISTER RESET ROLLBACK SET START TRUNCATE
@@ -90,17 +91,25 @@ class QueryGrammar(PivotGrammar):
         clauses: Clauses | None = None
         if word in _OTHER_STATEMENTS:
             clauses = self.other_statement()
+        elif word == "WITH":
+            clauses = self.statement_with_tables()
         elif word in QUERY_STARTS or word == "(":
             self.query()
         else:
             hint = self._misspelt(start, _FIRST_WORDS)
             self.refuse("a query, which begins with SELECT, FROM, WITH or VALUES" + hint)
-        return Statement(start, self.index, word, word not in _OTHER_STATEMENTS, explain, clauses)
+        is_query = word not in _OTHER_STATEMENTS and clauses is None
+        return Statement(start, self.index, word, is_query, explain, clauses)
 
     def other_statement(self) -> Clauses | None:
         """A statement that is no query, which is not read here."""
         while self.kind not in (";", END):
             self.advance()
+        return None
+
+    def statement_with_tables(self) -> Clauses | None:
+        """A statement that begins with WITH; None of a query."""
+        self.query()
         return None
 
     def _misspelt(self, index: int, words: tuple[str, ...]) -> str:
@@ -146,13 +155,31 @@ class QueryGrammar(PivotGrammar):
         self.advance()
         self.skip("RECURSIVE")
         self.items(self._common_table, lambda: self.kind in NAMES_OR_TEXT)
-        if self.kind in _CHANGES:
+        if self.kind in CHANGES:
             raise not_a_query(self.kind, self._span())
 
     def _common_table(self) -> None:
+        self.head_of_common_table()
+        if self.kind in CHANGES:
+            self.complain("a WITH that holds changes begins the statement")
+        self.query_of_common_table()
+        self.expect(")")
+
+    def query_of_common_table(self) -> None:
+        """The query that defines a table of WITH."""
+        if self.kind == "COPY":
+            self.lacks("COPY inside WITH")
+        if self.kind in _OTHER_STATEMENTS:
+            self.refuse("a query")
+        self.query()
+
+    def head_of_common_table(self) -> tuple[int, int]:
+        """What stands before the query of a common table: the token that is its name, and the one behind that of its columns."""
+        name = self.index
         self.expect_name(NAMES_OR_TEXT, "the name of a common table expression")
         if self.kind == "(":
             self.names_in_parentheses()
+        stop = self.index
         if self.skip("USING"):
             self.expect("KEY", "(")
             self.clause(self._key, self.starts_expression)
@@ -164,10 +191,7 @@ class QueryGrammar(PivotGrammar):
         else:
             self.skip("MATERIALIZED")
         self.expect("(")
-        if self.kind in _OTHER_STATEMENTS:
-            self.lacks(f"{self.kind} inside WITH")
-        self.query()
-        self.expect(")")
+        return name, stop
 
     def _select(self) -> None:
         kind = self.kind

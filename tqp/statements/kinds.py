@@ -26,6 +26,7 @@ from tqp.statements.sequences import create_sequence
 from tqp.statements.settings import reset_setting, set_setting, use
 from tqp.statements.transactions import transaction
 from tqp.statements.types import create_type
+from tqp.statements.with_tables import with_tables
 
 EXECUTORS: Mapping[type[Any], Callable[[Execution], Result]] = {
     clauses.CreateTable: create_table,
@@ -44,6 +45,7 @@ EXECUTORS: Mapping[type[Any], Callable[[Execution], Result]] = {
     change_clauses.Update: update,
     change_clauses.Delete: delete,
     change_clauses.Merge: merge,
+    change_clauses.WithTables: with_tables,
     clauses.CopyTo: copy_to,
     clauses.CopyFrom: copy_from,
     clauses.ExportDatabase: export_database,
