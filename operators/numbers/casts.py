@@ -6,6 +6,7 @@ TRY_CAST makes them NULL.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -34,6 +35,7 @@ AttemptFunction = Callable[[Tensor], Attempt]
 Rows = TypeVar("Rows", Tensor, Strings)
 
 
+@functools.lru_cache(maxsize=256)
 def resolve_cast(source: DataType, target: DataType, is_try: bool) -> Kernel:
     """The kernel of CAST(source AS target); raises UnsupportedError if there is no such cast.
 

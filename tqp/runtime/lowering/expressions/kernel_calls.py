@@ -18,7 +18,8 @@ from tqp.operators.rows import batches
 from tqp.operators.varying_constants import for_each_value
 from tqp.operators.vectors import SIMILARITIES
 from tqp.planner.algebra.expression_text import format_expression
-from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression
+from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression, column_ids
+from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.outcomes import nullable as may_be_null
 from tqp.planner.algebra.value_ranges import value_range
 from tqp.planner.functions.registry import SCALARS
@@ -46,7 +47,9 @@ def call_kernel(
         kernel = origin()
     lowered = _arguments(lowering, kernel, expression, arguments)
     validity = None if kernel.nulls is NullRule.CUSTOM else lowering.combine_validity(*arguments)
-    keywords = {"validity": _rows_that_count(lowering, kernel, arguments, validity)} if kernel.checks else {}
+    keywords = {}
+    if kernel.checks:
+        keywords["validity"] = _rows_that_count(lowering, kernel, expression, arguments, validity)
     name = expression.function if isinstance(expression, Call) else _cast_name(expression)
     target = NamedKernel(kernel.function, name, expression.span, origin)
     column = lowering.derived(_first_column, expression)
@@ -69,15 +72,29 @@ def call_kernel(
 
 
 def _rows_that_count(
-    lowering: ExpressionLowering, kernel: Kernel, arguments: list[Value], validity: Node | None
+    lowering: ExpressionLowering,
+    kernel: Kernel,
+    expression: Call | Cast,
+    arguments: list[Value],
+    validity: Node | None,
 ) -> Node | None:
     """The rows for which the kernel may raise; literals have no row of their own, so that they need to be told of none."""
-    active = lowering.active(validity)
+    active = validity if _raises_nowhere(lowering, expression) else lowering.active(validity)
     given = (value for i, value in enumerate(arguments) if i not in kernel.constant_arguments)
     if active is not None or not any(value.is_constant for value in given):
         return active
     stream = lowering.stream
     return stream.builder.call(batches.none_if_rows, stream.num_rows(), stream.object("device"))
+
+
+def _raises_nowhere(lowering: ExpressionLowering, expression: Call | Cast) -> bool:
+    """Does the expression not raise for the rows of other guards either? It is the same for all of them then, and computed once."""
+    stream = lowering.stream
+    if lowering.guard is None or stream.space.kept is not None:
+        return False
+    fields = stream.fields
+    unseen_nulls = any(fields[each].nullable for each in lowering.present & column_ids(expression))
+    return not unseen_nulls and not may_raise(expression, fields)
 
 
 def _first_column(expression: Expression, lowering: ExpressionLowering) -> str | None:
