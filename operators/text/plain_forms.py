@@ -89,10 +89,15 @@ def _read_by_arrow(
     if arrow_type is None:
         return None
     text, lengths = to_arrow(strings, validity), strings.lengths.cpu().numpy()
-    if target.is_decimal and int(lengths.max()) + target.scale > MAX_DECIMAL_PRECISION:
-        return None  # digits that are counted and scaled wrap round
     if (target.is_integer or target.is_decimal) and _highest_byte(text) > ord("9"):
         return None  # exponents, or digits of base 16
+    if target.is_decimal:
+        longest = int(lengths.max())
+        short = _short_decimals(text, target) if longest <= _DIGITS_OF_DOUBLE else None
+        if short is not None:
+            return short
+        if longest + target.scale > MAX_DECIMAL_PRECISION:
+            return None  # digits that are counted and scaled wrap round
     if target.is_timestamp and (lengths == _HOUR_WIDTH).any():
         return None
     if width is not None:
@@ -115,6 +120,34 @@ def _read_by_arrow(
         array = values.numpy()
         return values if low <= array.min() and array.max() <= high else None
     return values
+
+
+#: Decimal digits that a DOUBLE keeps, and numbers below which two roundings and that of a power of ten take it off by 0.1 at most.
+_DIGITS_OF_DOUBLE, _MOST_NEAR = 15, 2**48
+
+
+def _short_decimals(text: pa.LargeStringArray, target: DataType) -> Tensor | None:
+    """The scaled integers of decimals of up to 15 digits, read as DOUBLEs, which takes two fifths of the time of Arrow's decimals.
+
+    A DOUBLE is near enough to its text to tell which integer is next to it, but where it is about half-way between two.
+    None if one is, or a row is in another form, or beyond the type's range.
+    """
+    try:
+        read = text.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return None
+    scaled = np.array(read.fill_null(0.0) if read.null_count else read)
+    scaled *= 10.0**target.scale
+    nearest = np.rint(scaled)
+    np.abs(np.subtract(scaled, nearest, out=scaled), out=scaled)
+    limit = min(_MOST_NEAR, 10**target.precision)
+    if scaled.max() > _CLEARLY_NEAR or nearest.max() >= limit or nearest.min() <= -limit:
+        return None
+    return torch.from_numpy(nearest.astype(np.int64))
+
+
+#: How far from an integer what a DOUBLE says is on the same side of the half, whatever it is off by.
+_CLEARLY_NEAR = 0.4
 
 
 def _highest_byte(text: pa.LargeStringArray) -> int:
