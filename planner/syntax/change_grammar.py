@@ -120,10 +120,9 @@ class ChangeGrammar(CopyGrammar):
         if self.skip("NOTHING"):
             return Conflict(columns, True)
         self.expect("UPDATE", "SET")
-        assignments: list[Assignment] = []
-        self.items(lambda: assignments.append(self._assignment()), lambda: self.kind in COLUMN_NAMES)
+        assignments = self._assignments()
         condition = self.part(self.expression) if self.skip("WHERE") else None
-        return Conflict(columns, False, tuple(assignments), condition)
+        return Conflict(columns, False, assignments, condition)
 
     def _is_list_of_names(self) -> bool:
         """Whether the parentheses hold names of columns, and not the query whose rows are to be inserted."""
@@ -151,11 +150,10 @@ class ChangeGrammar(CopyGrammar):
         self.expect("UPDATE")
         table, alias = self._changed_table()
         self.expect("SET")
-        assignments: list[Assignment] = []
-        self.items(lambda: assignments.append(self._assignment()), lambda: self.kind in COLUMN_NAMES)
+        assignments = self._assignments()
         others = self.part(self.tables) if self.skip("FROM") else None
         condition = self.part(self.expression) if self.skip("WHERE") else None
-        return Update(table, alias, tuple(assignments), others, condition, self._returning())
+        return Update(table, alias, assignments, others, condition, self._returning())
 
     def _changed_table(self) -> tuple[Name, Name | None]:
         table = self.qualified_name("the name of a table")
@@ -163,14 +161,36 @@ class ChangeGrammar(CopyGrammar):
             return table, self.name("an alias")
         return table, None
 
-    def _assignment(self) -> Assignment:
-        if self.kind == "(":
-            self.lacks("SET of several columns at a time")
-        column = self.name("the name of a column")
-        self.expect("=")
-        if self.skip("DEFAULT"):
-            return Assignment(column, None)
-        return Assignment(column, self.part(self.expression))
+    def _assignments(self) -> tuple[Assignment, ...]:
+        """column = value, (column, column) = (value, value); one value is that of each of the columns."""
+        found: list[Assignment] = []
+
+        def assignment() -> None:
+            start = self.index
+            columns = self.column_names() if self.kind == "(" else (self.name("the name of a column"),)
+            self.expect("=")
+            values = self._row() if self.kinds[start] == "(" else (self._assigned(),)
+            if len(values) not in (1, len(columns)):
+                self.complain(f"{len(columns)} columns cannot be set to {len(values)} values")
+            each = values * len(columns) if len(values) == 1 else values
+            found.extend(map(Assignment, columns, each))
+
+        self.items(assignment, lambda: self.kind in COLUMN_NAMES or self.kind == "(")
+        return tuple(found)
+
+    def _row(self) -> tuple[Part | None, ...]:
+        """The values of a row that is written out; anything else is one value."""
+        start = self.index
+        self.skip("ROW")
+        if self.kind == "(" and self.next_kind() not in QUERY_STARTS:
+            values = self.collected(self._assigned)
+            if self.kind in (",", "FROM", "WHERE", "WHEN", "RETURNING", ")", ";", END):
+                return values
+        self.go_back(start)
+        return (self._assigned(),)
+
+    def _assigned(self) -> Part | None:
+        return None if self.skip("DEFAULT") else self.part(self.expression)
 
     def delete(self) -> Delete:
         """DELETE FROM table USING ... WHERE"""
@@ -244,9 +264,7 @@ class ChangeGrammar(CopyGrammar):
             return UpdateRow(None, self._is_by_name())
         if self.skip("*"):
             return UpdateRow(None)
-        assignments: list[Assignment] = []
-        self.items(lambda: assignments.append(self._assignment()), lambda: self.kind in COLUMN_NAMES)
-        return UpdateRow(tuple(assignments))
+        return UpdateRow(self._assignments())
 
     def _insert_row(self) -> InsertRow:
         if self.skip("DEFAULT", "VALUES"):
