@@ -7,6 +7,8 @@ from tqp.planner.syntax.definition_grammar import DefinitionGrammar
 from tqp.planner.syntax.parts import Part
 from tqp.planner.syntax.words import COLUMN_NAMES, LABELS, TEXT
 
+_PLAIN_OPTIONS = ("CSV", "HEADER", "DELIMITER", "DELIMITERS", "NULL", "QUOTE", "ESCAPE", "ENCODING", "FORCE")
+
 
 class CopyGrammar(DefinitionGrammar):
     """COPY of tables and queries to files, and of files to tables; EXPORT and IMPORT of all tables."""
@@ -56,9 +58,43 @@ class CopyGrammar(DefinitionGrammar):
         has_with = self.skip("WITH")
         if self.kind == "(":
             return self.collected(self._option)
-        if has_with or self.kind in LABELS:
-            self.lacks("COPY with options that are not in parentheses")
-        return ()
+        self.skip("USING")
+        found: list[CopyOption] = []
+        while has_with or self.kind in LABELS:
+            has_with = False
+            found.append(self._plain_option())
+            self.skip(",")
+        return tuple(found)
+
+    def _plain_option(self) -> CopyOption:
+        """One of the options that need no parentheses, as in CSV HEADER DELIMITER AS '|'."""
+        index = self.index
+        if not any(self.word_is(word) for word in _PLAIN_OPTIONS):
+            self.refuse("one of the options " + ", ".join(_PLAIN_OPTIONS))
+        name = self.name_at(index)
+        self.advance()
+        match name.text.upper():
+            case "CSV":
+                return CopyOption(name._replace(text="format"), Part(index, self.index))
+            case "HEADER":
+                return CopyOption(name, None)
+            case "FORCE":
+                never_null = self.skip("NOT", "NULL")
+                if not never_null:
+                    self.expect("QUOTE")
+                option = name._replace(text="force_not_null" if never_null else "force_quote")
+                return CopyOption(option, self.part(self._columns))
+        self.skip("AS")
+        if self.kind != TEXT:
+            self.refuse("a text")
+        return CopyOption(name, self.part(self.primary))
+
+    def _columns(self) -> None:
+        if not self.skip("*"):
+            self.items(self._column, lambda: self.kind in COLUMN_NAMES)
+
+    def _column(self) -> None:
+        self.name("the name of a column")
 
     def _option(self) -> CopyOption:
         index = self.index

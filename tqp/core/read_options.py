@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tqp.core.datatypes import DataType
+
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
     """None and empty: the file tells. Of CSV: `delimiter`, `quote`, `escape` (of a quote in quotes), `comment` (what begins one;
     empty: nothing does), `header`, `skip` (lines at the start), `nulls` (texts of NULL; with `quoted_nulls` in quotes, too),
-    `names`, `date_format` and `timestamp_format` (as strptime has them), `encoding` (as Python knows it), `decimal_separator`
+    `names`, their `types` where all columns have one, `date_format` and `timestamp_format` (as strptime has them), `encoding` (as Python knows it), `decimal_separator`
     and `thousands` (between groups of digits).
 
     `null_padding`: rows that are too short end with NULLs. `ignore_errors`: rows that are too short or too long, or hold what is
@@ -29,6 +31,7 @@ class ReadOptions:
     nulls: tuple[str, ...] = ("",)
     quoted_nulls: bool = True
     names: tuple[str, ...] = ()
+    types: tuple[DataType, ...] = ()
     date_format: str | None = None
     timestamp_format: str | None = None
     encoding: str | None = None

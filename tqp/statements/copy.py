@@ -154,11 +154,10 @@ def _reading_of(form: str, path: str, options: dict[str, Any], columns: Sequence
         options.pop(option, None)  # the file says so itself
     selected = "*"
     if form == "csv":
-        options["all_varchar"] = True  # the table's types say what the text is
-        options["names"] = [column.name for column in columns]
+        options["columns"] = {column.name: str(column.data_type) for column in columns}
         never_null = options.pop("force_not_null", [])
         if never_null:
-            kept = [name for name in _names(never_null) if name in options["names"]]
+            kept = [name for name in _names(never_null) if name in options["columns"]]
             replaced = ", ".join(f"coalesce({in_quotes(name)}, '') AS {in_quotes(name)}" for name in kept)
             selected = f"* REPLACE ({replaced})" if kept else "*"
     elif form == "json":
@@ -182,6 +181,8 @@ def constant_text(value: Any) -> str:
     """The constant of an option as SQL."""
     if isinstance(value, list):
         return f"[{', '.join(map(constant_text, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{in_quotes(key)}: {constant_text(each)}' for key, each in value.items())}}}"
     return str(value).lower() if isinstance(value, bool | int) else quoted_text(str(value))
 
 
@@ -205,6 +206,7 @@ def options_of(execution: Execution, options: tuple[CopyOption, ...]) -> dict[st
         name = lower_ascii(option.name.text)
         if name in found:
             raise BindError(f"the option {name.upper()} is given twice", option.name.span)
+        name = "delimiter" if name == "delimiters" else name
         found[name] = True if option.value is None else _value(execution, option.value)
     return found
 
@@ -216,7 +218,9 @@ def _value(execution: Execution, part: Part) -> Any:
     if len(kinds) == 1 and (kinds[0] in KEYWORDS or kinds[0] in (NAME, "*")):
         word = tokens.name(part.start)
         return TRUTH_WORDS.get(lower_ascii(word), word)
-    if kinds[0] == "(" and all(kind in KEYWORDS or kind in (NAME, ",", "(", ")") for kind in kinds):
+    if (kinds[0] == "(" or "," in kinds) and all(
+        kind in KEYWORDS or kind in (NAME, ",", "(", ")") for kind in kinds
+    ):
         return [
             tokens.name(place) for place, kind in enumerate(kinds, part.start) if kind not in (",", "(", ")")
         ]

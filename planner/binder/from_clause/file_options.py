@@ -43,7 +43,7 @@ def read_options(kind: FileKind, function: str, nodes: Sequence[exp.Expr]) -> Gi
         if kind == "CSV layout" and not isinstance(value, (list, Mapping)) and name not in _ALL:
             written[name] = _as_sql(value)
         for key, each in known[name](value, span_of(node)).items():
-            if key == "types":
+            if key == "typed":
                 types.update(each)
             else:
                 said[key] = each
@@ -58,6 +58,8 @@ def read_options(kind: FileKind, function: str, nodes: Sequence[exp.Expr]) -> Gi
         said.setdefault("text_columns", None)
     if said.get("text_columns", ()) is not None:
         said["text_columns"] = frozenset(text)
+    if not said.pop("finds_header", True):
+        said.setdefault("header", False)
     columns = said.pop("columns", None)
     return GivenOptions(ReadOptions(**said, written=tuple(written.items())), types, columns)
 
@@ -159,7 +161,7 @@ def _types(value: Any, span: Span | None) -> Mapping[str, Any]:
     """By name, or a list in the order of the columns."""
     pairs = value.items() if isinstance(value, Mapping) else enumerate(value)
     return {
-        "types": {
+        "typed": {
             lower_ascii(key) if isinstance(key, str) else key: type_of_text(each, span) for key, each in pairs
         }
     }
@@ -169,14 +171,14 @@ def _columns(value: Any, span: Span | None) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise BindError("columns takes names with their types: {'a': 'INTEGER'}", span)
     types = {lower_ascii(name): type_of_text(each, span) for name, each in value.items()}
-    return {"names": tuple(value), "types": types}
+    return {"names": tuple(value), "typed": types, "types": tuple(types.values()), "columns": tuple(value)}
 
 
 def _json_columns(value: Any, span: Span | None) -> Mapping[str, Any]:
     said = _columns(value, span)
-    if any(holds_kind(each, TypeKind.BIT) for each in said["types"].values()):
+    if any(holds_kind(each, TypeKind.BIT) for each in said["types"]):
         raise UnsupportedError("BIT in a JSON file is not supported; read it as VARCHAR and cast it", span)
-    return {**said, "names": (), "columns": tuple(value)}
+    return {**said, "names": (), "types": ()}
 
 
 def _only(*allowed: Any) -> Meaning:
@@ -214,7 +216,7 @@ _CSV: Mapping[str, Meaning] = {
     "all_varchar": lambda value, span: {"text_columns": None} if value in (True, 1, "true") else {},
     **dict.fromkeys(("dateformat", "date_format"), _one("date_format", str)),
     **dict.fromkeys(("timestampformat", "timestamp_format"), _one("timestamp_format", str)),
-    "auto_detect": _ignored,
+    "auto_detect": _one("finds_header", bool),
     "ignore_errors": _one("ignore_errors", bool),
     "null_padding": _one("null_padding", bool),
     "normalize_names": _one("normalize_names", bool),

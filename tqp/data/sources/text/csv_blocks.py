@@ -36,6 +36,8 @@ class CsvInBlocks(FileInBlocks):
             is_changed = bool(options.comment) or options.encoding not in (None, "utf-8")
             if is_changed or options.null_padding or self._layout.has_escaped_quotes:
                 raise ValueError("its text is changed before it is read")
+            if options.types and len(self._layout.names) > len(options.types):
+                raise ValueError("its rows end with a delimiter")
             if len(content) <= SAMPLE_BYTES:
                 raise ValueError("its first rows are not at its start")
         self._start = len(head) - len(content)

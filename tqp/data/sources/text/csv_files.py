@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,9 +12,9 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from tqp.core.keywords import KEYWORDS
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.data.sources.file_systems import content_of
+from tqp.data.sources.text.csv_headers import find_names
 from tqp.data.sources.text.csv_text import (
     in_utf8,
     with_doubled_quotes,
@@ -24,7 +23,6 @@ from tqp.data.sources.text.csv_text import (
     without_first_comments,
     without_lines,
 )
-from tqp.data.sources.text.csv_types import text_column_type
 
 _DELIMITERS = ",|;\t"
 #: The first bytes of a file, whose lines tell how it is written.
@@ -73,7 +71,10 @@ def read_csv_text(file: str, options: ReadOptions = NO_OPTIONS) -> pa.Table:
     if content[-1:] not in b"\r\n":
         content += b"\n"  # without which Arrow finds no end of names alone
     content, layout = find_layout(content, options)
-    return _read(content, layout, options).rename_columns(layout.names)
+    table = _read(content, layout, options)
+    if options.types and any(each.null_count < len(each) for each in table.columns[len(options.types) :]):
+        raise ValueError(f"{len(options.types)} columns are given, and some rows have {table.num_columns}")
+    return table.rename_columns(layout.names)
 
 
 def find_layout(content: bytes, options: ReadOptions = NO_OPTIONS) -> tuple[bytes, Layout]:
@@ -95,12 +96,9 @@ def find_layout(content: bytes, options: ReadOptions = NO_OPTIONS) -> tuple[byte
     if options.null_padding:
         width = max(map(len, rows))
         rows = [row + [""] * (width - len(row)) for row in rows]
-    names, has_header = _find_names(rows, options.header)
-    if options.normalize_names:
-        names = _normalized(names)
-    if len(options.names) > len(names):
-        raise ValueError(f"{len(options.names)} names are given, and the file has {len(names)} columns")
-    names[: len(options.names)] = options.names
+    names, has_header = find_names(rows, options)
+    if options.types and len(names) > len(options.types) + 1:
+        raise ValueError(f"{len(options.types)} columns are given, and the file has {len(names)}")
     return content, Layout(dialect, names, has_header, has_comments, has_escaped_quotes)
 
 
@@ -196,22 +194,6 @@ def _begins_with_comments(lines: Sequence[str], options: ReadOptions) -> bool:
     return all(len(row) != len(below) for row in _split(lines[:begin], dialect))
 
 
-def _normalized(names: Sequence[str]) -> list[str]:
-    """The names in lower case, of letters without accents, digits and underscores, none a keyword."""
-    normal: list[str] = []
-    for name in names:
-        letters = unicodedata.normalize("NFD", name.strip().lower().replace(" ", "_"))
-        plain = "".join(each for each in letters if each.isascii() and (each.isalnum() or each == "_"))
-        if not plain or plain[0].isdigit() or plain.upper() in KEYWORDS:
-            plain = f"_{plain}"
-        made, number = plain, 0
-        while made in normal:
-            number += 1
-            made = f"{plain}_{number}"
-        normal.append(made)
-    return normal
-
-
 def _first_lines(content: bytes) -> list[str]:
     sample = content[:SAMPLE_BYTES]
     # Not `str.splitlines`, which also splits at control characters inside values.
@@ -225,14 +207,22 @@ def _split(lines: Sequence[str], dialect: _Dialect) -> list[list[str]]:
     return list(dialect.rows(line + "\n" for line in lines))
 
 
-def _find_dialect(lines: Sequence[str], options: ReadOptions) -> _Dialect:
-    """Of what is not said the candidate that splits most lines into as many fields as the first, then the one with most fields."""
+def _fits(row: Sequence[str], options: ReadOptions) -> bool:
+    """Whether the row has as many fields as there are types; each row may end with a delimiter."""
+    return len(row) == len(options.types) or (len(row) == len(options.types) + 1 and not row[-1])
 
-    def agreeing_lines(dialect: _Dialect) -> tuple[int, int]:
-        widths = [len(row) for row in _split(lines, dialect) if row]
+
+def _find_dialect(lines: Sequence[str], options: ReadOptions) -> _Dialect:
+    """Of what is not said the candidate that splits most lines into as many fields as there are types, or as the first has, then
+    the one with most fields."""
+
+    def agreeing_lines(dialect: _Dialect) -> tuple[int, int, int]:
+        rows = [row for row in _split(lines, dialect) if row]
+        fitting = sum(_fits(row, options) for row in rows) if options.types else 0
+        widths = [len(row) for row in rows]
         if not widths or widths[0] == 1:
-            return 0, 0
-        return sum(width == widths[0] for width in widths), widths[0]
+            return fitting, 0, 0
+        return fitting, sum(width == widths[0] for width in widths), widths[0]
 
     if options.delimiter is not None:
         return _Dialect(options.delimiter, '"' if options.quote is None else options.quote)
@@ -252,28 +242,3 @@ def _has_escaped_quotes(lines: Sequence[str], dialect: _Dialect) -> bool:
         return False
     inside = re.compile(rf"\\{dialect.quote}(?![{re.escape(dialect.delimiter + dialect.quote)}]|$)")
     return any(dialect.quote in line and inside.search(line) for line in lines)
-
-
-def _find_names(rows: list[list[str]], said: bool | None = None) -> tuple[list[str], bool]:
-    """The names of the columns, and whether they are the first row, unless that is said.
-
-    That is a header if it does not read as the types of the rows below it, or if all of it is text, and so is all else.
-    """
-    first, *others = rows
-    below = [
-        text_column_type([row[place] for row in others if len(row) > place] or [""])
-        for place in range(len(first))
-    ]
-    own = [text_column_type([cell]) for cell in first]
-    is_text = [pa.types.is_string(found) for found in own]
-    if all(map(pa.types.is_string, below)):
-        has_header = all(is_text)
-    else:
-        has_header = any(
-            bool(cell) and text and not pa.types.is_string(found)
-            for cell, text, found in zip(first, is_text, below, strict=True)
-        )
-    if said is not None:
-        has_header = said
-    cells = first if has_header else [""] * len(first)
-    return [cell.strip() or f"column{place}" for place, cell in enumerate(cells)], has_header
