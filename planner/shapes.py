@@ -24,6 +24,7 @@ from tqp.planner.algebra.cardinality import CombinedSelectivity
 from tqp.planner.algebra.expression_text import format_expression, format_literal
 from tqp.planner.algebra.expressions import (
     Call,
+    ColumnRef,
     Constant,
     Expression,
     InList,
@@ -31,7 +32,7 @@ from tqp.planner.algebra.expressions import (
     Parameter,
     Value,
     Varying,
-    are_literals,
+    conjunction,
     conjuncts,
     transform,
     walk,
@@ -46,6 +47,7 @@ from tqp.planner.functions.conditions import COMPARISONS, MIRRORED, ORDERINGS, T
 from tqp.planner.functions.ranges import within
 from tqp.planner.functions.registry import counts_rows_before
 from tqp.planner.rules.cast_comparisons import list_without_cast, without_cast
+from tqp.planner.rules.instant_ranges import compared_instants
 
 #: Constants of a list, at most: a longer one is part of the shape.
 _LONGEST_LIST = 100
@@ -139,21 +141,25 @@ class Lift:
 
 
 class Lifting:
-    """Takes the constants out of predicates, one after the other: those that are equal become one parameter."""
+    """Takes the constants out of predicates over such fields, one after the other: those that are equal become one parameter."""
 
-    def __init__(self) -> None:
+    def __init__(self, fields: KnownFields) -> None:
+        self._fields = fields
         self.values: list[Value] = []
         self._indexes: dict[tuple[str, DataType], int] = {}
 
-    def lifted(self, expression: Expression) -> Expression | None:
-        """A predicate with parameters in place of its constants; None of all else."""
-        predicate = _with_constants(with_literals(expression, lambda each: each.literal))
-        match predicate:
-            case InList(_, literals) if are_literals(literals):
-                return replace(predicate, values=tuple(map(self._parameter, literals)))
-            case Call(_, (side, Literal() as literal)):
-                return replace(predicate, arguments=(side, self._parameter(literal)))
-        return None
+    def lifted(self, expression: Expression) -> list[Expression]:
+        """What together is the predicate, with parameters in place of its constants; nothing of all else."""
+        found = _with_constants(with_literals(expression, lambda each: each.literal), self._fields)
+        return [self._with_parameters(predicate) for predicate in found]
+
+    def _with_parameters(self, predicate: Call | InList) -> Expression:
+        if isinstance(predicate, InList):
+            literals = [value for value in predicate.values if isinstance(value, Literal)]
+            return replace(predicate, values=tuple(map(self._parameter, literals)))
+        side, literal = predicate.arguments
+        assert isinstance(literal, Literal)
+        return replace(predicate, arguments=(side, self._parameter(literal)))
 
     def _parameter(self, literal: Literal) -> Constant:
         index = self._indexes.setdefault((repr(literal.value), literal.data_type), len(self.values))
@@ -168,7 +174,8 @@ class ValuesByIndex:
     Where the shape has one parameter for several constants, these must be equal here too; those of several may be equal.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, fields: KnownFields) -> None:
+        self._fields = fields
         self._values: dict[int, Value] = {}
 
     @property
@@ -177,20 +184,20 @@ class ValuesByIndex:
         return tuple([self._values[index] for index in range(len(self._values))])
 
     def put(self, lifted: Expression, predicate: Expression) -> Expression | None:
-        """The lifted predicate with the constants of `predicate` as examples; None if that is no such predicate."""
-        found = _with_constants(predicate)
-        match lifted, found:
-            case InList(), InList() if found.input == lifted.input and len(found.values) == len(
-                lifted.values
-            ):
-                examples = self._put_all(lifted.values, found.values)
-                return replace(lifted, values=examples) if examples else None
-            case Call(function, (side, parameter)), Call(same, (other, literal)) if (function, side) == (
-                same,
-                other,
-            ):
-                examples = self._put_all((parameter,), (literal,))
-                return replace(lifted, arguments=(side, *examples)) if examples else None
+        """The lifted predicate with the constants of `predicate` as examples; None if no part of that is such."""
+        for found in _with_constants(predicate, self._fields):
+            match lifted, found:
+                case InList(), InList() if found.input == lifted.input and len(found.values) == len(
+                    lifted.values
+                ):
+                    examples = self._put_all(lifted.values, found.values)
+                    return replace(lifted, values=examples) if examples else None
+                case Call(function, (side, parameter)), Call(same, (other, literal)) if (function, side) == (
+                    same,
+                    other,
+                ):
+                    examples = self._put_all((parameter,), (literal,))
+                    return replace(lifted, arguments=(side, *examples)) if examples else None
         return None
 
     def _put_all(
@@ -228,16 +235,16 @@ def shape_of(plan: LogicalPlan) -> Shape:
     if rows is not None and is_random(plan):  # a row more is seen where it draws from a sequence
         rows = None
     plan = plan if rows is None else roomy
-    lifting, selectivities = Lifting(), Shares(fields)
+    lifting, selectivities = Lifting(fields), Shares(fields)
     lifts: list[tuple[Expression, Expression]] = []
     effects: dict[int, Effect] = {}
 
     def lifted(expression: Expression) -> Expression:
-        result = lifting.lifted(expression)
-        if result is None or (ranks and not ranks.isdisjoint(read_ids(expression))):
+        parts = lifting.lifted(expression)
+        if not parts or (ranks and not ranks.isdisjoint(read_ids(expression))):
             return expression
-        lifts.append((expression, result))
-        return result
+        lifts.extend([(expression, part) for part in parts])
+        return conjunction(tuple(parts))
 
     def with_parameters(node: LogicalPlan) -> LogicalPlan:
         changed = node.map_expressions(lambda expression: transform(expression, lifted))
@@ -305,18 +312,18 @@ def _has_parameter(expression: Expression) -> bool:
     return isinstance(expression, Call) and any(isinstance(part, Parameter) for part in expression.arguments)
 
 
-def _with_constants(expression: Expression) -> Call | InList | None:
-    """A predicate with constants that a program can take as parameters, those on the right; None of all else."""
+def _with_constants(expression: Expression, fields: KnownFields) -> Sequence[Call | InList]:
+    """Predicates with constants that a program can take as parameters, those on the right, which together are this one; else none."""
     match expression:
         case InList() if (listed := list_without_cast(expression)) is not expression:
-            return _with_constants(listed)
+            return _with_constants(listed, fields)
         case InList():
-            return expression if _can_all_vary(expression) else None
+            return (expression,) if _can_all_vary(expression) else ()
         case Call(function, (text, Literal(str()) as literal)) if function in TEXT_PREDICATES:
-            return None if isinstance(text, Literal) else _search(expression, text, literal)
+            return () if isinstance(text, Literal) else (_search(expression, text, literal),)
         case Call(function) if function in COMPARISONS:
-            return _comparison(expression)
-    return None
+            return _comparisons(expression, fields)
+    return ()
 
 
 def _can_all_vary(expression: InList) -> bool:
@@ -327,7 +334,7 @@ def _can_all_vary(expression: InList) -> bool:
     )
 
 
-def _search(call: Call, text: Expression, literal: Literal) -> Call | None:
+def _search(call: Call, text: Expression, literal: Literal) -> Call:
     """Patterns with one word are what is quicker than a pattern and varies with the word alone."""
     assert isinstance(literal.value, str)
     words = words_of_like(literal.value) if call.function == "like" else None
@@ -345,15 +352,15 @@ def _search(call: Call, text: Expression, literal: Literal) -> Call | None:
     return replace(call, function=function, arguments=(text, replace(literal, value=word)))
 
 
-def _comparison(expression: Call) -> Call | None:
+def _comparisons(expression: Call, fields: KnownFields) -> Sequence[Call]:
     left, right = expression.arguments
     if isinstance(left, Literal):
         expression = replace(expression, function=MIRRORED[expression.function], arguments=(right, left))
     expression = without_cast(expression)
     side, literal = expression.arguments
     if isinstance(side, Literal) or not isinstance(literal, Literal) or not _can_vary(literal):
-        return None
-    return expression
+        return ()
+    return (expression,) if type(side) is ColumnRef else compared_instants(expression, fields)
 
 
 def _can_vary(literal: Literal) -> bool:

@@ -116,7 +116,7 @@ class Template:
         """What a text with the same words and these constants is in the template's shape; None if it may have another."""
         if any(constants[place] != source for place, source in self.fixed.items()):
             return None
-        values, shares = ValuesByIndex(), Shares(self.fields)
+        values, shares = ValuesByIndex(self.fields), Shares(self.fields)
         for lift in self.lifts:
             predicate = _filled(lift.predicate, constants)
             lifted = None if predicate is None else values.put(lift.lifted, predicate)

@@ -1,4 +1,4 @@
-"""Which rows of a table can find a join partner, by the least and the greatest key of each zone: the others are not read."""
+"""Which rows of a table can find a join partner, or lie in ranges, by the least and the greatest value of each zone: others are not read."""
 
 from __future__ import annotations
 
@@ -38,6 +38,21 @@ def zones_in_build(zones: Zones, minimum: int, size: int, build: object) -> npt.
     else:
         found = keys.searchsorted(least) < keys.searchsorted(greatest, "right")
     return np.asarray(found & filled)
+
+
+def zones_in_ranges(zones: Zones, ranges: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """bool [z]: may the zone have a value of one of these ranges: int64 [n, 2], their ends, in order?
+
+    >>> zones = Zones(10, np.array([0, 5, 9]), np.array([4, 9, 20]))
+    >>> zones_in_ranges(zones, np.array([[3, 4], [10, 11]]))
+    array([ True, False,  True])
+    """
+    firsts, lasts = ranges[:, 0], ranges[:, 1]
+    if firsts.shape[0] == 1:
+        found = (zones.greatest >= firsts[0]) & (zones.least <= lasts[0])
+    else:
+        found = lasts.searchsorted(zones.least) < firsts.searchsorted(zones.greatest, "right")
+    return np.asarray(found & (zones.least <= zones.greatest))
 
 
 def _keys(build: object) -> Array | None:

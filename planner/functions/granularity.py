@@ -6,8 +6,10 @@ of them, counted from 1970. It gives None where the call reads all of an instant
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from tqp.core.datatypes import TICKS_PER_SECOND
 from tqp.core.keywords import lower_ascii
@@ -16,6 +18,7 @@ from tqp.core.time_limits import MICROSECONDS_PER_SECOND, SECONDS_PER_DAY
 from tqp.core.units import PART_NAMES
 from tqp.planner.algebra.expressions import Call, Literal
 from tqp.planner.functions.constants import constant_text
+from tqp.planner.functions.ranges import EPOCH_ORDINAL
 
 GranularityRule = Callable[[Call], int | None]
 
@@ -38,6 +41,12 @@ _FRACTIONS = frozenset("fgn")
 
 #: The days from 1970 to the Monday from which time_bucket counts; months are counted from the first of a year.
 _FIRST_MONDAY = 10_959
+_FIRST_MONTH = 2_000 * 12
+
+#: The days from 1970 to a Monday, with which weeks of date_trunc begin.
+_ANY_MONDAY = -3
+
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
 
 def _part(call: Call) -> str | None:
@@ -110,3 +119,65 @@ def _width(call: Call) -> tuple[int, int, int] | None:
         return None
     months, days, microseconds = map(int, width.value)
     return months, days, microseconds
+
+
+@dataclass(frozen=True, slots=True)
+class TimeUnit:
+    """The instants from `begin` on, before `end`, in seconds since 1970."""
+
+    begin: int
+    end: int
+
+
+def unit_of_value(call: Call, value: int) -> TimeUnit | None:
+    """The unit that holds what date_trunc() or time_bucket() is to be, or for whose instants year() is it.
+
+    `value`: in seconds, or a year. None of other calls, of units whose begin is not known, and beyond the years 1 to 9999.
+    """
+    part = None if call.function == "time_bucket" else _part(call)
+    match call.function:
+        case "date_part":
+            return _of_months(value * 12, 12, 0) if part == "year" else None
+        case "date_trunc" if part in _OF_ONE_LENGTH:
+            return _of_seconds(value, _SECONDS[part], 0)
+        case "date_trunc" if part == "week":
+            return _of_seconds(value, 7 * SECONDS_PER_DAY, _ANY_MONDAY * SECONDS_PER_DAY)
+        case "date_trunc" if part in _MONTHS:
+            return _of_months(_month(value), _MONTHS[part], 0)
+        case "time_bucket" if (width := _seconds_of_bucket(call)) is not None:
+            return _of_seconds(value, width, _FIRST_MONDAY * SECONDS_PER_DAY)
+        case "time_bucket" if (interval := _width(call)) is not None and interval[0] > 0 == any(interval[1:]):
+            return _of_months(_month(value), interval[0], _FIRST_MONTH)
+    return None
+
+
+def _of_seconds(second: int, width: int, origin: int) -> TimeUnit:
+    begin = second - (second - origin) % width
+    return TimeUnit(begin, begin + width)
+
+
+def _of_months(month: int | None, width: int, origin: int) -> TimeUnit | None:
+    """`month`: counted from the year 0, as `origin`."""
+    if month is None:
+        return None
+    begin = month - (month - origin) % width
+    first, last = _begin_of_month(begin), _begin_of_month(begin + width)
+    return None if first is None or last is None else TimeUnit(first, last)
+
+
+def _month(second: int) -> int | None:
+    """The month that holds the second, counted from the year 0."""
+    try:
+        day = datetime.date.fromordinal(second // SECONDS_PER_DAY + EPOCH_ORDINAL)
+    except (ValueError, OverflowError):
+        return None
+    return day.year * 12 + day.month - 1
+
+
+def _begin_of_month(month: int) -> int | None:
+    """In seconds."""
+    year, others = divmod(month, 12)
+    try:
+        return (datetime.date(year, others + 1, 1).toordinal() - EPOCH_ORDINAL) * SECONDS_PER_DAY
+    except (ValueError, OverflowError):
+        return None

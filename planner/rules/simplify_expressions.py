@@ -15,6 +15,7 @@ from tqp.planner.algebra.expressions import (
     Call,
     Case,
     Cast,
+    ColumnRef,
     Expression,
     InList,
     Literal,
@@ -38,6 +39,7 @@ from tqp.planner.rules.cast_comparisons import list_without_cast, without_cast
 from tqp.planner.rules.columns import without_struct
 from tqp.planner.rules.context import OptimizerContext
 from tqp.planner.rules.instant_differences import all_finite, compared_by_ticks, measured_by_ticks
+from tqp.planner.rules.instant_ranges import compared_instants
 from tqp.planner.rules.nulls import conjoin, is_null, negate
 from tqp.planner.rules.or_predicates import any_of, branches_of
 
@@ -198,6 +200,10 @@ class Simplifier:
         call = without_cast(call, lambda value: value_range(value, self.fields))
         if first.data_type.kind is TypeKind.INTERVAL:
             call = compared_by_ticks(call, self._are_finite)
+        if type(call.arguments[0]) is not ColumnRef:
+            ranges = compared_instants(call, self.fields)
+            if ranges[0] is not call:
+                return conjoin(*map(self._comparison, ranges))
         verdict = self._verdict(call)
         if verdict is not None and not any(nullable(side, self.fields) for side in call.arguments):
             return TRUE if verdict else FALSE

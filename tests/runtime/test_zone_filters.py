@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -58,6 +59,17 @@ _QUERIES = [
     "SELECT day FROM sales INTERSECT SELECT day FROM events",
     "SELECT s.day, s.v FROM sales s SEMI JOIN events e ON s.day IS NOT DISTINCT FROM e.day",
     "SELECT s.text FROM sales s JOIN days d ON s.day = d.day WHERE month = 2 ORDER BY v DESC, s.text LIMIT 7",
+    "SELECT count(*), sum(v), min(shipped), max(shipped) FROM sales WHERE shipped BETWEEN 100 AND 120",
+    "SELECT * FROM sales WHERE day > 490 AND v < 0",
+    "SELECT * FROM sales WHERE 10 > day AND item IN (3, 4)",
+    "SELECT item, count(*) FROM sales WHERE day IN (3, 4, 250, 499) GROUP BY item",
+    "SELECT text FROM sales WHERE day >= 700 OR day = 4",
+    "SELECT count(*), sum(item) FROM sales WHERE day < -9223372036854775807",
+    "SELECT count(*), sum(item) FROM sales WHERE day = 3 AND shipped >= 9223372036854775807",
+    "SELECT count(*), sum(item) FROM sales WHERE day IS NULL OR day = 7",
+    "SELECT s.v, d.month FROM sales s LEFT JOIN days d ON s.day = d.day WHERE s.day BETWEEN 77 AND 80",
+    "SELECT s.v, d.month FROM days d LEFT JOIN sales s ON s.day = d.day AND s.day <= 12",
+    "SELECT sum(v) OVER (ORDER BY text), v FROM sales WHERE day = 444",
     "SELECT n, s.item FROM (SELECT *, row_number() OVER (ORDER BY text) AS n FROM sales) s"
     + " JOIN days d ON s.day = d.day WHERE month = 2",
 ]
@@ -110,15 +122,37 @@ def test_only_zones_with_a_partner_are_read() -> None:
     assert sum(_rows_read(query.format("item", "= 3"))) == _ROWS
 
 
+def test_only_zones_with_values_in_range_are_read() -> None:
+    few = ["day BETWEEN 100 AND 120", "day = 7", "shipped > 470", "490 < day AND v > 0", "day IN (3, 4, 9)"]
+    for condition in few:
+        rows = _rows_read(f"SELECT sum(v) FROM sales WHERE {condition}")
+        assert 0 < sum(rows) < 700, condition
+    two = _rows_read("SELECT sum(v) FROM sales WHERE day IN (3, 444)")
+    assert len(two) == 2 and sum(two) < 400
+    for condition in ("item = 3", "day <> 7", "day < 490", "day = 3 OR v = 3"):
+        assert sum(_rows_read(f"SELECT sum(v) FROM sales WHERE {condition}")) > 4500, condition
+
+
+def test_other_constants_read_other_zones() -> None:
+    query = "SELECT count(*), sum(v) FROM sales WHERE day BETWEEN {} AND {} AND item IN ({}, 3)"
+    with tqp.connect(backend="host") as connection, duckdb.connect() as oracle:
+        for name, table in _TABLES.items():
+            connection.register(name, table)
+            oracle.register(name, table)
+        for constants in [(3, 9, 1), (460, 490, 3), (0, 499, 7), (9, 3, 4), (-5, 2, 0), (499, 10**15, 2)]:
+            text = query.format(*constants)
+            assert connection.sql(text).fetchall() == oracle.sql(text).fetchall(), text
+
+
 def test_what_raises_is_not_skipped() -> None:
-    query = """SELECT count(*) FROM (SELECT * FROM sales WHERE CAST(text AS INTEGER) >= 0) s
-    JOIN days d ON s.day = d.day WHERE month = 3"""
+    query = "SELECT count(*) FROM (SELECT * FROM sales WHERE CAST(text AS INTEGER) >= 0) s "
     off = ["attempt_before_join", "push_down_predicates"]
     with tqp.connect(disabled_rules=off) as connection:
         for name, table in _TABLES.items():
             connection.register(name, table)
-        with pytest.raises(tqp.Error, match="none"):
-            connection.sql(query)
+        for rest in ("JOIN days d ON s.day = d.day WHERE month = 3", "WHERE day = 3"):
+            with pytest.raises(tqp.Error, match="none"):
+                connection.sql(query + rest)
 
 
 # ---- zones and spans by themselves ----

@@ -130,7 +130,7 @@ class Pipeline:
     def reads(self) -> set[str]:
         """The slots of the program's state that a run reads."""
         slots = {self.source_slot, *(item.slot for item in self.inputs if item.slot)}
-        filters = (slot for each in self.zone_filters for slot in (each.zones, each.build))
+        filters = (slot for each in self.zone_filters for slot in each.reads)
         order = () if self.zone_order is None else (self.zone_order.zones,)
         return slots.union(self.needs, self.breaker.reads, filters, order)
 

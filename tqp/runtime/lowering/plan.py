@@ -37,6 +37,7 @@ from tqp.runtime.lowering.stream import StoredColumn, Stream, Value
 from tqp.runtime.lowering.unions import Branch, lower_union, one_after_the_other
 from tqp.runtime.lowering.unnests import lower_unnest
 from tqp.runtime.lowering.windows import lower_window
+from tqp.runtime.lowering.zones import skip_zones
 from tqp.runtime.pipeline import Maker
 
 
@@ -217,6 +218,7 @@ class PlanLowering:
                 elif is_last or (selects_early and remaining.worth_selecting(position, kept.selectivity)):
                     stream.filter(all_of(build, masks), kept.selectivity, may_wait=is_last)
                     masks, kept = [], CombinedSelectivity(stream.fields)
+        skip_zones(self, stream, node)
         return stream
 
     def _project(self, node: physical.Project) -> Stream:

@@ -29,7 +29,7 @@ from tqp.operators.string_keys import codes as string_codes
 from tqp.operators.string_keys.first_bits import PackedStrings, pack_column
 from tqp.operators.strings import layout as string_layout
 from tqp.planner.algebra.expression_text import format_expression
-from tqp.planner.algebra.expressions import ColumnRef, Constant, Expression, transform
+from tqp.planner.algebra.expressions import ColumnRef, Constant, Expression, are_literals, transform
 from tqp.planner.algebra.expressions import Value as StorageValue
 from tqp.runtime.breakers.collect import BuildDictionary, Collect, SortRows
 from tqp.runtime.frame import Frame, FrameColumn
@@ -297,8 +297,10 @@ class ProgramBuilder:
 
     def parameter(self, constants: Sequence[Constant], form: Hashable, convert: Callable[..., Any]) -> str:
         """The slot of what `convert` makes of the values of constants before each run; `form` tells conversions apart."""
-        made = constants, convert
-        return self._once(("parameter", *constants, form), "parameter", lambda: made, self.placeholders)
+        made, key = (constants, convert), ("parameter", *constants, form)
+        if are_literals(constants):  # which all runs have in common
+            return self._once(key, "constant", lambda: convert(*[each.value for each in constants]))
+        return self._once(key, "parameter", lambda: made, self.placeholders)
 
     def one_row(self, value: StorageValue, layout: Layout) -> Any:
         """A value as a tensor, or Strings, with one row."""

@@ -1,23 +1,34 @@
-"""Rows of a table that a pipeline leaves out early: of zones, or by look-ups, of which a join or a top-k on the way keeps none."""
+"""Rows of a table that a pipeline leaves out early: of zones, or by look-ups, of which a filter, join or top-k on the way keeps none."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from tqp.operators.joins.column_keys import values_in_build
-from tqp.planner.algebra.expressions import ColumnRef, Expression
+from tqp.planner.algebra.expressions import (
+    Call,
+    ColumnRef,
+    Constant,
+    Expression,
+    InList,
+    Literal,
+    Parameter,
+)
 from tqp.planner.algebra.known_fields import KnownFields
 from tqp.planner.algebra.logical_plan import JoinType
 from tqp.planner.algebra.may_raise import may_raise
+from tqp.planner.functions.conditions import LOWER, MIRRORED, UPPER
 from tqp.planner.physical import plan as physical
 from tqp.planner.physical.runtime_filters import FEWEST_ZONED_ROWS
 from tqp.runtime.lowering.join_builds import JoinSlot
 from tqp.runtime.lowering.layouts import Form
 from tqp.runtime.lowering.stream import StoredColumn, Stream
-from tqp.runtime.zone_filters import ZoneFilter
+from tqp.runtime.zone_filters import KeyFilter, RangeFilter
 from tqp.runtime.zone_order import ZoneOrder
 
 if TYPE_CHECKING:
@@ -49,12 +60,74 @@ def drop_early(
         return
     zones = plan.program.zones_of(stored)
     if zones is not None:
-        stream.zone_filters.append(ZoneFilter(zones, part.minimum, packing.size // part.span, join.build))
+        stream.zone_filters.append(KeyFilter(zones, part.minimum, packing.size // part.span, join.build))
     if len(packing.parts) == 1:
         assert isinstance(key, ColumnRef)
         value = stream.columns[key.id].available[stream.root]
         known = part.minimum, part.span, part.nullable
         stream.asked.append((value.node, value.validity, known, stream.object(join.build)))
+
+
+def skip_zones(plan: PlanLowering, stream: Stream, node: physical.Filter) -> None:
+    """Have the stream's pipeline read only zones whose columns may have values that the filter compares with."""
+    found = [named for conjunct in node.conjuncts if (named := _ranges_named(conjunct)) is not None]
+    stored = {each.column.id: _zoned(plan, stream, each.column) for each in found}
+    if not any(stored.values()) or not _only_drops(node):
+        return
+    for each in found:
+        column = stored[each.column.id]
+        zones = None if column is None else plan.program.zones_of(column)
+        if zones is not None:
+            ranges = plan.program.parameter(each.constants, ("ranges", each.function), each.given)
+            stream.zone_filters.append(RangeFilter(zones, ranges))
+
+
+class _Ranges(NamedTuple):
+    """What a predicate says that a column's values are: by a comparison, or as one of the constants ("equal")."""
+
+    column: ColumnRef
+    function: str
+    constants: Sequence[Constant]
+
+    def given(self, *values: int) -> npt.NDArray[np.int64]:
+        """[n, 2]: the ends of the ranges, in order."""
+        clamped = [min(max(value, _LEAST + 1), _GREATEST - 1) for value in sorted(values)]
+        match self.function:
+            case "less":
+                ends = [(_LEAST, value - 1) for value in clamped]
+            case "less_equal":
+                ends = [(_LEAST, value) for value in clamped]
+            case "greater":
+                ends = [(value + 1, _GREATEST) for value in clamped]
+            case "greater_equal":
+                ends = [(value, _GREATEST) for value in clamped]
+            case _:
+                ends = [(value, value) for value in clamped]
+        return np.array(ends, np.int64)
+
+
+_LEAST, _GREATEST = -(2**63), 2**63 - 1
+_OF_RANGES = LOWER | UPPER | {"equal"}
+
+
+def _ranges_named(predicate: Expression) -> _Ranges | None:
+    match predicate:
+        case Call(function, sides) if function in _OF_RANGES:
+            column, constant = sides
+            if isinstance(constant, ColumnRef):
+                column, constant, function = constant, column, MIRRORED[function]
+            values: Sequence[Expression] = (constant,)
+        case InList(column, values):
+            function = "equal"
+        case _:
+            return None
+    constants = [value for value in values if isinstance(value, Literal | Parameter)]
+    if not isinstance(column, ColumnRef) or len(constants) < len(values):
+        return None
+    examples = [each.value if isinstance(each, Literal) else each.example for each in constants]
+    if any(each.data_type != column.data_type for each in constants) or {*map(type, examples)} != {int}:
+        return None
+    return _Ranges(column, function, tuple(constants))
 
 
 def read_best_first(plan: PlanLowering, stream: Stream, node: physical.Sort) -> str | None:
