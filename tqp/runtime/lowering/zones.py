@@ -70,6 +70,9 @@ def drop_early(
 
 def skip_zones(plan: PlanLowering, stream: Stream, node: physical.Filter) -> None:
     """Have the stream's pipeline read only zones whose columns may have values that the filter compares with."""
+    table = plan.program.tables.get(stream.source_slot)
+    if table is None or table.source.num_rows < FEWEST_ZONED_ROWS:
+        return
     found = [named for conjunct in node.conjuncts if (named := _ranges_named(conjunct)) is not None]
     stored = {each.column.id: _zoned(plan, stream, each.column) for each in found}
     if not any(stored.values()) or not _only_drops(node):
