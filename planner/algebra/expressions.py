@@ -380,17 +380,17 @@ def are_literals(constants: Sequence[Constant]) -> TypeGuard[tuple[Literal, ...]
 
 def is_true(expression: Expression) -> bool:
     """Is it the constant TRUE?"""
-    return isinstance(expression, Literal) and expression.value is True
+    return type(expression) is Literal and expression.value is True
 
 
 def is_false(expression: Expression) -> bool:
     """Is it the constant FALSE?"""
-    return isinstance(expression, Literal) and expression.value is False
+    return type(expression) is Literal and expression.value is False
 
 
 def is_null_literal(expression: Expression) -> bool:
     """Is it a constant that is NULL?"""
-    return isinstance(expression, Literal) and expression.value is None
+    return type(expression) is Literal and expression.value is None
 
 
 def literal_labels(expression: Expression) -> frozenset[Value]:
@@ -474,13 +474,13 @@ def transform(expression: Expression, function: Callable[[Expression], Expressio
 
 def conjuncts(condition: Expression) -> tuple[Expression, ...]:
     """Split at top-level ANDs; TRUE splits into nothing."""
-    if not (isinstance(condition, Call) and condition.function == "and"):
+    if not (type(condition) is Call and condition.function == "and"):
         return () if is_true(condition) else (condition,)
     parts: list[Expression] = []
     left: list[Expression] = [condition]
     while left:
         part = left.pop()
-        if isinstance(part, Call) and part.function == "and":
+        if type(part) is Call and part.function == "and":
             left += part.arguments[::-1]
         elif not is_true(part):
             parts.append(part)
