@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,11 @@ from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.memory.arrays import host_form
 from tqp.operators.numbers import wide
-from tqp.operators.numbers.elementwise import truncate_divide
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.strings.build import join
 from tqp.operators.strings.layout import from_arrow, from_list, replace_rows, take, to_arrow
 from tqp.operators.text.float_text import float32_to_write
-from tqp.operators.text.runs import WORD, digit_counts, digits, literal, number_strings, width_of
+from tqp.operators.text.runs import WORD, digit_counts, digits, literal, number_strings, split, width_of
 
 
 def format_integers(values: Tensor) -> Strings:
@@ -42,7 +42,7 @@ def format_integers(values: Tensor) -> Strings:
         return _format_wide_integers(wide.from_narrow(numbers))
     else:
         sizes = numbers.to(torch.int64)
-    negative = sizes < 0
+    negative = sizes < 0 if least < 0 else None
     if least < 0:
         sizes = abs(sizes)
     width = width_of(sizes)
@@ -63,16 +63,28 @@ def format_decimals(values: Tensor, source: DataType) -> Strings:
         return format_integers(values)
     if wide.is_wide(values) or scale > 17:
         return _format_wide_decimals(wide.widen(values), source)
-    numbers = values.reshape(-1).to(torch.int64)
-    # The remainder's sign is cut off after dividing: the least int64 has no positive counterpart.
-    quotient = truncate_divide(numbers, 10**scale)
-    fraction = host_form((numbers - quotient * 10**scale).abs_())
-    whole, negative = host_form(quotient.abs_()), host_form(numbers < 0)
-    width = width_of(whole) if source.precision > scale else 0
-    parts = [literal("."), digits(fraction, scale)]
-    if not width:
-        return number_strings(parts, fraction, 0, negative)
-    return number_strings([digits(whole, width), *parts], whole, width - digit_counts(whole, width), negative)
+    numbers = values.reshape(-1)
+    if not numbers.numel():
+        return from_list([], values.device)
+    least, greatest = int(numbers.min()), int(numbers.max())
+    if least == -(2**63):  # it has no positive counterpart
+        return _format_wide_decimals(wide.widen(values), source)
+    sizes: Any = host_form(numbers.to(torch.int32 if max(-least, greatest) < 2**31 else torch.int64))
+    negative = sizes < 0 if least < 0 else None
+    if least < 0:
+        sizes = abs(sizes)
+    return _with_point(sizes, scale, int(source.precision > scale), negative)
+
+
+def _with_point(
+    sizes: Any, scale: int, fewest: int, negative: Any | None, cut: npt.NDArray[np.int8] | int = 0
+) -> Strings:
+    """Integers from 0 on with a point before the last `scale` digits, and at least so many `fewest` before it; without the last `cut` digits."""
+    fewest += scale
+    width = max(width_of(sizes), fewest)
+    whole, fraction = split(digits(sizes, width), width - scale)
+    skipped = width - digit_counts(sizes, width, fewest)
+    return number_strings([whole, literal("."), fraction], sizes, skipped, negative, cut)
 
 
 def _format_wide_decimals(values: Tensor, source: DataType) -> Strings:
@@ -103,6 +115,59 @@ _LEAST_EXPONENT, _MOST_EXPONENT = 1e-10, 1e16
 
 def format_floats(values: Tensor) -> Strings:
     """The shortest digits that read back as the same float: '1.0', '1e+20'.
+
+    Where most are decimals of few digits, as prices are, these are written as such.
+    """
+    numbers = values.reshape(-1).cpu().numpy()
+    for scale in _SCALES:
+        nearest, fits = _scaled(numbers[:_SAMPLE], scale)
+        if _FEW * np.count_nonzero(fits) > (_FEW - 1) * fits.size:
+            break
+    else:
+        return _format_by_arrow(values)
+    nearest, fits = _scaled(numbers, scale)
+    others = np.flatnonzero(~fits)
+    if _FEW * len(others) > len(numbers):
+        return _format_by_arrow(values)
+    nearest[others] = 0.0
+    sizes = np.abs(nearest).astype(np.int64 if numbers.dtype == np.float64 else np.int32)
+    fractions = sizes - sizes // 10**scale * 10**scale
+    written = _with_point(sizes, scale, 1, np.signbit(numbers), _zeros_at_end(scale).take(fractions))
+    if len(others):
+        some = _format_by_arrow(torch.from_numpy(numbers[others]))
+        written = replace_rows(written, torch.from_numpy(others), some)
+    return Strings(*(part.to(values.device) for part in written))
+
+
+#: Digits behind the point that are tried, on so many rows; one row in so many may be another number.
+_SCALES, _SAMPLE, _FEW = (1, 2, 3, 4), 1024, 16
+#: No two decimals of so many digits are the same float, so that each is the shortest of its float; nor lies one in the middle
+#: between two floats.
+_DISTINCT_DIGITS = {np.dtype(np.float32): 6, np.dtype(np.float64): 15}
+
+
+def _scaled(numbers: Any, scale: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """The integers [n] next to floats times a power of ten, and which floats are those decimals of few digits: bool [n]."""
+    power = 10.0**scale
+    with np.errstate(all="ignore"):
+        nearest = np.multiply(numbers, power, dtype=np.float64)
+        np.rint(nearest, out=nearest)
+        read: Any = (nearest / power).astype(numbers.dtype, copy=False)
+    fits = read == numbers
+    fits &= np.abs(nearest) < 10.0 ** _DISTINCT_DIGITS[numbers.dtype]
+    return nearest, fits
+
+
+@lru_cache
+def _zeros_at_end(scale: int) -> npt.NDArray[np.int8]:
+    """How many zeros at the end of so many digits are not written, of 0 to 10**scale - 1; one digit stays."""
+    numbers = np.arange(10**scale)
+    zeros = [numbers % 10**count == 0 for count in range(1, scale)]
+    return np.sum(zeros, axis=0, dtype=np.int8) if zeros else np.zeros(10**scale, np.int8)
+
+
+def _format_by_arrow(values: Tensor) -> Strings:
+    """As `format_floats`, of any floats.
 
     Arrow writes them, on the host; whole numbers get their '.0' afterwards. Numbers below 0.0001 with up to ten zeros,
     others from 1e10 to 1e16, and NaN, whose spellings differ, are written one by one.
@@ -136,8 +201,6 @@ def format_floats(values: Tensor) -> Strings:
 
 #: From here on 32-bit floats are integers with gaps.
 _FIRST_WITH_GAPS = 2.0**24
-#: Decimals of so many digits are different 32-bit floats, and none lies in the middle between two.
-_DISTINCT_DIGITS = 6
 
 
 def _may_be_unclear(numbers: npt.NDArray[np.float32], written: Strings) -> npt.NDArray[np.bool_]:
@@ -147,7 +210,7 @@ def _may_be_unclear(numbers: npt.NDArray[np.float32], written: Strings) -> npt.N
     and the number, or the middle between it and one next to it, ends at a place near that of the last digit.
     """
     unclear: npt.NDArray[np.bool_] = np.abs(numbers) >= _FIRST_WITH_GAPS
-    longest = _DISTINCT_DIGITS + len(".")
+    longest = _DISTINCT_DIGITS[numbers.dtype] + len(".")
     rows = np.flatnonzero(written.lengths.numpy() > longest + np.signbit(numbers))
     scaled = np.abs(numbers[rows]).astype(np.float64)
     is_short = (np.trunc(scaled * 4096) == scaled * 4096) & (np.trunc(scaled) != scaled)

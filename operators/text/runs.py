@@ -63,6 +63,22 @@ def paste(runs: Sequence[Run]) -> Run:
     return Run(words, width)
 
 
+def split(run: Run, place: int) -> tuple[Run, Run]:
+    """The first bytes of a run, up to a place, and the others."""
+    index, shift = divmod(place, WORD)
+    before, behind = run.words[:index], run.words[index:]
+    if shift:
+        shift *= 8
+        before = [*before, behind[0] & ((1 << shift) - 1)]
+        following: list[Integers | int] = [*behind[1:], 0]
+        behind = [
+            word >> shift | _shift_left(after, 64 - shift)
+            for word, after in zip(behind, following, strict=True)
+        ]
+    width = run.width - place
+    return Run(before, place), Run(behind[: -(-width // WORD)], width)
+
+
 def _shift_left(word: Integers | int, shift: int) -> Integers | int:
     return (word << shift) & _CUT if isinstance(word, int) else word << shift
 
@@ -103,9 +119,9 @@ def digits(values: Integers, width: int) -> Run:
     return Run([word >> (8 * (WORD - width)) if width < WORD else word], width)
 
 
-def digit_counts(values: Integers, most: int) -> Integers:
-    """How many digits each of the integers from 0 to 10**most - 1 has, one for 0: int8 [n]."""
-    least = len(str(int(values.min()))) if values.shape[0] else 1
+def digit_counts(values: Integers, most: int, fewest: int = 1) -> Integers:
+    """How many digits each of the integers from 0 to 10**most - 1 has, but at least so many: int8 [n]."""
+    least = max(fewest, len(str(int(values.min())))) if values.shape[0] else fewest
     on_host = isinstance(values, np.ndarray)
     counts = np.zeros(values.shape, np.int8) if on_host else torch.zeros_like(values, dtype=torch.int8)
     counts += least
@@ -153,13 +169,23 @@ def _device(values: Integers) -> torch.device:
 
 
 def number_strings(
-    parts: Sequence[Run], like: Integers, skipped: Integers | int, negative: Integers
+    parts: Sequence[Run],
+    like: Integers,
+    skipped: Integers | int,
+    negative: Integers | None,
+    cut: Integers | int = 0,
 ) -> Strings:
-    """The digits of a number, and what follows them, without the first `skipped` bytes, and with a minus where negative."""
-    run = paste([literal("0"), *parts])
-    strings = strings_of(run, like, skipped + 1)
-    signs = _tensor(negative, like.shape[0], strings.starts.device)
-    if bool(signs.any()):
+    """The digits of a number, and what follows them, without the first `skipped` bytes and the last `cut`.
+
+    With a minus where it is negative; None: it is nowhere.
+    """
+    has_signs = negative is not None and bool(negative.any())
+    run = paste(
+        [literal("0"), *parts] if has_signs else parts
+    )  # room for a minus makes many a row a word longer
+    strings = strings_of(run, like, skipped + has_signs, run.width - cut)
+    if has_signs:
+        signs = _tensor(negative, like.shape[0], strings.starts.device)
         rows = signs.to(torch.bool).nonzero().squeeze(1)
         starts = strings.starts - signs
         strings.data[torch.index_select(starts, 0, rows)] = ord("-")

@@ -178,6 +178,34 @@ def test_floats_against_duckdb() -> None:
     assert list(zip(doubles, floats, strict=True)) == expected
 
 
+@pytest.mark.parametrize("digits", range(6))
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["floats", "doubles"])
+def test_floats_that_are_decimals_of_few_digits(digits: int, dtype: torch.dtype) -> None:
+    """Most of them, of any size; the others are written by other steps."""
+    chance = random.Random(digits)
+    others = [
+        float("nan"),
+        float("inf"),
+        -float("inf"),
+        1 / 3,
+        1e-7,
+        16777217.0,
+        0.1 + 0.2,
+        999_999.5,
+        1e15 + 0.5,
+    ]
+    for size in (1, 3, 7, 14, 17):
+        numbers = [chance.randint(-(10**size), 10**size) / 10**digits for _ in range(2000)] + [0.0, -0.0]
+        for some in (numbers, numbers + others, [-abs(number) for number in numbers], numbers[:1]):
+            values = torch.tensor(some, dtype=dtype)
+            reference = duckdb.connect()
+            reference.register("t", pa.table({"x": values.numpy(), "i": range(len(some))}))
+            expected = [
+                text for (text,) in reference.execute("SELECT x::VARCHAR FROM t ORDER BY i").fetchall()
+            ]
+            assert texts_of(number_format.format_floats(values)) == expected
+
+
 @pytest.mark.parametrize("form", [lambda tensor: tensor, elsewhere], ids=["arrays", "tensors"])
 def test_days_and_clocks(form: Callable[[torch.Tensor], torch.Tensor]) -> None:
     chance = random.Random(4)
