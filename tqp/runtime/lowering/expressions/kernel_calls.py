@@ -58,16 +58,17 @@ def call_kernel(
     node.makes_text = makes_text(expression)
     nullable = any(value.layout.nullable for value in arguments)
     custom = kernel.nulls is NullRule.CUSTOM
-    if kernel.returns_validity and not custom and not may_be_null(expression, lowering.stream.fields):
-        node = build.call(operator.getitem, node, 0)
-    elif custom or kernel.returns_validity:
-        nullable = True
-        produced = build.call(operator.getitem, node, 1)
-        node = build.call(operator.getitem, node, 0)
-        if custom or validity is None:
-            validity = lowering.stream.or_all_rows(produced)
-        else:
-            validity = build.call(logic.combine_validity, validity, produced)
+    if custom or kernel.returns_validity:
+        pair, node = node, build.call(operator.getitem, node, 0)
+        if may_be_null(expression, lowering.stream.fields):
+            nullable = True
+            produced = build.call(operator.getitem, pair, 1)
+            if custom or validity is None:
+                validity = lowering.stream.or_all_rows(produced)
+            else:
+                validity = build.call(logic.combine_validity, validity, produced)
+        elif custom:
+            nullable = False
     return _result(lowering, expression, arguments, node, validity, nullable, kernel.any_width)
 
 
