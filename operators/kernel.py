@@ -28,7 +28,8 @@ class Kernel:
     (values, validity or None) when `nulls` is CUSTOM or `returns_validity`.
     A kernel that may raise has `checks`: it takes the keyword `validity` (bool [n] or None, the rows that count) and
     must not raise for rows where that is False. With `any_width` integer-like values may be narrower than int64. One that
-    `scans` reads all bytes of its first argument, in blocks of its own, and makes no strings.
+    `scans` reads all bytes of its first argument, in blocks of its own, and makes no strings. `prepare`: it takes what this makes
+    of its first argument, once for all calls that share that argument.
     """
 
     function: Callable[..., Any]
@@ -41,6 +42,7 @@ class Kernel:
     accepts_wide: bool = False
     any_width: bool = False
     scans: bool = False
+    prepare: Callable[[Any], Any] | None = None
 
 
 #: Finds the kernel of a function for argument types and a result type; None if there is no such overload.

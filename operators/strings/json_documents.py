@@ -6,39 +6,41 @@ escapes by number, escapes in keys, deep nesting.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from tqp.data.repeats import numbers_of
+from tqp.data.nested import Lists, Vector, element_places
+from tqp.data.repeats import repeated
 from tqp.data.strings import Strings
 from tqp.operators.memory.arrays import as_tensor, host_form, in_form_of
 from tqp.operators.rows.selection import row_indices, take
+from tqp.operators.string_keys.codes import distinct_values, is_mostly_distinct
 from tqp.operators.strings import layout
-from tqp.operators.strings.json_shapes import Shapes, shapes_of
-from tqp.operators.strings.json_tokens import (
-    ARRAY,
+from tqp.operators.strings.bit_words import (
+    Ranks,
+    bits_at,
+    earlier,
+    has_bit,
+    later,
+    next_place,
+    places_in,
+)
+from tqp.operators.strings.json_index import ARRAY, OBJECT, QUOTE, SPACE, Index, index_of
+from tqp.operators.strings.json_scalars import (
     FRACTIONS,
     INTEGERS,
-    QUOTE,
-    SCALAR,
-    WELL_FORMED,
-    Tokens,
     by_state,
-    ends_of,
-    library_of,
     of_states,
-    places_of,
     scalar_states,
-    sums,
-    tokens_of,
 )
 from tqp.operators.strings.words import stands_at
 
-#: Bytes of documents read at a time on the CPU: with an eighth, threads meet at the interpreter lock too often, with more all comes
-#: from memory.
-_BLOCK_BYTES = 1 << 22
+#: Bytes of documents read at a time on the CPU: an operation for 64 of them is short, and with fewer threads meet at the
+#: interpreter lock.
+_BLOCK_BYTES = 1 << 24
 #: Digits of integers that certainly fit into 64 bits, and bytes of fractions that a DOUBLE tells from all others.
 _MOST_DIGITS, _MOST_OF_FRACTIONS = 18, 16
 #: What scalars are; 0 stands for other numbers.
@@ -53,7 +55,6 @@ _KINDS = by_state(
         **dict.fromkeys(FRACTIONS, FRACTION),
     }
 )
-_IS_WELL = by_state(dict.fromkeys(WELL_FORMED, 1))
 #: How long scalars are that are written as they stand.
 _LONGEST_SIMPLE = by_state(
     {
@@ -63,163 +64,219 @@ _LONGEST_SIMPLE = by_state(
 )
 
 
-class Parts(NamedTuple):
+class Parts:
     """A part of each of n documents, such as a path leads to."""
 
-    is_plain: Tensor  # bool [n]: whether the document was read at all
-    is_found: Tensor  # bool [n]: whether it has such a part
-    is_simple: Tensor  # bool [n]: that is a text without escapes, true, false or a short number: written as it stands
-    texts: Strings  # what the documents have there; anything where nothing is found
-    kinds: Tensor  # uint8 [n]: "{", "[" or '"', or one of the kinds of scalars
-    sizes: Tensor  # int64 [n]: how many elements or keys it has
+    def __init__(self, strings: Strings, found: list[_Found]) -> None:
+        n, device = strings.num_rows, strings.starts.device
+        flags = partial(torch.zeros, n, dtype=torch.bool, device=device)
+        #: bool [n]: whether the document was read at all, whether it has such a part, and whether that is written as it stands:
+        #: a text without escapes, true, false or a short number.
+        self.is_plain, self.is_found, self.is_simple = flags(), flags(), flags()
+        #: uint8 [n]: "{", "[" or '"', or one of the kinds of scalars.
+        self.kinds = torch.zeros(n, dtype=torch.uint8, device=device)
+        starts, lengths = strings.starts.clone(), torch.zeros_like(strings.lengths)
+        self._found = found
+        for block in found:
+            self.is_plain.index_copy_(0, block.read.rows, as_tensor(block.read.indexed.is_plain))
+            rows, values = block.rows, block.values
+            self.is_found.index_fill_(0, rows, True)
+            starts.index_add_(0, rows, as_tensor(values.places - take(block.read.begins, values.documents)))
+            lengths.index_copy_(0, rows, as_tensor(values.ends - values.places).to(torch.int32))
+            for whole, of_block in zip((self.is_simple, self.kinds), _described(block), strict=True):
+                whole.index_copy_(0, rows, as_tensor(of_block))
+        #: What the documents have there; anything where nothing is found.
+        self.texts = Strings(starts, lengths, strings.data)
 
-
-class _Documents(NamedTuple):
-    """Documents as tokens, and what is known of each. Arrays, or tensors."""
-
-    tokens: Tokens
-    shapes: Shapes
-    states: Any  # uint8 [t]: of scalars, see `scalar_states`
-    is_plain: Any  # bool [n]
-    roots: Any  # int64 [n]: the token of its shape with which each begins, none of those that are not plain
-    shift: Any  # int64 [n]: a document's token less that of its shape
-
-
-def are_plain(strings: Strings) -> Tensor:
-    """bool [n]: the documents that are well-formed for certain."""
-    return parts_at(strings, ()).is_plain
-
-
-def parts_at(strings: Strings, steps: tuple[bytes | int, ...]) -> Parts:
-    """What lies in each document at a path of keys and indexes, negative ones from the end."""
-    size = layout.rows_of_block(strings, _BLOCK_BYTES)
-    blocks = [
-        _parts_at(layout.cut(strings, start, min(start + size, strings.num_rows)), steps)
-        for start in range(0, max(strings.num_rows, 1), size)
-    ]
-    plain, found, simple, starts, lengths, kinds, sizes = map(torch.cat, zip(*blocks, strict=True))
-    return Parts(plain, found, simple, Strings(starts, lengths, strings.data), kinds, sizes)
-
-
-def _parts_at(strings: Strings, steps: tuple[bytes | int, ...]) -> tuple[Tensor, ...]:
-    """As `parts_at`, all documents at once, with the starts and lengths of the texts."""
-    plain, found, simple = (torch.zeros_like(strings.lengths, dtype=torch.bool) for _ in range(3))
-    starts, lengths = strings.starts.clone(), torch.zeros_like(strings.lengths)
-    kinds, sizes = torch.zeros_like(lengths, dtype=torch.uint8), torch.zeros_like(starts)
-    read = _read(strings)
-    if read is not None:
-        rows, begins, documents = read
-        values = documents.roots
-        for step in steps:
-            values = (
-                _key(documents, values, step)
-                if isinstance(step, bytes)
-                else _element(documents, values, step)
+    def sizes(self) -> Tensor:
+        """int64 [n]: how many elements or keys the part has."""
+        sizes = torch.zeros_like(self.texts.starts)
+        for block in self._found:
+            index, level, values = block.read.indexed, block.level + 1, block.values
+            members = Ranks(
+                (index.keys & index.levels.at(level)) | (index.elements & later(index.levels.at(level)))
             )
-        hits = row_indices(values < documents.shapes.none)
-        plain.index_copy_(0, rows, as_tensor(documents.is_plain))
-        places, ends, *known = map(as_tensor, _described(documents, take(values, hits), hits))
-        within = places - as_tensor(take(begins, hits))
-        rows = torch.index_select(rows, 0, as_tensor(hits))
-        found.index_fill_(0, rows, True)
-        starts.index_add_(0, rows, within)
-        lengths.index_copy_(0, rows, (ends - places).to(torch.int32))
-        for whole, of_hits in zip((simple, kinds, sizes), known, strict=True):
-            whole.index_copy_(0, rows, of_hits)
-    return plain, found, simple, starts, lengths, kinds, sizes
+            sizes.index_copy_(0, block.rows, as_tensor(members.at(values.ends) - members.at(values.places)))
+        return sizes
+
+    def keys(self) -> Lists:
+        """The keys of the parts that are objects."""
+        counts = torch.zeros_like(self.texts.starts)
+        starts, lengths = [counts[:0]], [self.texts.lengths[:0]]
+        for block in self._found:
+            index, values, rows = block.read.indexed, block.values, block.rows
+            keys = index.keys & index.levels.at(block.level + 1)
+            before = Ranks(keys)
+            first = as_tensor(before.at(values.places))
+            own = as_tensor(before.at(values.ends)) - first
+            counts.index_copy_(0, rows, own)
+            begins = take(places_in(keys), in_form_of(values.places, element_places(first, own))) + 1
+            lengths.append(as_tensor(next_place(index.closing, begins) - begins).to(torch.int32))
+            shift = self.texts.starts[rows] - as_tensor(values.places)
+            starts.append(as_tensor(begins) + repeated(shift, own))
+        texts = Strings(torch.cat(starts), torch.cat(lengths), self.texts.data)
+        return Lists(torch.cumsum(counts, 0) - counts, counts, Vector(texts, None))
 
 
-def _read(strings: Strings) -> tuple[Tensor, Any, _Documents] | None:
-    """Rows whose quotes come in pairs, where each begins in the bytes of these, and what they hold; None of no rows."""
+class Documents:
+    """A column of documents, read once for all calls that share it, when the first one asks."""
+
+    def __init__(self, strings: Strings) -> None:
+        self.strings = strings
+        # No cached properties: all of a class share a lock in Python 3.11, for which workers would wait.
+        self._distinct: tuple[Tensor | None, Documents] | None = None
+        self._blocks: list[_Read] | None = None
+
+    def distinct(self) -> tuple[Tensor | None, Documents]:
+        """A number for each document and those that are distinct; no numbers and all of them where most are."""
+        if self._distinct is None:
+            self._distinct = None, self
+            if not is_mostly_distinct(self.strings):
+                numbers, strings = distinct_values(self.strings)
+                self._distinct = numbers, Documents(strings)
+        return self._distinct
+
+    def is_worth_all(self, rows: Tensor) -> bool:
+        """Whether all documents are to be read for these rows: those that do not count are few, or empty, or read already."""
+        is_read = self._distinct is not None or self._blocks is not None
+        return is_read or 2 * rows.shape[0] > int((self.strings.lengths > 0).sum())
+
+    def _all_read(self) -> list[_Read]:
+        if self._blocks is None:
+            strings, size = self.strings, layout.rows_of_block(self.strings, _BLOCK_BYTES)
+            blocks = (
+                _read(layout.cut(strings, start, min(start + size, strings.num_rows)), start)
+                for start in range(0, strings.num_rows, size)
+            )
+            self._blocks = [each for each in blocks if each is not None]
+        return self._blocks
+
+    def parts_at(self, steps: tuple[bytes | int, ...]) -> Parts:
+        """What lies in each document at a path of keys and indexes, negative ones from the end."""
+        found = [_Found(each, _values_at(each.indexed, steps), len(steps)) for each in self._all_read()]
+        return Parts(self.strings, found)
+
+    def are_plain(self) -> Tensor:
+        """bool [n]: the documents that are well-formed for certain."""
+        return Parts(
+            self.strings, [_Found(each, _no_values(each.indexed), 0) for each in self._all_read()]
+        ).is_plain
+
+
+class _Read(NamedTuple):
+    """Documents that were read together."""
+
+    rows: Tensor  # int64 [m]
+    begins: Any  # int64 [m]: where each begins in the bytes of these
+    indexed: Index
+
+
+def _read(strings: Strings, first: int) -> _Read | None:
+    """The rows, numbered from the first one on, whose quotes and brackets come in pairs; None of no rows."""
     rows = row_indices(strings.lengths > 0)
     while rows.shape[0]:
         some = layout.compact(layout.take(strings, rows))
         begins = host_form(some.starts)
-        found = tokens_of(host_form(some.data), begins, begins + host_form(some.lengths))
-        if isinstance(found, Tokens):
-            return rows, begins, _documents_of(found)
+        found = index_of(host_form(some.data), begins, begins + host_form(some.lengths))
+        if isinstance(found, Index):
+            return _Read(rows + first, begins, found)
         rows = rows[row_indices(~as_tensor(found))]
     return None
-
-
-def _documents_of(tokens: Tokens) -> _Documents:
-    numbers, shapes = shapes_of(tokens)
-    is_plain = take(shapes.is_well, numbers) & ~tokens.is_rare
-    scalars = row_indices(tokens.kinds == SCALAR)
-    begins = take(tokens.starts, scalars)
-    of_scalars = scalar_states(tokens.data, begins, ends_of(tokens, scalars) - begins)
-    malformed = take(scalars, row_indices(of_states(of_scalars, _IS_WELL) == 0))
-    library = library_of(malformed)
-    is_plain[library.searchsorted(tokens.first, malformed, side="right") - 1] = False
-    states = library.zeros_like(tokens.kinds)
-    states[scalars] = of_scalars
-    roots = take(shapes.first, numbers)
-    shift = tokens.first - roots
-    return _Documents(tokens, shapes, states, is_plain, library.where(is_plain, roots, shapes.none), shift)
-
-
-def _described(documents: _Documents, values: Any, rows: Any) -> tuple[Any, ...]:
-    """Of these values of documents: where they begin and end, whether they are simple, kinds and sizes (see `Parts`)."""
-    tokens, shapes, library = documents.tokens, documents.shapes, library_of(values)
-    shift = take(documents.shift, rows)
-    own = values + shift
-    places, ends = take(tokens.starts, own), ends_of(tokens, take(shapes.closings, values) + shift)
-    kinds, states = take(shapes.kinds, values), take(documents.states, own)
-    is_short = ends - places <= of_states(states, _LONGEST_SIMPLE)
-    is_plain_text = (kinds == QUOTE) & ~_has_any(tokens.escapes, places, ends)
-    of_scalars = of_states(states, _KINDS)
-    of_scalars *= (ends - places <= _MOST_DIGITS) | ((of_scalars != UNSIGNED) & (of_scalars != SIGNED))
-    kinds = library.where(kinds == SCALAR, of_scalars, kinds)
-    return places, ends, is_short | is_plain_text, kinds, take(shapes.sizes, values)
 
 
 # ---- paths -----------------------------------------------------------------------------------------------------------
 
 
-def _key(documents: _Documents, values: Any, key: bytes) -> Any:
-    """The values of such a key, of its first one in each object; none where `values` is no object with it."""
-    tokens, shapes, library = documents.tokens, documents.shapes, library_of(values)
-    counts = take(shapes.keys.counts, values)
-    ends = sums(counts, "int64")
-    total = int(ends[-1])
-    own = in_form_of(counts, numbers_of(as_tensor(counts), total))
-    places = take(take(shapes.keys.first, values) - ends + counts, own)
-    places += places_of(places)
-    keys = take(shapes.keys.tokens, places)
-    begins = take(tokens.starts, keys + take(documents.shift, own)) + 1
-    last = tokens.data.shape[0] - 1
-    found = row_indices(take(tokens.data, (begins + len(key)).clip(None, last)) == QUOTE)
-    texts = as_tensor(take(begins, found))
-    some = Strings(texts, torch.zeros_like(texts, dtype=torch.int32), as_tensor(tokens.data))
-    fits = stands_at(some, texts, key, torch.ones_like(texts, dtype=torch.bool))
-    found = take(found, row_indices(in_form_of(found, fits)))
-    rows = take(own, found)
-    is_first = library.ones_like(rows, dtype=bool)
-    is_first[1:] = rows[1:] != rows[:-1]
-    firsts = row_indices(is_first)
-    result = library.full_like(values, shapes.none)
-    result[take(rows, firsts)] = take(keys, take(found, firsts)) + 2
-    return result
+class _Values(NamedTuple):
+    """A value of each of m documents. Arrays, or tensors."""
+
+    documents: Any  # int64 [m], ascending
+    places: Any  # int64 [m]: where it begins
+    ends: Any  # int64 [m]: behind its last byte
 
 
-def _element(documents: _Documents, values: Any, index: int) -> Any:
-    """The elements of arrays; none where `values` is no array that has so many."""
-    shapes = documents.shapes
-    count = take(shapes.sizes, values)
-    wanted = count + index if index < 0 else count * 0 + index
-    is_there = (take(shapes.kinds, values) == ARRAY) & (wanted >= 0) & (wanted < count)
-    commas = shapes.commas.tokens
-    before = values
-    if commas.shape[0]:
-        places = take(shapes.commas.first, values) + wanted - 1
-        later = take(commas, places.clip(0, commas.shape[0] - 1))
-        before = library_of(values).where(wanted > 0, later, values)
-    return library_of(values).where(is_there, before + 1, shapes.none)
+class _Found(NamedTuple):
+    """What a path of so many steps leads to in documents."""
+
+    read: _Read
+    values: _Values
+    level: int
+
+    @property
+    def rows(self) -> Tensor:
+        return torch.index_select(self.read.rows, 0, as_tensor(self.values.documents))
 
 
-def _has_any(places: Any, starts: Any, ends: Any) -> Any:
-    """bool: whether one of the ascending places lies in each range."""
-    library = library_of(starts)
-    if not places.shape[0]:
-        return library.zeros_like(starts, dtype=bool)
-    return library.searchsorted(places, starts) < library.searchsorted(places, ends)
+def _no_values(index: Index) -> _Values:
+    nothing = index.roots[:0]
+    return _Values(nothing, nothing, nothing)
+
+
+def _values_at(index: Index, steps: tuple[bytes | int, ...]) -> _Values:
+    """The values to which a path leads, of the plain documents that have one."""
+    documents = row_indices(index.is_plain)
+    places = take(index.roots, documents)
+    ends = take(index.ends, documents) if steps else next_place(index.last & index.levels.at(0), places) + 1
+    values = _Values(documents, places, ends)
+    for level, step in enumerate(steps, 1):
+        if isinstance(step, bytes):
+            found, places = _follow_key(index, values, step, level)
+        else:
+            found, places = _follow_index(index, values, step, level)
+        ends = next_place(index.last & index.levels.at(level), places) + 1
+        values = _Values(take(values.documents, found), places, ends)
+    return values
+
+
+def _follow_key(index: Index, values: _Values, key: bytes, level: int) -> tuple[Any, Any]:
+    """Which objects have such a key, and where the value of the first one begins."""
+    places = next_place(_keys_like(index, key, level), values.places)
+    found = row_indices(places < values.ends)
+    places = take(places, found)
+    behind = (places + len(key) + 3).clip(
+        None, index.data.shape[0]
+    )  # quotes and colon, as most documents are written
+    behind += take(index.data, behind.clip(None, index.data.shape[0] - 1)) == SPACE
+    if bool(has_bit(index.follow_colons, behind).all()):
+        return found, behind
+    return found, next_place(index.follow_colons, places)
+
+
+def _keys_like(index: Index, key: bytes, level: int) -> Any:
+    """Bits: where such keys begin, in objects of a level."""
+    found = index.keys & index.levels.at(level) & earlier(index.closing, len(key) + 1)
+    places = places_in(found)
+    texts = as_tensor(places) + 1
+    some = Strings(texts, torch.zeros_like(texts, dtype=torch.int32), as_tensor(index.data))
+    is_plain = QUOTE not in key  # else it would be escaped, and the document not plain
+    fits = stands_at(some, texts, key, torch.full_like(texts, is_plain, dtype=torch.bool))
+    if bool(fits.all()):
+        return found
+    return bits_at(take(places, row_indices(in_form_of(places, fits))), index.data.shape[0])
+
+
+def _follow_index(index: Index, values: _Values, step: int, level: int) -> tuple[Any, Any]:
+    """Which arrays have such an element, and where it begins."""
+    elements = index.elements & later(index.levels.at(level))
+    places, before = places_in(elements), Ranks(elements)
+    first, last = before.at(values.places), before.at(values.ends)
+    # Of arrays: the first element is behind the bracket.
+    wanted = (last if step < 0 else first) + step
+    found = row_indices((wanted >= first) & (wanted < last))
+    return found, take(places, take(wanted, found))
+
+
+def _described(found: _Found) -> tuple[Any, Any]:
+    """Whether the values are simple, and of which kind they are (see `Parts`)."""
+    index, (_, places, ends) = found.read.indexed, found.values
+    kinds = take(index.data, places)
+    is_text = kinds == QUOTE
+    scalars = row_indices(~(is_text | (kinds == OBJECT) | (kinds == ARRAY)))
+    begins, sizes = take(places, scalars), take(ends, scalars) - take(places, scalars)
+    states = scalar_states(index.data, begins, sizes)
+    is_simple = is_text if index.escapes is None else is_text & (next_place(index.escapes, places) >= ends)
+    is_simple[scalars] = sizes <= of_states(states, _LONGEST_SIMPLE)
+    of_scalars = of_states(states, _KINDS)
+    of_scalars *= (sizes <= _MOST_DIGITS) | ((of_scalars != UNSIGNED) & (of_scalars != SIGNED))
+    kinds[scalars] = of_scalars
+    return is_simple, kinds

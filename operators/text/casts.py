@@ -28,7 +28,7 @@ from tqp.operators.string_keys.codes import (
     is_mostly_distinct,
     of_each_value,
 )
-from tqp.operators.strings.json_documents import are_plain
+from tqp.operators.strings.json_documents import Documents
 from tqp.operators.strings.layout import from_list, replace_rows, take, to_list
 from tqp.operators.text.bit_casts import bit_reader, bit_writer, bits_of_bytes, bytes_of_bits, read_bits
 from tqp.operators.text.plain_forms import read_plain
@@ -196,7 +196,7 @@ def _storage(values: list[Any], target: DataType, device: torch.device) -> Tenso
 
 def _checked_json(strings: Strings, validity: Tensor | None) -> Attempt:
     """The texts themselves, those that are JSON."""
-    others = ~are_plain(strings) if is_mostly_distinct(strings) else None
+    others = ~Documents(strings).are_plain() if is_mostly_distinct(strings) else None
     if validity is not None:
         validity = validity.expand(strings.num_rows)
         others = validity if others is None else validity & others

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from torch import Tensor
@@ -16,6 +17,7 @@ from tqp.core.text.numbers import ParseFailure
 from tqp.core.text.parsers import parser_of_documents
 from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel, Overload
+from tqp.operators.strings.json_documents import Documents
 from tqp.operators.text import json_changes, json_parts
 from tqp.operators.text.distinct_values import (
     column_of,
@@ -135,14 +137,24 @@ def _by_path(
             of_document = reader(path)
             return lambda text, is_whole: of_document(parse(text)) if is_whole else reading(parse_json(text))
 
-        def call(strings: Strings, path: Any = "", *, validity: Tensor | None = None) -> Any:
-            varies = isinstance(path, Strings | Tensor)
+        def call(documents: Documents, path: Any = "", *, validity: Tensor | None = None) -> Any:
+            strings, varies = documents.strings, isinstance(path, Strings | Tensor)
             num_rows, rows, columns = rows_that_count([strings, path] if varies else [strings], validity)
             if varies:
                 codes, items = of_several(at, columns, (parse, _path))
             elif (steps := _steps(path)) is not None and (steps or known is not None):
-                some = read_parts(columns[0], steps, part_reader(path), missing, known, result_type)
-                values, valid = spread_values(*some, rows, num_rows)
+                read_some = partial(
+                    read_parts,
+                    steps=steps,
+                    read=part_reader(path),
+                    missing=missing,
+                    known=known,
+                    data_type=result_type,
+                )
+                if rows is None or documents.is_worth_all(rows):
+                    values, valid = read_some(documents, rows)
+                else:
+                    values, valid = spread_values(*read_some(Documents(columns[0]), None), rows, num_rows)
                 return (values, valid) if returns_validity else values
             else:
                 codes, texts = distinct(columns[0])
@@ -154,6 +166,7 @@ def _by_path(
         paths = argument_types[1:]
         return Kernel(
             call,
+            prepare=Documents,
             constant_arguments=frozenset(range(1, len(argument_types))),
             constants_may_vary=True,
             returns_validity=returns_validity,
@@ -164,10 +177,7 @@ def _by_path(
 
 
 def _json_valid(argument_types: tuple[DataType, ...], result_type: DataType) -> Kernel:
-    def call(strings: Strings) -> Tensor:
-        return are_json(strings, _is_json)
-
-    return Kernel(call)
+    return Kernel(partial(are_json, is_json=_is_json), prepare=Documents)
 
 
 def _is_json(text: str) -> bool:
@@ -238,7 +248,7 @@ JSON_KERNELS: dict[str, Overload] = {
         lambda value: True, missing=False, returns_validity=False, known=json_parts.existence
     ),
     "json_type": _by_path(type_name, known=json_parts.type_names),
-    "json_keys": _by_path(_keys),
+    "json_keys": _by_path(_keys, known=json_parts.keys_of_objects),
     "json_array_length": _by_path(_length, known=json_parts.lengths_of_arrays),
     "json_structure": _by_path(structure_of, returns_validity=False),
     "json": _by_path(write_json, returns_validity=False, known=json_parts.as_json),

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType
 from tqp.core.json.paths import Deep, Path, Pointed, Wildcard
-from tqp.data.nested import Values, take
+from tqp.data.nested import Lists, Values, take
 from tqp.data.strings import Strings
+from tqp.operators.nested.layout import choose
 from tqp.operators.rows.selection import row_indices
-from tqp.operators.string_keys.codes import distinct_values, is_mostly_distinct
 from tqp.operators.strings import layout
 from tqp.operators.strings.json_documents import (
     FRACTION,
@@ -22,11 +22,10 @@ from tqp.operators.strings.json_documents import (
     SIGNED,
     TRUTH,
     UNSIGNED,
+    Documents,
     Parts,
-    are_plain,
-    parts_at,
 )
-from tqp.operators.strings.json_tokens import ARRAY, OBJECT, QUOTE
+from tqp.operators.strings.json_index import ARRAY, OBJECT, QUOTE
 from tqp.operators.text.distinct_values import column_of, distinct, read_by
 
 #: Of which parts something is known, bool [n], and what.
@@ -57,46 +56,51 @@ def steps_of(path: Path) -> tuple[bytes | int, ...] | None:
 
 
 def read_parts(
-    documents: Strings,
+    documents: Documents,
+    rows: Tensor | None,
     steps: tuple[bytes | int, ...],
     read: Callable[..., Any],
     missing: Any,
     known: Known | None,
     data_type: DataType,
 ) -> tuple[Values, Tensor]:
-    """What is read of each document at the path, and whether it is not NULL.
+    """What is read of each document at the path, and whether it is not NULL, of the rows that count (None: all).
 
     `read(text, is_whole)` gets the text of a part of which nothing is `known`, or a whole document that `parts_at` leaves to
     others; it is `missing` where there is no part.
     """
-    numbers = None
-    if not is_mostly_distinct(documents):
-        numbers, documents = distinct_values(documents)
-    parts = parts_at(documents, steps)
+    numbers, documents = documents.distinct()
+    parts = documents.parts_at(steps)
+    counts = torch.ones_like(parts.is_found)
+    if rows is not None:
+        counts.zero_()[rows if numbers is None else torch.index_select(numbers, 0, rows)] = True
     is_known, answers = torch.zeros_like(parts.is_found), None
     if known is not None:
         is_known, answers = known(parts)
         is_known = is_known & parts.is_found
-    codes = torch.zeros_like(documents.starts)
+    codes = torch.zeros_like(parts.texts.starts)
     items = [missing]
     for is_whole, mask in ((False, parts.is_found & ~is_known), (True, ~parts.is_plain)):
-        rows = row_indices(mask)
-        own, contents = distinct(layout.take(documents if is_whole else parts.texts, rows))
-        codes.index_copy_(0, rows, own.to(torch.int64) + len(items))
+        others = row_indices(mask & counts)
+        own, contents = distinct(layout.take(documents.strings if is_whole else parts.texts, others))
+        codes.index_copy_(0, others, own.to(torch.int64) + len(items))
         reader = partial(read, is_whole=is_whole)
         items += [read_by(reader, content) for content in contents]
-    values, validity = column_of(items, codes, data_type)
-    if answers is not None:
-        values, validity = _chosen(is_known, answers, values), validity | is_known
+    if items == [None] and answers is not None:
+        values, validity = answers, is_known
+    else:
+        values, validity = column_of(items, codes, data_type)
+        if answers is not None:
+            values, validity = _chosen(is_known, answers, values), validity | is_known
     if numbers is None:
         return values, validity
     return take(values, numbers), torch.index_select(validity, 0, numbers)
 
 
 def _chosen(condition: Tensor, values: Any, others: Any) -> Any:
-    if isinstance(values, Strings):
-        return layout.choose([condition], [values], others)
-    return torch.where(condition, values.to(others.dtype), others)
+    if isinstance(values, Tensor):
+        return torch.where(condition, values.to(others.dtype), others)
+    return choose([condition], [values], others)
 
 
 # ---- what is known of parts that were not read -----------------------------------------------------------------------
@@ -125,7 +129,12 @@ def type_names(parts: Parts) -> tuple[Tensor, Strings]:
 
 def lengths_of_arrays(parts: Parts) -> tuple[Tensor, Tensor]:
     """How many elements arrays have; other parts have none."""
-    return parts.is_found, parts.sizes * (parts.kinds == ARRAY)
+    return parts.is_found, parts.sizes() * (parts.kinds == ARRAY)
+
+
+def keys_of_objects(parts: Parts) -> tuple[Tensor, Lists]:
+    """The keys of objects; other parts have none."""
+    return parts.is_found, parts.keys()
 
 
 def existence(parts: Parts) -> tuple[Tensor, Tensor]:
@@ -136,17 +145,12 @@ def existence(parts: Parts) -> tuple[Tensor, Tensor]:
 # ---- whether there is a document -------------------------------------------------------------------------------------
 
 
-def are_json(strings: Strings, is_json: Callable[[str], bool]) -> Tensor:
+def are_json(documents: Documents, is_json: Callable[[str], bool]) -> Tensor:
     """bool [n]: the documents that are well-formed; `is_json` is asked of each distinct one that is not plain."""
-    if not is_mostly_distinct(strings):
-        numbers, strings = distinct_values(strings)
-        return torch.index_select(_are_json(strings, is_json), 0, numbers)
-    return _are_json(strings, is_json)
-
-
-def _are_json(strings: Strings, is_json: Callable[[str], bool]) -> Tensor:
-    result = are_plain(strings)
+    numbers, documents = documents.distinct()
+    result = documents.are_plain()
     rows = row_indices(~result)
-    codes, texts = distinct(layout.take(strings, rows))
+    codes, texts = distinct(layout.take(documents.strings, rows))
     answers = torch.tensor([is_json(text) for text in texts], dtype=torch.bool, device=codes.device)
-    return result.index_copy_(0, rows, torch.index_select(answers, 0, codes))
+    result.index_copy_(0, rows, torch.index_select(answers, 0, codes))
+    return result if numbers is None else torch.index_select(result, 0, numbers)

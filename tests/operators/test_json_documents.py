@@ -13,9 +13,10 @@ from tqp.core.errors import Error
 from tqp.core.json.paths import MISSING, Path
 from tqp.core.json.values import parse_json, type_name, write_json
 from tqp.core.text.numbers import ParseFailure
+from tqp.data.nested import Lists
 from tqp.data.strings import Strings
-from tqp.operators.strings import json_documents, json_tokens, layout
-from tqp.operators.strings.json_documents import Parts, are_plain, parts_at
+from tqp.operators.strings import bit_words, json_documents, layout
+from tqp.operators.strings.json_documents import Documents, Parts
 from tqp.operators.text.json_parts import type_names
 
 KEYS = ["a", "b", "id", "naïve", "a b", "", 'x"y', "q\\"]
@@ -105,7 +106,7 @@ ODD += [
     "\t[\n1\r]",
     "é",
 ]
-STEPS = ["a", "b", "id", "", "naïve", 0, 1, -1, 2, -3, 2**62]
+STEPS = ["a", "b", "id", "", "naïve", 'x"y', 'a": "x', 0, 1, -1, 2, -3, 2**62]
 
 
 def _value(random: random.Random, depth: int) -> Any:
@@ -132,6 +133,11 @@ def _strings(documents: list[str]) -> Strings:
     return layout.from_list([each.encode() for each in documents], torch.device("cpu"))
 
 
+def _are_plain(documents: list[str]) -> list[bool]:
+    are_plain: list[bool] = Documents(_strings(documents)).are_plain().tolist()
+    return are_plain
+
+
 def _parsed(text: str) -> Any:
     try:
         return parse_json(text)
@@ -139,14 +145,18 @@ def _parsed(text: str) -> Any:
         return MISSING
 
 
+def _lists(lists: Lists) -> list[list[str]]:
+    texts = [each.decode() for each in layout.to_list(lists.elements.values)]
+    slices = zip(lists.starts.tolist(), lists.lengths.tolist(), strict=True)
+    return [texts[start : start + length] for start, length in slices]
+
+
 def _check(documents: list[str], steps: tuple[str | int, ...], parts: Parts) -> None:
-    columns = (parts.is_plain, parts.is_found, parts.is_simple, parts.sizes)
+    columns = (parts.is_plain, parts.is_found, parts.is_simple, parts.sizes(), _lists(parts.keys()))
     names = layout.to_list(type_names(parts)[1])
     texts = layout.to_list(parts.texts)
-    rows = zip(
-        documents, *(each.tolist() for each in columns), parts.kinds.tolist(), names, texts, strict=True
-    )
-    for document, is_plain, is_found, is_simple, size, kind, name, text in rows:
+    rows = zip(documents, *map(list, columns), parts.kinds.tolist(), names, texts, strict=True)
+    for document, is_plain, is_found, is_simple, size, keys, kind, name, text in rows:
         if not is_plain:
             assert not is_found
             continue
@@ -158,6 +168,7 @@ def _check(documents: list[str], steps: tuple[str | int, ...], parts: Parts) -> 
             assert repr(parse_json(text.decode())) == repr(expected), (document, steps)
             assert not is_simple or write_json(expected) == text.decode()
             assert size == (len(expected) if isinstance(expected, list | tuple) else 0)
+            assert keys == ([key for key, _ in expected] if isinstance(expected, tuple) else [])
             assert not kind or name.decode() == type_name(expected)
 
 
@@ -166,19 +177,19 @@ def test_parts_are_those_that_a_parser_finds(seed: int, monkeypatch: pytest.Monk
     chance = random.Random(seed)
     if seed % 2:  # as on a device
         monkeypatch.setattr(json_documents, "host_form", lambda tensor: tensor)
-    monkeypatch.setattr(json_tokens, "_CACHED_BYTES", chance.choice([8, 64, 1 << 17]))
+    monkeypatch.setattr(bit_words, "_CACHED_BYTES", chance.choice([8, 64, 1 << 17]))
     monkeypatch.setattr(json_documents, "_BLOCK_BYTES", chance.choice([1, 200, 1 << 20]))
     documents = [_document(chance) for _ in range(chance.choice([1, 40, 300]))]
     steps: tuple[Any, ...] = tuple(chance.choices(STEPS, k=chance.randrange(4)))
-    found = parts_at(
-        _strings(documents), tuple(each.encode() if isinstance(each, str) else each for each in steps)
+    found = Documents(_strings(documents)).parts_at(
+        tuple(each.encode() if isinstance(each, str) else each for each in steps)
     )
     _check(documents, steps, found)
 
 
 def test_each_odd_document_alone_and_among_others() -> None:
-    whole = are_plain(_strings(ODD)).tolist()
-    assert whole == [bool(are_plain(_strings([each]))[0]) for each in ODD]
+    whole = _are_plain(ODD)
+    assert whole == [_are_plain([each])[0] for each in ODD]
     plain = {each for each, is_plain in zip(ODD, whole, strict=True) if is_plain}
     assert plain == {
         "-0",
@@ -191,6 +202,7 @@ def test_each_odd_document_alone_and_among_others() -> None:
         " null",
         '{"a":1,"a":2}',
         "\t[\n1\r]",
+        "1" * 70,
         "0." + "1" * 62,
         "{}" + " " * 30,
         '["a"' + " " * 30 + "]",
@@ -199,13 +211,13 @@ def test_each_odd_document_alone_and_among_others() -> None:
 
 def test_ordinary_documents_are_plain() -> None:
     documents = [json.dumps({"a": {"b": [each, 1.5, None, 'x \\ " / \n']}}) for each in range(100)]
-    assert all(are_plain(_strings(documents)).tolist())
-    parts = parts_at(_strings(documents), (b"a", b"b", -4))
+    assert all(_are_plain(documents))
+    parts = Documents(_strings(documents)).parts_at((b"a", b"b", -4))
     assert layout.to_list(parts.texts) == [str(each).encode() for each in range(100)]
     assert all(parts.is_simple.tolist())
-    assert not any(parts_at(_strings(documents), (b"a", b"b", 3)).is_simple.tolist())
+    assert not any(Documents(_strings(documents)).parts_at((b"a", b"b", 3)).is_simple.tolist())
 
 
 def test_nothing() -> None:
-    assert parts_at(_strings([]), (b"a",)).texts.num_rows == 0
-    assert are_plain(_strings(["", ""])).tolist() == [False, False]
+    assert Documents(_strings([])).parts_at((b"a",)).texts.num_rows == 0
+    assert _are_plain(["", ""]) == [False, False]

@@ -141,6 +141,8 @@ def _arguments(
                 f"{format_expression(expression)} needs a constant as argument {position + 1}",
                 expression.span,
             )
+    if kernel.prepare is not None:
+        lowered[0] = lowering.stream.builder.call(kernel.prepare, lowered[0])
     return lowered
 
 
