@@ -116,8 +116,8 @@ def test_results_write_csv_and_json(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "t.json").read_text()) == [{"a": 1, "b": None, "c": "x;y"}]
     tqp.sql("SELECT 1 AS a WHERE false").write_json(tmp_path / "t.json", array=True)
     assert json.loads((tmp_path / "t.json").read_text()) == []
-    with pytest.raises(tqp.BindError, match="one character"):
-        result.write_csv(tmp_path / "t.csv", sep="||")
+    with pytest.raises(tqp.BindError, match="a character each"):
+        result.write_csv(tmp_path / "t.csv", quotechar="||")
 
 
 def test_partitions(tmp_path: Path) -> None:

@@ -302,7 +302,9 @@ class Result:
         `na_rep`: the text of NULL; `compression`: "gzip", "zstd", "bz2" or "lz4", by default what the name ends in. Values are
         written as CAST to VARCHAR writes them. Raises ExecutionError that names the file if it cannot be written.
         """
-        write_csv([self._table], located(path), CsvFormat(header, sep, quotechar, na_rep), compression)
+        write_csv(
+            [self._table], located(path), CsvFormat(header, sep, quotechar, quotechar, na_rep), compression
+        )
 
     def to_parquet(self, path: str | os.PathLike[str], *, compression: str = "snappy") -> None:
         """`write_parquet`."""

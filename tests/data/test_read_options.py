@@ -58,6 +58,7 @@ SAME = [
     "FROM read_csv(['u2.csv', 'u1.csv'], union_by_name = true, filename = true) ORDER BY b",
     "FROM read_parquet('u*.parquet', union_by_name = true, filename = true) ORDER BY b",
     "FROM read_parquet('u1.parquet', hive_partitioning = true)",
+    "FROM read_parquet('u1.parquet', hive_partitioning = false)",
     "FROM read_csv('remarks.csv', comment = '#')",
     "FROM 'first.csv'",
     "FROM 'tags.csv'",
@@ -142,7 +143,6 @@ def test_answers_are_those_of_duckdb(folder: Path, backend: str) -> None:
             tqp.ExecutionError,
             "Could not convert string 'NA'",
         ),
-        ("FROM read_parquet('u1.parquet', hive_partitioning = false)", tqp.UnsupportedError, "not supported"),
     ],
 )
 def test_what_is_refused(folder: Path, query: str, kind: type[tqp.Error], message: str) -> None:

@@ -17,8 +17,9 @@ class ReadOptions:
     `null_padding`: rows that are too short end with NULLs. `ignore_errors`: rows that are too short or too long, or hold what is
     not of the type that is given, are left out. `normalize_names`: names of columns become plain identifiers.
 
-    `text_columns`: in lower case, columns of CSV files that stay text; None: all do. `filename`: a column of that name tells
-    the file of each row. `by_name`: a file may lack columns that others have. `json_form`: see `read_json_values`. `written`: the
+    `text_columns`: in lower case, columns of CSV files that stay text; None: all do. `hive`: directories may be named after columns, of
+    which `text_partitions` are text, in lower case; None: all are. `filename`: the name of a column that tells the file of each row.
+    `row_numbers`: of Parquet, a column `file_row_number` counts the rows of each file. `by_name`: a file may lack columns that others have. `json_form`: see `read_json_values`. `written`: the
     options with their values as SQL, for who tells of them.
     """
 
@@ -41,7 +42,10 @@ class ReadOptions:
     ignore_errors: bool = False
     normalize_names: bool = False
     text_columns: frozenset[str] | None = frozenset()
-    filename: bool = False
+    hive: bool = True
+    text_partitions: frozenset[str] | None = frozenset()
+    filename: str = ""
+    row_numbers: bool = False
     by_name: bool = False
     json_form: str | None = None
     written: tuple[tuple[str, str], ...] = ()

@@ -12,7 +12,6 @@ from tqp.core.file_kinds import kind_of_name
 from tqp.core.keywords import KEYWORDS, in_quotes, in_quotes_joined, lower_ascii, quoted_text
 from tqp.data.column import Table
 from tqp.data.sources.file_systems import located
-from tqp.planner.parse import ParsedStatement
 from tqp.planner.syntax.clauses import CopyFrom, CopyOption, CopyTo
 from tqp.planner.syntax.parts import Part
 from tqp.planner.syntax.words import NAME
@@ -20,6 +19,7 @@ from tqp.queries import Rows
 from tqp.result import Result
 from tqp.statements.changes import insert_rows
 from tqp.statements.execution import TRUTH_WORDS, Execution, counted
+from tqp.statements.pieces import Piece
 from tqp.writing.csv_writer import CsvFormat, write_csv
 from tqp.writing.json_writer import write_json
 from tqp.writing.parquet_writer import ROW_GROUP_ROWS, write_parquet
@@ -42,9 +42,19 @@ _OF_FORMAT: Mapping[str, tuple[str, ...]] = {
         "nullstr",
         "compression",
         "force_quote",
+        "dateformat",
+        "timestampformat",
     ),
-    "json": ("array", "compression"),
+    "json": ("array", "compression", "dateformat", "timestampformat"),
     "parquet": ("compression", "codec", "row_group_size"),
+}
+
+_SPELLINGS = {
+    "delim": "delimiter",
+    "sep": "delimiter",
+    "nullstr": "null",
+    "date_format": "dateformat",
+    "timestamp_format": "timestampformat",
 }
 
 
@@ -58,6 +68,9 @@ def copy_to(execution: Execution) -> Result:
     partition_by = _names(options.pop("partition_by", []))
     overwrite = bool(options.pop("overwrite_or_ignore", False))
     keeps_columns = bool(options.pop("write_partition_columns", False))
+    formats: dict[str, Any] = {
+        key: options.pop(key) for key in ("dateformat", "timestampformat") if key in options
+    }
     if options.pop("overwrite", False):
         raise UnsupportedError("OVERWRITE, which removes files, is not supported; OVERWRITE_OR_IGNORE is")
 
@@ -69,19 +82,45 @@ def copy_to(execution: Execution) -> Result:
         write_partitions(table, path, partition_by, form, write_rows, overwrite, keeps_columns)
         return table.num_rows
 
-    return counted(execution.written(_query(execution, clauses, partition_by), write))
+    query = _query(execution, clauses, partition_by)
+    if formats:
+        query = _with_formats(execution, query, formats, form, partition_by)
+    return counted(execution.written(execution.command.query(*query), write))
 
 
-def _query(execution: Execution, clauses: CopyTo, partition_by: list[str]) -> ParsedStatement:
-    command = execution.command
+def _query(execution: Execution, clauses: CopyTo, partition_by: list[str]) -> list[Piece]:
+    order = f"ORDER BY {in_quotes_joined(partition_by)}"
     if clauses.query is not None:
-        if partition_by:
-            return command.query("FROM (", clauses.query, f") ORDER BY {in_quotes_joined(partition_by)}")
-        return command.query(clauses.query)
+        return ["FROM (", clauses.query, f") {order}"] if partition_by else [clauses.query]
     assert clauses.table is not None
     columns = "*" if clauses.columns is None else in_quotes_joined(name.text for name in clauses.columns)
-    order = f" ORDER BY {in_quotes_joined(partition_by)}" if partition_by else ""
-    return command.query(f"SELECT {columns} FROM {clauses.table.in_quotes}{order}")
+    return [f"SELECT {columns} FROM {clauses.table.in_quotes}", *[order] * bool(partition_by)]
+
+
+def _with_formats(
+    execution: Execution, query: list[Piece], formats: dict[str, Any], form: str, partition_by: list[str]
+) -> list[Piece]:
+    """The query with texts for the dates and timestamps that the formats are for, as strftime() writes them."""
+    for name, value in formats.items():
+        if not isinstance(value, str):
+            raise BindError(f"{name.upper()} is a text such as '%d/%m/%Y'")
+    session = execution.session
+    described = session.queries.describe(
+        execution.command.query(*query), execution.state, execution.variables, execution.params
+    )
+    kept = set(map(lower_ascii, partition_by))
+    inner = [in_quotes(f"%{place}") for place in range(len(described.names))]
+    outputs = []
+    for value, name, data_type in zip(inner, described.names, described.types, strict=True):
+        is_timestamp = data_type.kind in (TypeKind.TIMESTAMP, TypeKind.TIMESTAMP_TZ) or (
+            form == "json" and data_type.is_timestamp  # a CSV file holds those of other units as they are
+        )
+        key = "timestampformat" if is_timestamp else "dateformat" if data_type.kind is TypeKind.DATE else ""
+        written = formats.get(key)
+        if written is not None and lower_ascii(name) not in kept:
+            value = f"strftime({value}, {quoted_text(written)})"
+        outputs.append(f"{value} AS {in_quotes(name)}")
+    return [f"SELECT {', '.join(outputs)} FROM (", *query, f") AS q({', '.join(inner)})"]
 
 
 def _writer(form: str, options: dict[str, Any], names: tuple[str, ...]) -> Writer:
@@ -96,12 +135,11 @@ def _writer(form: str, options: dict[str, Any], names: tuple[str, ...]) -> Write
     force = options.pop("force_quote", [])
     forced = names if force == "*" else _names(force)
     quote = str(options.pop("quote", '"'))
-    if options.pop("escape", quote) != quote:
-        raise UnsupportedError("ESCAPE other than the quote is not supported")
     csv = CsvFormat(
         bool(options.pop("header", True)),
-        str(options.pop("delimiter", ",")),
+        str(options.pop("delimiter", ",")).replace("\\t", "\t"),
         quote,
+        str(options.pop("escape", quote)),
         str(options.pop("null", "")),
         frozenset(place for place, name in enumerate(names) if name in forced),
     )
@@ -115,15 +153,15 @@ def format_of(path: str, options: dict[str, Any]) -> str:
     form = lower_ascii(str(options.pop("format", by_name if by_name in _FORMATS else "csv")))
     if form not in _FORMATS:
         raise UnsupportedError(f"the format {form!r} is not supported; choose one of {', '.join(_FORMATS)}")
+    for spelling, option in _SPELLINGS.items():
+        if spelling in options:
+            options[option] = options.pop(spelling)
     known = (*_OF_FORMAT[form], *_OF_PARTITIONS)
     for option in options:
         if option not in known:
             raise UnsupportedError(
                 f"the option {option.upper()} of {form} files is not supported{nearest(option, known)}"
             )
-    for spelling, option in (("delim", "delimiter"), ("sep", "delimiter"), ("nullstr", "null")):
-        if spelling in options:
-            options[option] = options.pop(spelling)
     return form
 
 

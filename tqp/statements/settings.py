@@ -13,7 +13,7 @@ from tqp.core.arguments import parse_size, parse_threads
 from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.keywords import KEYWORDS, lower_ascii
-from tqp.data.results.to_python import python_values, storage_values
+from tqp.data.results.to_python import stored_values
 from tqp.planner.algebra.expressions import Literal
 from tqp.planner.functions.literal_casts import cast_value
 from tqp.planner.parse import Span
@@ -56,17 +56,8 @@ def reset_setting(execution: Execution) -> Result:
 def _variable(execution: Execution, part: Part) -> Literal:
     """The value of a constant expression, or of a subquery."""
     answer = execution.rows(execution.command.query("SELECT", part), execution.state)
-    data_type, column = answer.types[0], answer._table.columns[0]
-    if data_type.is_nested:
-        raise UnsupportedError(
-            f"SET VARIABLE to a {data_type} is not supported", execution.command.span(part)
-        )
-    if column.validity is not None and not bool(column.validity.all()):
-        return Literal(None, data_type)
-    if column.values is None or data_type.is_string:
-        return Literal(python_values(column)[0], data_type)
-    (value,) = storage_values(column.values)
-    return Literal(tuple(value) if isinstance(value, list) else value, data_type)
+    (value,) = stored_values(answer._table.columns[0])
+    return Literal(value, answer.types[0])
 
 
 def value_of(execution: Execution, part: Part) -> Any:

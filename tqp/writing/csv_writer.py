@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tqp.core.arguments import unique_names
 from tqp.core.errors import BindError
 from tqp.data.column import Table
 from tqp.writing.replaced_files import stream_beside
@@ -20,18 +21,23 @@ _OF_NUMBERS = frozenset("0123456789+-.einfa")
 
 @dataclass(frozen=True, slots=True)
 class CsvFormat:
-    """`null`: the text of NULL. `force_quote`: the places of columns whose values are always in quotes."""
+    """`null`: the text of NULL. `quote`: empty where nothing is in quotes. `escape`: what stands before a quote inside quotes.
+    `force_quote`: the places of columns whose values are always in quotes."""
 
     header: bool = True
     delimiter: str = ","
     quote: str = '"'
+    escape: str = '"'
     null: str = ""
     force_quote: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
-        if len(self.delimiter) != 1 or len(self.quote) != 1:
-            raise BindError("the delimiter and the quote of a CSV file are one character each")
-        if self.delimiter == self.quote or self.delimiter in self.null or self.quote in self.null:
+        if not self.delimiter or len(self.quote) > 1 or len(self.escape) > 1:
+            raise BindError(
+                "the delimiter of a CSV file is a text, its quote and what stands before one are a character each"
+            )
+        parts = (self.delimiter, *self.quote)
+        if self.quote in (*self.delimiter,) or any(each in self.null for each in parts):
             raise BindError("the delimiter, the quote and the text of NULL in a CSV file must differ")
 
 
@@ -44,7 +50,8 @@ def write_csv(tables: Iterable[Table], path: str, form: CsvFormat, compression: 
     with stream_beside(path, compression) as stream:
         for number, block in enumerate(blocks(tables)):
             if form.header and not number:
-                stream.write(_line([pa.array([name], pa.large_string()) for name in block.names], form, True))
+                names = unique_names(block.names)
+                stream.write(_line([pa.array([name], pa.large_string()) for name in names], form, True))
             stream.write(_lines(block, form))
             num_rows += block.num_rows
     return num_rows
@@ -54,7 +61,7 @@ def _lines(block: Table, form: CsvFormat) -> pa.Buffer:
     fields = []
     for place, column in enumerate(block.columns):
         texts = text_array(column)
-        plain = column.data_type.is_numeric and not {form.delimiter, form.quote} & _OF_NUMBERS
+        plain = column.data_type.is_numeric and not {*form.delimiter, *form.quote} & _OF_NUMBERS
         is_forced = place in form.force_quote
         fields.append(texts if plain and not is_forced and not form.null else _quoted(texts, form, is_forced))
     return _line([pc.fill_null(field, form.null) for field in fields], form, False)
@@ -70,11 +77,15 @@ def _line(fields: Sequence[pa.Array], form: CsvFormat, are_names: bool) -> pa.Bu
 
 
 def _quoted(texts: pa.LargeStringArray, form: CsvFormat, is_forced: bool) -> pa.LargeStringArray:
-    special = f"[{re.escape(form.delimiter + form.quote)}\n\r#]"
+    if not form.quote:
+        return texts
+    special = f"[{re.escape(form.quote)}\n\r#]|{re.escape(form.delimiter)}"
     needs = pc.or_(pc.match_substring_regex(texts, special), pc.equal(texts, form.null))
     if is_forced:
         needs = pc.is_valid(texts)
     if not pc.any(needs).as_py():
         return texts
-    doubled = pc.replace_substring(texts, form.quote, form.quote * 2)
-    return pc.if_else(needs, beside(form.quote, doubled, form.quote), texts)
+    inside = texts
+    for each in dict.fromkeys((form.escape, form.quote)):
+        inside = pc.replace_substring(inside, each, form.escape + each)
+    return pc.if_else(needs, beside(form.quote, inside, form.quote), texts)

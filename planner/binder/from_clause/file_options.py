@@ -171,14 +171,14 @@ def _columns(value: Any, span: Span | None) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise BindError("columns takes names with their types: {'a': 'INTEGER'}", span)
     types = {lower_ascii(name): type_of_text(each, span) for name, each in value.items()}
-    return {"names": tuple(value), "typed": types, "types": tuple(types.values()), "columns": tuple(value)}
+    return {"names": tuple(value), "typed": types, "types": tuple(types.values())}
 
 
 def _json_columns(value: Any, span: Span | None) -> Mapping[str, Any]:
     said = _columns(value, span)
     if any(holds_kind(each, TypeKind.BIT) for each in said["types"]):
         raise UnsupportedError("BIT in a JSON file is not supported; read it as VARCHAR and cast it", span)
-    return {**said, "names": (), "types": ()}
+    return {"typed": said["typed"], "columns": said["names"]}
 
 
 def _only(*allowed: Any) -> Meaning:
@@ -196,10 +196,27 @@ def _ignored(value: Any, span: Span | None) -> Mapping[str, Any]:
     return {}
 
 
+def _filename(value: Any, span: Span | None) -> Mapping[str, Any]:
+    """Whether there is a column "filename", or the name of that column."""
+    if isinstance(value, str):
+        return {"filename": value}
+    (said,) = _one("filename", bool)(value, span).values()
+    return {"filename": "filename" if said else ""}
+
+
+def _hive_types(value: Any, span: Span | None) -> Mapping[str, Any]:
+    typed = _types(value, span)
+    return {**typed, "text_partitions": frozenset(typed["typed"])}
+
+
 _ALL = {
-    "filename": _one("filename", bool),
+    "filename": _filename,
     "union_by_name": _one("by_name", bool),
-    "hive_partitioning": _only(True, 1, "true"),
+    "hive_partitioning": _one("hive", bool),
+    "hive_types": _hive_types,
+    "hive_types_autocast": lambda value, span: (
+        {} if value in (True, 1, "true") else {"text_partitions": None}
+    ),
 }
 _CSV: Mapping[str, Meaning] = {
     **_ALL,
@@ -231,7 +248,7 @@ _CSV: Mapping[str, Meaning] = {
     ),
     **dict.fromkeys(("new_line", "files_to_sniff"), _ignored),
 }
-_OF_COLUMNS = ("columns", "types", "dtypes", "column_types", "filename", "union_by_name")
+_OF_COLUMNS = ("hive_types", "columns", "types", "dtypes", "column_types", "filename", "union_by_name")
 _JSON: Mapping[str, Meaning] = {
     **_ALL,
     "format": _one_of("json_form", "auto", "array", "newline_delimited", "unstructured"),
@@ -242,7 +259,7 @@ _JSON: Mapping[str, Meaning] = {
 #: By what is read; nothing else has options.
 _KNOWN: Mapping[FileKind, Mapping[str, Meaning]] = {
     "csv": _CSV,
-    "parquet": {**_ALL, "binary_as_string": _only(False, 0)},
+    "parquet": {**_ALL, "file_row_number": _one("row_numbers", bool), "binary_as_string": _only(False, 0)},
     "json": {
         **_ALL,
         "columns": _json_columns,

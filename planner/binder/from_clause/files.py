@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BOOLEAN, VARCHAR, DataType
+from tqp.core.datatypes import BOOLEAN, NULL, VARCHAR, DataType
 from tqp.core.errors import BindError, Error
 from tqp.core.file_kinds import WHOLE_FILES, FileKind
 from tqp.core.keywords import lower_ascii
@@ -50,8 +50,8 @@ FILE_FUNCTIONS: dict[str, FileKind] = {
     "sniff_csv": "CSV layout",
 }
 
-#: A column's place, and the type that it is cast to, if one is said.
-TypedPlace = tuple[int, DataType | None]
+#: A column's place, or the name of one that there is none of, and the type that it is cast to, if one is said.
+TypedPlace = tuple[int | str, DataType | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +91,12 @@ def bind_file_function(
         raise BindError(f"{name}() needs at least one file to read", span)
     table = _files(context, found, FILE_FUNCTIONS[name], span, given.options)
     assert table is not None
-    types = _types(given, table, span)
-    names = [lower_ascii(name) for name in table.column_names]
-    wanted = (
-        range(len(names))
-        if given.columns is None
-        else [names.index(lower_ascii(each)) for each in given.columns]
-    )
-    return table, WantedColumns([(place, types[place]) for place in wanted], given.options)
+    if given.columns is not None:
+        names = list(table.column_names)
+        places = [names.index(each) if each in names else each for each in given.columns]
+        types = [given.types[lower_ascii(each)] for each in given.columns]
+        return table, WantedColumns(list(zip(places, types, strict=True)), given.options)
+    return table, WantedColumns(list(enumerate(_types(given, table, span))), given.options)
 
 
 def _types(given: GivenOptions, table: TableSource, span: Span | None) -> list[DataType | None]:
@@ -123,7 +121,9 @@ def with_types(context: BindContext, bound: BoundQuery, wanted: WantedColumns) -
         return bound
     plan, columns, options = bound.plan, bound.columns, wanted.options
 
-    def read(place: int, data_type: DataType | None) -> Expression:
+    def read(place: int | str, data_type: DataType | None) -> Expression:
+        if isinstance(place, str):
+            return Literal(None, data_type or NULL)
         value = columns[place].reference()
         if data_type is None:
             return value
@@ -134,20 +134,22 @@ def with_types(context: BindContext, bound: BoundQuery, wanted: WantedColumns) -
         kept = [
             _reads(columns[place].reference(), read(place, data_type))
             for place, data_type in wanted.places
-            if data_type is not None
+            if data_type is not None and not isinstance(place, str)
         ]
         plan = Filter(plan, conjunction(tuple(kept)))
     project = Project(plan, (), ())
 
-    def make(place: int, data_type: DataType | None) -> Field:
+    def name_of(place: int | str) -> str:
+        return place if isinstance(place, str) else columns[place].name
+
+    def make(place: int | str, data_type: DataType | None) -> Field:
         value = read(place, data_type)
-        made = context.new_field(columns[place].name, value.data_type)
+        made = context.new_field(name_of(place), value.data_type)
         grow(project, fields=(*project.fields, made), outputs=(*project.outputs, value))
         return made
 
     typed = [
-        ScopeColumn(columns[place].name, partial(make, place, data_type))
-        for place, data_type in wanted.places
+        ScopeColumn(name_of(place), partial(make, place, data_type)) for place, data_type in wanted.places
     ]
     return BoundQuery(project, typed)
 

@@ -141,6 +141,23 @@ def where_valid(column: Column, items: list[Any]) -> list[Any]:
     return [item if valid else None for item, valid in zip(items, column.validity.tolist(), strict=True)]
 
 
+def stored_values(column: Column) -> list[Any]:
+    """One constant per row, as `Literal` holds it; NULL is None. Nested values are tuples."""
+    if column.data_type.is_string:
+        return python_values(column)
+    if column.data_type.kind is TypeKind.NULL:
+        return [None] * column.num_rows
+    if isinstance(column.nested, Structs):
+        items: list[Any] = list(zip(*map(stored_values, fields_of(column)), strict=True))
+    elif column.nested is not None:
+        elements, lengths = elements_in_order(column)
+        items = list(map(tuple, split(stored_values(elements), lengths.tolist())))
+    else:
+        assert column.values is not None
+        items = [tuple(item) if isinstance(item, list) else item for item in storage_values(column.values)]
+    return where_valid(column, items)
+
+
 def storage_values(values: Tensor) -> list[Any]:
     """Stored numbers as Python objects, a wide pair (high, low) as one integer."""
     items: list[Any] = values.tolist()

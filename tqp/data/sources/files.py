@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
@@ -89,7 +90,7 @@ def _read(name: str, paths: Any, device: torch.device, kind: FileKind | None, op
     kind = kinds.pop()
     if kind == "CSV layout" and len(files.files) > 1:
         raise UnsupportedError(f"sniff_csv() tells of one file, and {len(files.files)} match")
-    if kind == "parquet" and not (options.filename or options.by_name):
+    if kind == "parquet" and not (options.filename or options.by_name or options.row_numbers):
         return ParquetSource(name, files, device)
     if kind in ("csv", "json"):
         large = text_files_source(name, files, kind, device)
@@ -125,20 +126,23 @@ def _read_whole(name: str, files: FileSet, kind: FileKind, device: torch.device)
     if kind == "csv":
         table = typed(table, options)
     if kind not in DESCRIPTIONS and kind != "CSV layout":
-        table = _with_partitions(files.files, table, tables)
+        table = _with_partitions(files, table, tables)
+    if options.row_numbers:
+        numbers = pa.chunked_array([np.arange(part.num_rows) for part in tables], pa.int64())
+        table = table.append_column("file_row_number", numbers)
     if options.filename:
         of_rows = [
             pa.repeat(pa.scalar(file, pa.string()), part.num_rows)
             for file, part in zip(files.files, tables, strict=True)
         ]
-        table = table.append_column("filename", pa.chunked_array(of_rows, pa.string()))
+        table = table.append_column(options.filename, pa.chunked_array(of_rows, pa.string()))
     source = ArrowSource(name, table, device)
     source.files = files
     return source
 
 
-def _with_partitions(files: Sequence[str], table: pa.Table, parts: list[pa.Table]) -> pa.Table:
-    for column, values in partition_columns(files).items():
+def _with_partitions(files: FileSet, table: pa.Table, parts: list[pa.Table]) -> pa.Table:
+    for column, values in partition_columns(files.files, files.options).items():
         repeated = pa.chunked_array(
             [pa.repeat(value, part.num_rows) for value, part in zip(values, parts, strict=True)], values.type
         )

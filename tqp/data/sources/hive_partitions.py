@@ -10,6 +10,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from tqp.core.keywords import lower_ascii
+from tqp.core.read_options import ReadOptions
+
 #: The directory of the rows in which the column is NULL.
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")
@@ -17,15 +20,26 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _INT64_LIMIT = 2**63
 
 
-def partition_columns(files: Sequence[str]) -> dict[str, pa.Array]:
+def partition_columns(files: Sequence[str], options: ReadOptions) -> dict[str, pa.Array]:
     """For each `name=value` in the paths of all files, by name: its value for each file, [len(files)].
 
-    BIGINT or DATE where all values read as that without a change, else VARCHAR; none where the files' names differ.
+    BIGINT or DATE where all values read as that without a change and the options do not say that it is text, else VARCHAR; none
+    where the files' names differ.
     """
+    if not options.hive:
+        return {}
     parts = [_parts(file) for file in files]
     if not parts or any(part.keys() != parts[0].keys() for part in parts):
         return {}
-    return {name: _typed([part[name] for part in parts]) for name in sorted(parts[0])}
+    texts = options.text_partitions
+
+    def column(name: str) -> pa.Array:
+        values = [part[name] for part in parts]
+        return (
+            pa.array(values, pa.string()) if texts is None or lower_ascii(name) in texts else _typed(values)
+        )
+
+    return {name: column(name) for name in sorted(parts[0])}
 
 
 def _parts(file: str) -> dict[str, str | None]:

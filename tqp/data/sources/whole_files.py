@@ -38,7 +38,7 @@ class WholeFilesSource(Source):
                 "size": (pa.int64(), self._sizes),
                 "last_modified": (pa.timestamp("us", "UTC"), self._times),
             }
-            for column, values in partition_columns(files.files).items():
+            for column, values in partition_columns(files.files, files.options).items():
                 self._made[column] = (values.type, lambda values=values: values)  # type: ignore[misc]
         super().__init__(name, list(self._made), device)
         self.files: FileSet = files

@@ -88,7 +88,7 @@ class ParquetSource(Source):
         self._restricted: weakref.WeakValueDictionary[tuple[Sequence[int], ...], ParquetSource]
         self._restricted, self._restricted_rows = weakref.WeakValueDictionary(), 0
         self._were_streamed = set() if were_streamed is None else were_streamed
-        partitions = partition_columns(files.files)
+        partitions = partition_columns(files.files, files.options)
         first = self._files[0]
         named_after = {lower_ascii(partition) for partition in partitions}
         self._positions_in_first = [

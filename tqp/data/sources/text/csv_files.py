@@ -74,7 +74,8 @@ def read_csv_text(file: str, options: ReadOptions = NO_OPTIONS) -> pa.Table:
     table = _read(content, layout, options)
     if options.types and any(each.null_count < len(each) for each in table.columns[len(options.types) :]):
         raise ValueError(f"{len(options.types)} columns are given, and some rows have {table.num_columns}")
-    return table.rename_columns(layout.names)
+    table = table.rename_columns(layout.names)
+    return table.select(range(len(options.types))) if options.types else table
 
 
 def find_layout(content: bytes, options: ReadOptions = NO_OPTIONS) -> tuple[bytes, Layout]:

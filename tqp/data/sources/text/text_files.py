@@ -74,13 +74,13 @@ class _TextFilesSource(Source):
     ) -> None:
         """Reads them all, once or more often, to find the types."""
         self._parts = parts
-        constants = dict(partition_columns(files.files))
+        constants = partition_columns(files.files, files.options)
         named_after = {lower_ascii(each) for each in constants}
         first = parts[0].schema
         fields = [field for field in first if lower_ascii(field.name) not in named_after]
         names = [field.name for field in fields]
         if files.options.filename:
-            constants["filename"] = pa.array(files.files, pa.string())
+            constants[files.options.filename] = pa.array(files.files, pa.string())
         expected = pa.schema(fields)
         self._places = [self._in_file(part, expected) for part in parts]
         #: Columns of which each file has one value, by position.
