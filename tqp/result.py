@@ -154,7 +154,10 @@ class Result:
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows, but for those that fetchone or fetchmany gave, as tuples of Python objects, the ones DuckDB gives: int, float,
         Decimal, str, bytes, date, datetime, time, timedelta, bool, None."""
-        return list(self)[self._fetched :]
+        rows: list[tuple[Any, ...]] = []
+        for start in range(self._fetched, len(self), _FETCH_ROWS):
+            rows += self._rows(start, min(start + _FETCH_ROWS, len(self)))
+        return rows
 
     def fetchone(self) -> tuple[Any, ...] | None:
         """The next row not yet fetched by fetchone, or None after the last."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
+import torch
 from torch import Tensor
 
 from tqp.core import time_limits
@@ -61,11 +62,13 @@ def python_values(column: Column, *, tagged: bool = False) -> list[Any]:
         return [texts[position] for position in positions.tolist()]
     if column.validity is not None and values.dim() == 1:  # what stands under NULL may be no date
         values = values.masked_fill(~column.validity, 0)
-    items = storage_values(values)
     kind = data_type.kind
+    if (calendar := _of_calendar(values, kind)) is not None:
+        return where_valid(column, calendar)
+    items = storage_values(values)
     if kind is TypeKind.DECIMAL:
-        scale = -data_type.scale
-        items = [_EXACT.scaleb(decimal.Decimal(item), scale) for item in items]
+        scaled, scale = _EXACT.scaleb, -data_type.scale
+        items = [scaled(item, scale) for item in items]
     elif kind is TypeKind.DATE:
         items = [_date(item) for item in items]
     elif kind is TypeKind.TIME:
@@ -164,6 +167,30 @@ def storage_values(values: Tensor) -> list[Any]:
     if values.dim() == 2 and values.shape[1] == 2 and not values.is_floating_point():
         return [(high << 64) + (low & (2**64 - 1)) for high, low in items]
     return items
+
+
+def _of_calendar(values: Tensor, kind: TypeKind) -> list[Any] | None:
+    """Dates and timestamps as NumPy makes them, many at a time; None of other types, and where some are not in Python's years."""
+    if kind is not TypeKind.DATE and kind not in TICKS_PER_SECOND:
+        return None
+    values = values.to(torch.int64)
+    if kind is TypeKind.DATE:
+        unit, days = "datetime64[D]", values
+    else:
+        days = torch.div(values, TICKS_PER_SECOND[kind] * time_limits.SECONDS_PER_DAY, rounding_mode="floor")
+        unit = _UNITS[TICKS_PER_SECOND[kind]]
+    ends = values.abs() == time_limits.INFINITE_TICK  # of nanoseconds a year that Python has
+    if not values.shape[0] or bool(((days <= _FIRST_DAY) | (days >= _LAST_DAY) | ends).any()):
+        return None
+    if kind is TypeKind.TIMESTAMP_NS:  # they are cut towards zero, as DuckDB does
+        values = torch.div(values, 1000, rounding_mode="trunc")
+    items: list[Any] = values.cpu().numpy().astype(unit).tolist()
+    return [item.replace(tzinfo=datetime.UTC) for item in items] if kind is TypeKind.TIMESTAMP_TZ else items
+
+
+#: By ticks in a second.
+_UNITS = {1: "datetime64[s]", 10**3: "datetime64[ms]", 10**6: "datetime64[us]", 10**9: "datetime64[us]"}
+_FIRST_DAY, _LAST_DAY = (day.toordinal() - _EPOCH_ORDINAL for day in (datetime.date.min, datetime.date.max))
 
 
 def _date(days: int) -> datetime.date | str:
