@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -41,6 +42,8 @@ _PARTITION_MULTIPLIER = 0x517CC1B727220A95
 
 def ordered_bits(values: Tensor) -> Tensor:
     """float32 or float64 [n] -> int64 [n] that compares as SQL compares the floats: -0.0 = 0.0, NaN = NaN > infinity."""
+    if is_host(values):
+        return torch.from_numpy(_ordered_bits_of_array(values.numpy()))
     integer = torch.int32 if values.dtype is torch.float32 else torch.int64
     last_bit = 31 if integer is torch.int32 else 63
     bits = (values + 0.0).view(integer)  # -0.0 + 0.0 = 0.0
@@ -49,6 +52,20 @@ def ordered_bits(values: Tensor) -> Tensor:
     # NaN, whatever its bits, becomes the maximum: all ones, then the sign cleared
     is_nan = torch.isnan(values).to(integer)
     return (bits | -is_nan).bitwise_xor_(is_nan << last_bit).to(torch.int64)
+
+
+def _ordered_bits_of_array(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """As `ordered_bits`, with a third of the memory that torch touches for it."""
+    integer: Any = np.int32 if values.dtype == np.float32 else np.int64
+    bits = (values + values.dtype.type(0)).view(integer)
+    flipped = bits >> (31 if integer is np.int32 else 63)
+    flipped &= np.iinfo(integer).max
+    bits ^= flipped
+    is_nan = np.isnan(values)
+    if is_nan.any():
+        bits[is_nan] = np.iinfo(integer).max
+    found: npt.NDArray[np.int64] = bits.astype(np.int64, copy=False)
+    return found
 
 
 def from_ordered_bits(bits: Tensor, dtype: torch.dtype) -> Tensor:

@@ -22,6 +22,7 @@ from tqp.planner.algebra.expressions import (
     Value,
     column_ids,
     conjuncts,
+    walk,
 )
 from tqp.planner.algebra.field_facts import expression_distinct, field_distinct
 from tqp.planner.algebra.join_keys import JoinKeys, is_two_sided
@@ -243,6 +244,8 @@ class Estimator:
             if len(columns) == 1:
                 of_column = self._column_values(plan, next(iter(columns)))
                 count = of_column if count is None else count if of_column is None else min(count, of_column)
+            if expression.data_type.is_float and any(map(_makes_bins, walk(expression))):
+                count = min(rows**0.5, rows if count is None else count)
         if count is None:
             count = 2.0 if expression.data_type.kind is TypeKind.BOOLEAN else rows * _UNKNOWN_DISTINCT_SHARE
         return min(max(1.0, count), rows)
@@ -307,6 +310,13 @@ class Estimator:
             if reads and all(fields[each].facts.is_sorted for each in reads if each in fields):
                 selectivity *= self.selectivity(part, fields)
         return selectivity
+
+
+def _makes_bins(expression: Expression) -> bool:
+    """Not by a number of digits, which may be many."""
+    if not isinstance(expression, Call) or len(expression.arguments) > 1:
+        return False
+    return SCALARS[expression.function].makes_bins
 
 
 def selectivity(

@@ -278,8 +278,8 @@ ARITHMETIC = (
     ),
     scalar("abs", *_NUMBERS, raises=_overflows, range=_absolute, work=Work.CALCULATION),
     scalar("sign", "INTEGERS -> TINYINT", "FLOAT -> TINYINT", "DOUBLE -> TINYINT", range=lambda *_: (-1, 1)),
-    scalar("floor", *_TO_WHOLE, range=_round),
-    scalar("ceil ceiling", *_TO_WHOLE, range=_round),
+    scalar("floor", *_TO_WHOLE, range=_round, makes_bins=True),
+    scalar("ceil ceiling", *_TO_WHOLE, range=_round, makes_bins=True),
     scalar(
         "round",
         *(*_TO_WHOLE, "DECIMAL INTEGER -> rounded", *_TO_DIGITS),
@@ -287,6 +287,7 @@ ARITHMETIC = (
         *(f"{each} INTEGER -> {each}" for each in _SIGNED),
         raises=_overflows,
         range=_round,
+        makes_bins=True,
         takes_digits=True,
     ),
     scalar(
@@ -295,6 +296,7 @@ ARITHMETIC = (
         *(f"{each} INTEGER -> {each}" for each in _SIGNED),
         raises=_overflows,
         range=_round,
+        makes_bins=True,
         takes_digits=True,
     ),
     scalar(
@@ -302,6 +304,7 @@ ARITHMETIC = (
         *(*_TO_WHOLE, "INTEGERS -> same", "DECIMAL INTEGER -> cut", *_TO_DIGITS, "INTEGERS INTEGER -> same"),
         raises=_overflows,
         range=_round,
+        makes_bins=True,
         fold=_fold_trunc,
         takes_digits=True,
     ),

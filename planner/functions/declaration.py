@@ -95,6 +95,7 @@ class ScalarFunction:
     bends: bool = (
         True  # where an argument is the constant NULL, the text that it gives bends as a literal does
     )
+    makes_bins: bool = False  # it makes few values of many that are no integers
     slices_text: bool = False  # the strings that it gives are slices of its argument's
     reads_text: bool = False  # it reads values that are no strings out of strings, as a cast does
     is_random: bool = False  # it answers something else in each run
