@@ -12,7 +12,7 @@ from torch import Tensor
 from tqp.data.nested import Lists, Structs, Values, Vector, count_of, flattened, take_vector
 from tqp.data.repeats import numbers_of
 from tqp.operators.groups.aggregates import count_by_group, least_by_group
-from tqp.operators.nested.layout import every_row, take_padded_vector
+from tqp.operators.nested.layout import every_row, take_where
 from tqp.operators.rows.batches import common_rows
 from tqp.operators.rows.keys import is_ascending, sort_bounded
 from tqp.operators.rows.selection import row_indices
@@ -129,7 +129,7 @@ def elements_at(
     lengths = lists.lengths if validity is None else lists.lengths * validity
     starts = torch.index_select(lists.starts, 0, rows)
     inside = (places >= 0) & (places < torch.index_select(lengths, 0, rows))
-    return take_padded_vector(lists.elements, torch.where(inside, starts + places, -1))
+    return take_where(lists.elements, starts + places, inside)
 
 
 def is_in_a_list(lists: Sequence[tuple[Lists, Tensor | None]], rows: Tensor, places: Tensor) -> Tensor:

@@ -56,6 +56,14 @@ def take_padded_vector(vector: Vector, rows: Tensor) -> tuple[Values, Tensor]:
     return taken.values, present if taken.validity is None else present & taken.validity
 
 
+def take_where(vector: Vector, rows: Tensor, inside: Tensor) -> tuple[Values, Tensor]:
+    """The given rows of a vector and their validity: False where a row (int64 [m], which may change) is not inside, wherever it lies."""
+    count = count_of(vector.values)
+    rows = rows.clamp_(0, max(count - 1, 0))
+    values = take_padded_values(vector.values, rows) if count == 0 else take(vector.values, rows)
+    return values, inside if vector.validity is None else inside & take_padded(vector.validity, rows)
+
+
 def every_row(values: Values, num_rows: int) -> Values:
     """One row as `num_rows` of them; other values are returned as they are."""
     if count_of(values) != 1 or num_rows == 1:

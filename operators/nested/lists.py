@@ -11,6 +11,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import BLOB, DataType
 from tqp.core.errors import ExecutionError
+from tqp.data.backend import is_host
 from tqp.data.nested import Lists, Structs, Values, Vector, count_of, element_dtype, take_vector
 from tqp.data.repeats import repeated
 from tqp.data.strings import Strings
@@ -79,11 +80,19 @@ def list_length(lists: Lists) -> Tensor:
     return lists.lengths
 
 
-def list_extract(lists: Lists, index: Tensor) -> tuple[Values, Tensor | None]:
+def list_extract(lists: Lists, index: Tensor) -> tuple[Values, Tensor]:
     """The element at an index from 1, or from -1 backwards; NULL where there is none."""
-    place = torch.where(index > 0, index - 1, lists.lengths + index)
-    inside = (place >= 0) & (place < lists.lengths) & (index != 0)
-    return layout.take_padded_vector(lists.elements, torch.where(inside, lists.starts + place, -1))
+    starts, lengths = lists.starts, lists.lengths
+    if index.numel() == 1 and is_host(lengths):
+        place = int(index)
+        if place > 0:
+            return layout.take_where(lists.elements, starts + (place - 1), lengths >= place)
+        from_end = lengths + place
+        inside = from_end >= 0 if place else torch.zeros_like(lengths, dtype=torch.bool)
+        return layout.take_where(lists.elements, from_end.add_(starts), inside)
+    place_of_each = torch.where(index > 0, index - 1, lengths + index)
+    inside = (place_of_each >= 0) & (place_of_each < lengths) & (index != 0)
+    return layout.take_where(lists.elements, starts + place_of_each, inside)
 
 
 def list_slice(lists: Lists, first: Tensor, last: Tensor) -> Lists:
