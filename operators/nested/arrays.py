@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.errors import ExecutionError, UnsupportedError
-from tqp.data.nested import Lists, Vector, element_places, take_vector
+from tqp.data.nested import Lists, Vector, take_slices
 from tqp.operators.numbers.logic import any_true
 
 
@@ -35,7 +35,7 @@ def lists_of_vectors(vectors: Tensor) -> Lists:
 def vectors_of_lists(lists: Lists, size: int, validity: Tensor | None = None) -> Tensor:
     """float32 [n, size] of lists of that length; 0 in rows that do not count. Raises UnsupportedError for NULL in one that does."""
     counted = torch.ones_like(lists.lengths) if validity is None else validity.to(torch.int64)
-    taken = take_vector(lists.elements, element_places(lists.starts, counted * size))
+    taken = take_slices(lists.elements, lists.starts, counted * size)
     if taken.validity is not None and any_true(~taken.validity):
         raise UnsupportedError("NULL in an array of FLOAT is not supported; cast to DOUBLE or filter it out")
     assert isinstance(taken.values, Tensor)

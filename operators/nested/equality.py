@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.datatypes import DataType, TypeKind
-from tqp.data.nested import Lists, Nested, Structs, Values, Vector, count_of, element_places, take_vector
+from tqp.data.nested import Lists, Nested, Structs, Values, Vector, count_of, take_slices
 from tqp.data.strings import Strings
 from tqp.operators.nested.elements import any_element
 from tqp.operators.nested.layout import every_row
@@ -52,7 +52,7 @@ def _equal_lists(left: Lists, right: Lists, element: DataType) -> Tensor:
     rows = row_indices(same)
     lengths = take(left.lengths, rows)
     of_left, of_right = (
-        take_vector(each.elements, element_places(take(each.starts, rows), lengths)) for each in (left, right)
+        take_slices(each.elements, take(each.starts, rows), lengths) for each in (left, right)
     )
     different = any_element(lengths, ~_equal_vectors(of_left, of_right, element))
     return same.index_fill_(0, take(rows, row_indices(different)), False)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType
 from tqp.core.process.memory_budget import reserve
-from tqp.data.nested import Lists, Values, Vector, element_places, flattened, take_vector
+from tqp.data.nested import Lists, Values, Vector, element_places, flattened, take_slices, take_vector
 from tqp.data.repeats import repeated
 from tqp.data.strings import Strings
 from tqp.operators.groups import distinct_pairs
@@ -105,8 +105,8 @@ def list_concat(*pairs: Pair) -> tuple[Lists, None]:
     starts, lengths = (
         torch.stack([getattr(part, name) for part in parts], dim=1) for name in ("starts", "lengths")
     )
-    places = element_places(starts.reshape(-1), lengths.reshape(-1))
-    return lists_of(lengths.sum(1), *take_vector(parts[0].elements, places)), None
+    slices = take_slices(parts[0].elements, starts.reshape(-1), lengths.reshape(-1))
+    return lists_of(lengths.sum(1), *slices), None
 
 
 def flatten(lists: Lists) -> Lists:
@@ -174,7 +174,9 @@ def string_split(strings: Strings, separator: str) -> Lists:
         count = torch.diff(first, append=torch.full_like(first[:1], places.shape[0]))
     else:
         count = (number_before(places, stops - len(word) + 1) - first).clamp(min=0)
-        places = torch.index_select(places, 0, element_places(first, count))  # none between rows
+        places = torch.index_select(
+            places, 0, element_places(first, count, places.shape[0])
+        )  # none between rows
     lengths = count + 1
     pieces = lengths.cumsum(0) - lengths
     behind = repeated(torch.arange(1, count.shape[0] + 1, device=starts.device), count)

@@ -12,8 +12,7 @@ from torch import Tensor
 from tqp.core.datatypes import BLOB, DataType
 from tqp.core.errors import ExecutionError
 from tqp.data.backend import is_host
-from tqp.data.nested import Lists, Structs, Values, Vector, count_of, element_dtype, take_vector
-from tqp.data.repeats import repeated
+from tqp.data.nested import Lists, Structs, Values, Vector, count_of, element_dtype, take_slices
 from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel, NullRule, Overload
 from tqp.operators.nested import layout
@@ -147,11 +146,7 @@ def list_slice_by_steps(
     span = end - begin
     lengths = torch.where(span >= 0, span.div(step.abs(), rounding_mode="floor") + 1, 0)
     begin = torch.where(step > 0, begin, end)
-    before = lengths.cumsum(0) - lengths
-    places = repeated(lists.starts + begin - 1 - before * step, lengths)
-    steps = step if step.numel() == 1 else repeated(step, lengths)
-    places += torch.arange(places.shape[0], device=places.device) * steps
-    return lists_of(lengths, *take_vector(lists.elements, places))
+    return lists_of(lengths, *take_slices(lists.elements, lists.starts + begin - 1, lengths, step))
 
 
 def _with_types(function: Any) -> Overload:

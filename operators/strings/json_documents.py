@@ -110,7 +110,9 @@ class Parts:
             first = as_tensor(before.at(values.places))
             own = as_tensor(before.at(values.ends)) - first
             counts.index_copy_(0, rows, own)
-            begins = take(places_in(keys), in_form_of(values.places, element_places(first, own))) + 1
+            places = places_in(keys)
+            of_values = element_places(first, own, places.shape[0])
+            begins = take(places, in_form_of(places, of_values)) + 1
             lengths.append(as_tensor(next_place(index.closing, begins) - begins).to(torch.int32))
             shift = self.texts.starts[rows] - as_tensor(values.places)
             starts.append(as_tensor(begins) + repeated(shift, own))

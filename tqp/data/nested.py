@@ -17,7 +17,11 @@ from torch import Tensor
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.process.memory_budget import reserve
 from tqp.data.backend import is_host
+from tqp.data.repeats import repeated
 from tqp.data.strings import Strings
+
+#: So many places int32 holds.
+_INT32_PLACES = 1 << 31
 
 
 class Vector(NamedTuple):
@@ -134,7 +138,7 @@ def flattened(lists: Lists, validity: Tensor | None = None) -> tuple[Vector, Ten
     if is_host(lengths) and _follow_each_other(lists.starts.numpy(), lengths.numpy()):
         start = int(lists.starts[0])
         return cut_vector(lists.elements, start, start + int(lengths.sum())), lengths
-    return take_vector(lists.elements, element_places(lists.starts, lengths)), lengths
+    return take_slices(lists.elements, lists.starts, lengths), lengths
 
 
 def _follow_each_other(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> bool:
@@ -142,17 +146,34 @@ def _follow_each_other(starts: NDArray[np.int64], lengths: NDArray[np.int64]) ->
     return starts.shape[0] > 0 and bool((starts[:-1] + lengths[:-1] == starts[1:]).all())
 
 
-def element_places(starts: Tensor, lengths: Tensor) -> Tensor:
-    """int64 [sum of lengths]: starts[0], starts[0] + 1, ..., then the same of the next. Raises ResourceError for too many."""
+def take_slices(vector: Vector, starts: Tensor, lengths: Tensor, step: Tensor | None = None) -> Vector:
+    """The values of slices, one slice after the other; see `element_places`."""
+    return take_vector(vector, element_places(starts, lengths, count_of(vector.values), step))
+
+
+def element_places(starts: Tensor, lengths: Tensor, count: int, step: Tensor | None = None) -> Tensor:
+    """[sum of lengths]: starts[0], starts[0] + 1, ..., then the same of the next list. Raises ResourceError for too many.
+
+    Of `count` elements: int32 where that holds their places, as half of the bytes take half of the time, else int64.
+    `step`: int64 [n] or [1], by which the places of a list go on instead.
+    """
     total = int(lengths.sum())
     reserve(2 * 8 * total)  # lists that overlap may have more elements than there are anywhere
-    # from one place to the next it is a step of 1, or to the start of the next list that has elements
-    steps = torch.ones(total + 1, dtype=torch.int64, device=starts.device)
+    dtype = torch.int32 if count <= _INT32_PLACES else torch.int64
+    # from one place to the next it is a step, or a jump to the start of the next list that has elements
     jumps = starts.clone()
-    jumps[1:] -= (starts + lengths)[:-1]
-    jumps[:1] -= 1
-    steps.scatter_add_(0, lengths.cumsum(0) - lengths, jumps)
-    return torch.cumsum(steps[:total], 0, out=steps[:total])
+    if step is None:
+        moves = torch.ones(total + 1, dtype=dtype, device=starts.device)
+        jumps[:1] -= 1
+        jumps[1:] -= (starts + lengths)[:-1]
+    else:
+        step = step.expand(lengths.shape[0])
+        moves = torch.zeros(total + 1, dtype=dtype, device=starts.device)
+        moves[:total] = repeated(step, lengths, total)
+        jumps -= step
+        jumps[1:] -= (starts + (lengths - 1) * step)[:-1]
+    moves.scatter_add_(0, lengths.cumsum(0) - lengths, jumps.to(dtype))
+    return torch.cumsum(moves[:total], 0, dtype=dtype, out=moves[:total])
 
 
 def tensors_in(values: Values | None) -> list[Tensor]:
