@@ -24,20 +24,27 @@ _LOW_FIVES, _LOW_THREES, _LOW_FS, _ONES = (
 )
 
 
-def bits_where(data: Any, condition: Callable[[Any], Any]) -> Any:
-    """The bits of the bytes (uint8 [n]) for which the condition is true: int64 [n // 64 + 1]."""
+def bits_where(data: Any, *conditions: Callable[[Any], Any]) -> list[Any]:
+    """Of each condition, the bits of the bytes (uint8 [n]) for which it is true: int64 [n // 64 + 1]."""
     if not isinstance(data, np.ndarray):
-        return _packed(condition(data))
-    words = np.zeros((data.shape[0] >> 6) + 1, np.int64)
+        return [_packed(condition(data)) for condition in conditions]
+    found = [np.zeros((data.shape[0] >> 6) + 1, np.int64) for _ in conditions]
     for low in range(0, data.shape[0], _CACHED_BYTES):
-        packed = np.packbits(condition(data[low : low + _CACHED_BYTES]), bitorder="little")
-        words.view(np.uint8)[low >> 3 : (low >> 3) + packed.shape[0]] = packed
-    return words
+        some = data[low : low + _CACHED_BYTES]
+        for words, condition in zip(found, conditions, strict=True):
+            packed = np.packbits(condition(some), bitorder="little")
+            words.view(np.uint8)[low >> 3 : (low >> 3) + packed.shape[0]] = packed
+    return found
 
 
 def bits_of(data: Any, byte: int) -> Any:
     """The bits of a byte."""
-    return bits_where(data, lambda some: some == byte)
+    return bits_where(data, is_byte(byte))[0]
+
+
+def is_byte(byte: int) -> Callable[[Any], Any]:
+    """The condition that a byte is this one."""
+    return lambda data: data == byte
 
 
 def bits_at(places: Any, size: int) -> Any:

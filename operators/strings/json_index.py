@@ -17,12 +17,12 @@ from tqp.operators.rows.selection import row_indices, take
 from tqp.operators.strings.bit_words import (
     Ranks,
     bits_at,
-    bits_of,
     bits_where,
     count,
     earlier,
     first_outside,
     has_bit,
+    is_byte,
     later,
     library_of,
     next_place,
@@ -32,7 +32,7 @@ from tqp.operators.strings.bit_words import (
 )
 from tqp.operators.strings.json_scalars import malformed
 
-QUOTE, BACKSLASH, COMMA, COLON, SPACE = b'"\\,: '
+QUOTE, SPACE = b'" '
 ARRAY, ARRAY_END, OBJECT, OBJECT_END = b"[]{}"
 _LINE_SPACE, _ESCAPED = b"\t\n\r", b'"\\/bfnrt'
 #: Bits of the level of a byte. Documents with more levels are left to others.
@@ -93,7 +93,20 @@ def index_of(data: Any, begins: Any, ends: Any) -> Index | Any:
     taken for parts of others.
     """
     size, documents = data.shape[0], bits_at(begins, data.shape[0])
-    backslashes, quotes = bits_of(data, BACKSLASH), bits_of(data, QUOTE)
+    (
+        backslashes,
+        quotes,
+        objects,
+        object_ends,
+        arrays,
+        array_ends,
+        commas,
+        colons,
+        minus,
+        zeros,
+        filled,
+        digits,
+    ) = bits_where(data, *map(is_byte, b'\\"{}[],:-0'), lambda some: some > SPACE, _are_digits)
     escapes = places_in(backslashes)
     escaped = _escaped(escapes, begins, ends)
     if escaped.shape[0]:
@@ -102,12 +115,10 @@ def index_of(data: Any, begins: Any, ends: Any) -> Index | Any:
     opening, closing = quotes & quoted, quotes & ~quoted
     outside = ~quoted
     objects, object_ends, arrays, array_ends, commas, colons = (
-        bits_of(data, each) & outside for each in b"{}[],:"
+        each & outside for each in (objects, object_ends, arrays, array_ends, commas, colons)
     )
     opens, closes = objects | arrays, object_ends | array_ends
-    scalars = bits_where(data, lambda some: some > SPACE) & ~(
-        quoted | quotes | opens | closes | commas | colons
-    )
+    scalars = filled & ~(quoted | quotes | opens | closes | commas | colons)
     levels, too_many = _levels(opens, closes)
     in_objects = _in_objects(objects, object_ends, levels)
     tokens = _Tokens(opening, closing, objects, object_ends, arrays, array_ends, commas, colons, scalars)
@@ -129,11 +140,10 @@ def index_of(data: Any, begins: Any, ends: Any) -> Index | Any:
         tokens, begin_tokens, begin_scalars, firsts, in_object, levels.at(0)
     )
     last_of_scalars = scalars & earlier(begin_scalars | ~scalars, 1)
-    wrong |= too_many | malformed(data, scalars, begin_scalars, last_of_scalars)
+    wrong |= too_many | malformed(data, digits, minus, zeros, scalars, begin_scalars, last_of_scalars)
     if size and int(data.min()) < SPACE:
-        control, of_lines = (
-            bits_where(data, lambda some: some < SPACE),
-            bits_where(data, lambda some: _is_any(some, _LINE_SPACE)),
+        control, of_lines = bits_where(
+            data, lambda some: some < SPACE, lambda some: _is_any(some, _LINE_SPACE)
         )
         wrong |= control & (quoted | ~of_lines)
     is_plain = ~_documents_with(begins, places_in(wrong))
@@ -234,6 +244,10 @@ def _escaped(escapes: Any, begins: Any, ends: Any) -> Any:
     within = escapes - take(firsts, sums(is_first, "int64") - 1)
     places = escapes + 1
     return take(places, row_indices(((within & 1) == 0) & (places < take(ends, documents))))
+
+
+def _are_digits(some: Any) -> Any:
+    return some - ord("0") < 10  # of bytes: those before the first digit become large
 
 
 def _is_any(values: Any, allowed: bytes) -> Any:

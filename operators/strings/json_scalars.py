@@ -31,10 +31,9 @@ from tqp.operators.strings.words import WORD, leading, word_of, words
 _LONGEST = 64
 
 
-def malformed(data: Any, scalars: Any, begins: Any, last: Any) -> Any:
+def malformed(data: Any, digits: Any, minus: Any, zeros: Any, scalars: Any, begins: Any, last: Any) -> Any:
     """The last bytes of those that are none, as `begins` are the first ones of all scalars, and `last` the last ones. Bits."""
-    digits, minus = bits_where(data, _are_digits), bits_of(data, ord("-"))
-    others = last & ~earlier(_behind_numbers(data, digits, minus, begins, scalars & ~begins), 1)
+    others = last & ~earlier(_behind_numbers(data, digits, minus, zeros, begins, scalars & ~begins), 1)
     if bool((others != 0).any()):
         words = places_in(begins & ~(digits | minus))
         last_of_words = next_place(others, words)
@@ -56,15 +55,11 @@ def _are_words(data: Any, first: Any, last: Any) -> Any:
     return are_words | ((begin == false) & (last == first + 4) & (take(data, last) == ord("e")))
 
 
-def _are_digits(some: Any) -> Any:
-    return some - ord("0") < 10  # of bytes: those before the first digit become large
-
-
-def _behind_numbers(data: Any, digits: Any, minus: Any, begins: Any, goes_on: Any) -> Any:
+def _behind_numbers(data: Any, digits: Any, minus: Any, zeros: Any, begins: Any, goes_on: Any) -> Any:
     """Bits: the bytes behind what are numbers so far."""
     more = digits & goes_on
     integers = (begins & digits) | (later(begins & minus) & more)
-    zeros = integers & bits_of(data, ord("0"))
+    zeros = integers & zeros
     behind = later(zeros) | first_outside(later(integers & ~zeros), more)
     others = behind & goes_on
     if bool((others != 0).any()):
@@ -73,7 +68,7 @@ def _behind_numbers(data: Any, digits: Any, minus: Any, begins: Any, goes_on: An
         behind |= behind_fractions
         others = (others & ~earlier(fractions, 1)) | (behind_fractions & goes_on)
     if bool((others != 0).any()):
-        exponents = later(others & bits_where(data, lambda some: some | 0x20 == ord("e")))
+        exponents = later(others & bits_where(data, lambda some: some | 0x20 == ord("e"))[0])
         exponents |= later(exponents & goes_on & (minus | bits_of(data, ord("+"))))
         behind |= first_outside(later(exponents & more), more)
     return behind
