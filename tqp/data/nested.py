@@ -167,9 +167,11 @@ def element_places(starts: Tensor, lengths: Tensor, count: int, step: Tensor | N
         jumps[:1] -= 1
         jumps[1:] -= (starts + lengths)[:-1]
     else:
-        step = step.expand(lengths.shape[0])
-        moves = torch.zeros(total + 1, dtype=dtype, device=starts.device)
-        moves[:total] = repeated(step, lengths, total)
+        if step.shape[0] == 1:
+            moves = step.to(dtype).repeat(total + 1)
+        else:
+            moves = torch.zeros(total + 1, dtype=dtype, device=starts.device)
+            moves[:total] = repeated(step, lengths, total)
         jumps -= step
         jumps[1:] -= (starts + (lengths - 1) * step)[:-1]
     moves.scatter_add_(0, lengths.cumsum(0) - lengths, jumps.to(dtype))
