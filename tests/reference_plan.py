@@ -252,7 +252,10 @@ class Interpreter:
             rows = [row for row in rows if self.is_true(call.filter, outer | row)]
         if call.function == "count_star":
             return len(rows)
-        values = [value for row in rows if (value := self.values(call.arguments, outer | row)[0]) is not None]
+        values = [self.values(call.arguments, outer | row)[0] for row in rows]
+        if call.function == "first":
+            return values[0] if values else None
+        values = [value for value in values if value is not None]
         if call.distinct:
             data_type = call.arguments[0].data_type
             values = list({self.identity(value, data_type): value for value in values}.values())

@@ -79,7 +79,9 @@ def _unknown(tree: exp.Expr) -> list[exp.Expr]:
     """What PIVOTs compare with values that are not written."""
     pivots = (pivot for pivot in tree.find_all(exp.Pivot) if not pivot.unpivot)
     fields = (field for pivot in pivots for field in pivot.fields)
-    return [field for field in fields if not isinstance((*field.expressions, None)[1], exp.Tuple)]
+    return [
+        field for field in fields if not isinstance((*field.expressions, None)[1], exp.Tuple | exp.DataType)
+    ]
 
 
 def _query_of(field: exp.Expr) -> exp.Expr:

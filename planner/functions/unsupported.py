@@ -24,7 +24,6 @@ lttb make_type md5_number md5_number_lower md5_number_upper
 normalized_interval obj_description parse_duckdb_log_message
 parse_formatted_bytes path_join
 remap_struct replace_type reservoir_quantile setval shobj_description sleep_ms stats
-switch
 to_aggregate_state unpivot_list vector_type vertex_extract write_log
 """.split()
 )

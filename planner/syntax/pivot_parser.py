@@ -4,8 +4,8 @@ In FROM each is a join without a right side, as it takes all that stands before 
 an `exp.Pivot`. In the place of a SELECT it is `SELECT * FROM` the table with that join, and its other clauses.
 
 An `exp.Pivot` has `expressions`, the aggregates of PIVOT and the names of values of UNPIVOT, and `fields`: for PIVOT a tuple of
-what is compared, and of a tuple of the values, of a subquery that they come from, or of nothing where they are those that the rows
-have. For UNPIVOT these are the name of the column of names, and the columns. `group` has names.
+what is compared, and of a tuple of the values, of the ENUM that has them, of a subquery that they come from, or of nothing where they
+are those that the rows have. For UNPIVOT these are the name of the column of names, and the columns. `group` has names.
 """
 
 from __future__ import annotations
@@ -79,9 +79,9 @@ class PivotParser(OperatorParser):
 
     def _field(self, header: exp.Expr | None) -> exp.Expr:
         """What is compared, with what stands behind IN."""
-        if not self._match(TokenType.L_PAREN):
-            self.raise_error("a type in the place of values")
         values: exp.Expr
+        if not self._match(TokenType.L_PAREN):  # an ENUM
+            return self.expression(exp.Tuple(expressions=[header, self._parse_types()]))
         if self._curr.token_type in _QUERY_STARTS:
             values = self.expression(exp.Subquery(this=self._parse_statement()))
         else:

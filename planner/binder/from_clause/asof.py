@@ -25,7 +25,7 @@ def asof_join(
     Raises BindError for a condition without one inequality between the two sides, UnsupportedError.
     """
     if join_type not in (JoinType.INNER, JoinType.LEFT):
-        raise UnsupportedError("an ASOF JOIN other than ASOF JOIN and ASOF LEFT JOIN is not supported", span)
+        raise UnsupportedError("ASOF RIGHT JOIN and ASOF FULL JOIN are not supported", span)
     own, others = ({field.id for field in side.schema} for side in (left, right))
     keys: list[tuple[Expression, Expression]] = []
     nearest: list[tuple[str, Expression, Expression]] = []

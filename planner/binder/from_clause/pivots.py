@@ -37,7 +37,7 @@ from tqp.planner.binder.select.names import expression_name
 from tqp.planner.binder.select.output import BoundQuery, exact_project
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.functions.registry import AGGREGATES
-from tqp.planner.parse import head_span, span_of
+from tqp.planner.parse import Span, head_span, span_of
 from tqp.planner.syntax.pivot_parser import OF_STATEMENT
 
 #: DuckDB takes 100,000. Each is an aggregate of the plan, and of the program.
@@ -157,7 +157,7 @@ def _outputs(context: BindContext, nodes: Sequence[exp.Expr], scope: Scope) -> l
 
 def _pivoted(context: BindContext, field: exp.Expr, scope: Scope) -> _Pivoted:
     header, values = field.expressions[0], field.expressions[1:]
-    if not values or not isinstance(values[0], exp.Tuple):
+    if not values or not isinstance(values[0], exp.Tuple | exp.DataType):
         raise UnsupportedError(
             "PIVOT without written values is not supported here; write them: ON x IN ('a', 'b')",
             span_of(header),
@@ -167,6 +167,10 @@ def _pivoted(context: BindContext, field: exp.Expr, scope: Scope) -> _Pivoted:
     keys = tuple(_comparable(binder.bind(each)) for each in (header.expressions if is_row else [header]))
     if field.meta.get(OF_STATEMENT) and header.find(exp.Column) is None:
         raise BindError("PIVOT ON a constant: there is no column in it", span_of(header))
+    if isinstance(values[0], exp.DataType):
+        if is_row:
+            raise BindError("PIVOT of several columns has its values in parentheses", span_of(header))
+        return _Pivoted(keys, _values_of_type(binder, values[0], span_of(header)))
     found: dict[tuple[Expression, ...], _Value] = {}
     for node in values[0].expressions:
         written = node.unalias()
@@ -185,6 +189,14 @@ def _pivoted(context: BindContext, field: exp.Expr, scope: Scope) -> _Pivoted:
             )
         found[identity] = _Value(node.alias if isinstance(node, exp.Alias) else _label(texts), texts)
     return _Pivoted(keys, tuple(found.values()))
+
+
+def _values_of_type(binder: ExpressionBinder, node: exp.DataType, span: Span | None) -> tuple[_Value, ...]:
+    """The values of an ENUM, in its order."""
+    data_type = binder.bind(exp.Cast(this=exp.Null(), to=node.copy())).data_type
+    if not data_type.is_enum:
+        raise BindError(f"PIVOT takes the values of an ENUM, not those of {data_type}", span)
+    return tuple(_Value(text, (text,)) for text in data_type.categories)
 
 
 def _label(texts: Sequence[str | None]) -> str:

@@ -232,12 +232,14 @@ def _bind_join(
             *equal, last = conjuncts(condition)
             assert isinstance(last, Call)
             condition = conjunction((*equal, replace(last, function="greater_equal")))
-        asof_type = JoinType.FULL if side == "RIGHT" else join_type
+        is_filter = kind in _KINDS  # which looks for any row that may be the nearest
+        asof_type = JoinType.FULL if side == "RIGHT" else JoinType.INNER if is_filter else join_type
         earlier_ids = () if before is None else [field.id for field in before.plan.schema]
         both.plan = asof_join(left.plan, right.plan, condition, asof_type, earlier_ids, span)
         for relation in right.relations if side == "LEFT" else ():
             relation.is_padded = True
-        return both
+        if not is_filter:
+            return both
     if join_type in (JoinType.SEMI, JoinType.ANTI):
         kept = {**left.merged, **{name: both.merged[name] for name, _ in names}}
         plan = Join(left.plan, right.plan, join_type, condition)

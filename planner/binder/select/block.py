@@ -85,7 +85,9 @@ class SelectBlock:
         self.written_keys = Written(self.context.query, self.scope)
         self.unnests, self.key_unnests = UnnestCollector(self.context), UnnestCollector(self.context)
         definitions = self.select.args.get("windows") or ()
-        self.windows = WindowCollector(self.context, definitions, OF_ROWS not in self.select.meta)
+        self.windows = WindowCollector(
+            self.context, definitions, self.unnests, OF_ROWS not in self.select.meta
+        )
         check_definitions(self.windows.definitions)
 
     def bind(self) -> BoundQuery:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from sqlglot import exp
@@ -67,8 +67,11 @@ def expanded_condition(context: BindContext, scope: Scope, node: exp.Expr) -> ex
     return condition
 
 
-def filtered_star(scope: Scope, node: exp.Expr) -> list[Item] | None:
-    """The columns of `* LIKE 'a%'`, and of ILIKE, SIMILAR TO and GLOB; None for anything else."""
+def filtered_star(scope: Scope, node: exp.Expr, alias: str | None) -> list[Item] | None:
+    """The columns of `* LIKE 'a%'`, and of ILIKE, SIMILAR TO and GLOB; None for anything else.
+
+    In an alias `\\0` is the name of the column, and `\\1` a group of the expression behind SIMILAR TO.
+    """
     node = node.unnest()
     star = node.this if isinstance(node, exp.Column) else node
     if isinstance(star, exp.Star) and star.args.get("ilike"):
@@ -85,7 +88,22 @@ def filtered_star(scope: Scope, node: exp.Expr) -> list[Item] | None:
         if found is None:
             return None
         star, predicate = found, node
-    items = [item for item in star_items(scope, star) if _matches(predicate, item.name or "", _written)]
+    is_searched = isinstance(predicate, exp.SimilarTo) and not any(
+        part.args.get(clause)
+        for part in star.find_all(exp.Star)
+        for clause in ("except_", "replace", "rename")
+    )
+    pattern = _written(predicate.expression) if is_searched else None
+    items: list[Item] = []
+    for item in star_items(scope, star):
+        assert item.name is not None
+        if pattern is not None:  # as in COLUMNS(pattern): somewhere in the name
+            groups: Sequence[str] | None = groups_of_match(item.name, pattern)
+        else:
+            groups = _itself(item.name) if _matches(predicate, item.name, _written) else None
+        if groups is not None:
+            name = item.name if alias is None else _with_groups(alias, groups)
+            items.append(item if alias is None else replace(item, name=name, alias=name, is_aliased=True))
     if not items:
         raise BindError("no column has a name that the pattern after * matches", span_of(predicate))
     return items

@@ -48,6 +48,7 @@ def bind_limit(
         options, clause = limit_node.args.get("limit_options"), "FETCH"
     elif limit_node is not None:
         count, offset = limit_node.expression, limit_node.args.get("offset")
+        count = None if isinstance(count, exp.Var) else count  # LIMIT ALL
         options = limit_node.args.get("limit_options")
     if offset_node is not None:
         offset = offset_node.expression

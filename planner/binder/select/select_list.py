@@ -23,10 +23,10 @@ def expand_items(context: BindContext, scope: Scope, nodes: Sequence[exp.Expr]) 
     for written in nodes:
         alias, node = (written.alias, written.this) if isinstance(written, exp.Alias) else (None, written)
         star = star_of(node)
-        columns = filtered_star(scope, node) if star is None else list(star_items(scope, star))
+        columns = filtered_star(scope, node, alias or None) if star is None else list(star_items(scope, star))
         if columns is not None:
             # an alias of a star is the name of each of its columns
-            if alias:
+            if alias and star is not None:
                 columns = [replace(item, name=alias, alias=alias, is_aliased=True) for item in columns]
             items += columns
         elif isinstance(node, exp.Aliases):

@@ -1,7 +1,7 @@
 """The first row of every group, for LIMIT 1 in a correlated subquery: the plan is then computed for all outer rows.
 
 There is no ranking: for one sort key after the other, the rows stay that have the key's best value in their group.
-What is left are rows that agree in every key, any of which may be the answer.
+What is left are rows that agree in every key, of which the first one is the answer.
 """
 
 from __future__ import annotations
@@ -32,16 +32,14 @@ def first_row(
     for key in keys:
         rows = _with_best_value(rows, group, key, context)
     fixed = {key.expression.id for key in keys if isinstance(key.expression, ColumnRef)}
-    open_fields = [field for field in kept if field.id not in fixed]
-    # Two columns of different rows would make a row that is none, so all open ones but the last are keys too.
-    for field in open_fields[:-1]:
-        rows = _with_best_value(rows, group, SortKey(reference(field)), context)
     results, calls = [], []
-    for field in open_fields[-1:]:
+    for field in kept:
+        if field.id in fixed:
+            continue
         inner = context.renewed(field)
         rows = renumber(rows, {field.id: inner.id})
         results.append(replace(field, nullable=True, facts=NO_FACTS, estimates=NO_ESTIMATES))
-        calls.append(AggregateCall("any_value", (reference(inner),), field.data_type))
+        calls.append(AggregateCall("first", (reference(inner),), field.data_type))
     by_id = {field.id: field for field in rows.schema}
     key_fields = tuple(
         replace(by_id[field.id], facts=NO_FACTS, estimates=NO_ESTIMATES)

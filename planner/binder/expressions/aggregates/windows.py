@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,7 @@ from tqp.planner.parse import head_span, span_of
 if TYPE_CHECKING:
     from tqp.planner.binder.expressions.scalars import ExpressionBinder
     from tqp.planner.binder.select.grouping import GroupedRewriter
+    from tqp.planner.binder.select.unnests import UnnestCollector
 
 
 #: The aggregates that window functions are with ORDER BY inside.
@@ -54,6 +55,7 @@ class WindowCollector:
 
     context: BindContext
     definitions: Sequence[exp.Window]  # those of the WINDOW clause
+    unnests: UnnestCollector  # of the same block, which come after window functions
     may_be_written: bool = True  # or rows are only numbered, for what is drawn for each
     calls: dict[_Sorting, dict[WindowCall, Field]] = field(default_factory=dict)
     uses: int = 0  # calls as they are written
@@ -72,10 +74,15 @@ class WindowCollector:
             sorting, call = self._call(binder, node)
         finally:
             self.is_inside = False
-        keys = [key.expression for key in sorting[1]]
-        if any(map(self.is_in, (*sorting[0], *keys, *call.expressions))):  # by an alias
+        inside = (*sorting[0], *(key.expression for key in sorting[1]), *call.expressions)
+        if any(map(self.is_in, inside)):  # by an alias
             raise _nested(node)
-        refuse_parameters(binder, (*sorting[0], *keys, *call.expressions), call.function, span_of(node))
+        lists = {made.id for made in self.unnests.lists.values()}
+        if lists and any(_reads(each, lists) for each in inside):
+            raise BindError(
+                "unnest() cannot stand inside a window function; unnest in a subquery", span_of(node)
+            )
+        refuse_parameters(binder, inside, call.function, span_of(node))
         self.uses += 1
         calls = self.calls.setdefault(sorting, {})
         made = calls.get(call)
@@ -85,9 +92,7 @@ class WindowCollector:
 
     def is_in(self, expression: Expression) -> bool:
         """Does it hold the values of a call?"""
-        made = {field.id for calls in self.calls.values() for field in calls.values()}
-        # not what a subquery reads: its plan may still grow, and it may not use such an alias
-        return any(isinstance(part, ColumnRef) and part.id in made for part in walk(expression))
+        return _reads(expression, {made.id for calls in self.calls.values() for made in calls.values()})
 
     def rewritten(self, rewriter: GroupedRewriter) -> None:
         """Make the calls some over the groups of the block."""
@@ -225,6 +230,11 @@ class WindowCollector:
             return AggregateCall("count_star", (), BIGINT, False, kept, span)
         arguments = [binder.bind_flexible(argument) for argument in call.arguments]
         return aggregate_call(name, arguments, call.distinct, kept, node, order, is_window=True)
+
+
+def _reads(expression: Expression, ids: Collection[int]) -> bool:
+    """Does it read one of these columns? Not in a subquery: its plan may still grow, and there an alias does not stand for them."""
+    return any(isinstance(part, ColumnRef) and part.id in ids for part in walk(expression))
 
 
 def _nested(node: exp.Window) -> BindError:

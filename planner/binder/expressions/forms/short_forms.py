@@ -11,6 +11,7 @@ from sqlglot import exp
 from tqp.core.datatypes import BOOLEAN, INTERVAL, NULL, UBIGINT, VARCHAR, list_of
 from tqp.core.dialect import VERSION
 from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.keywords import lower_ascii
 from tqp.core.names import DATABASE, MAIN, TEMPORARY
 from tqp.planner.algebra.expressions import (
     FALSE,
@@ -192,7 +193,36 @@ def _top_k(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Express
     return binder.bind(listed)
 
 
+def _switch(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """switch(value, cases, default), where a map says which value has which result; without a value its keys are conditions."""
+    has_value = len(nodes) == 3 or _entries(nodes[0]) is None
+    entries = _entries(nodes[has_value]) if len(nodes) > has_value else None
+    if entries is None or any(part.find(exp.Column, exp.Query) for entry in entries for part in entry):
+        raise BindError("switch() takes a map of constants, MAP {1: 'a', ...}, for its cases", span)
+    keys = [key for key, _ in entries]
+    if not keys or any(isinstance(key, exp.Null) for key in keys) or len(set(keys)) < len(keys):
+        raise BindError("the map of switch() has keys, each of which is there once and is not NULL", span)
+    value = nodes[0] if has_value else None
+    branches = [exp.If(this=key, true=result) for key, result in entries]
+    return binder.bind_flexible(
+        exp.Case(this=value, ifs=branches, default=(*nodes[has_value + 1 :], None)[0])
+    )
+
+
+def _entries(node: exp.Expr) -> list[tuple[exp.Expr, exp.Expr]] | None:
+    """Keys and values of a map that is written out."""
+    if not isinstance(node, exp.Anonymous) or lower_ascii(node.name) != "map":
+        return None
+    if not node.expressions:
+        return []
+    lists = [part.unnest() for part in node.expressions]
+    if len(lists) != 2 or not all(isinstance(part, exp.Array) for part in lists):
+        return None
+    return list(zip(*(part.expressions for part in lists), strict=False))
+
+
 SHORT_FORMS: Forms = {
+    "switch": (_switch, 1, 3),
     "approx_top_k": (_top_k, 1, 2),
     "generate_subscripts": (_subscripts, 2, 2),
     "regexp_split_to_table": (_split_to_rows, 2, 2),

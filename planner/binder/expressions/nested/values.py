@@ -86,7 +86,18 @@ def struct_pack(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Ex
     """struct_pack(a := 1)"""
     if not nodes:
         raise UnsupportedError("a struct without fields is not supported", span)
-    return struct_of_values(named_values(binder, nodes, "struct_pack", span), span)
+    return struct_of_values(
+        named_values(binder, [_named(binder, node) for node in nodes], "struct_pack", span), span
+    )
+
+
+def _named(binder: ExpressionBinder, node: exp.Expr) -> exp.Expr:
+    """A column by itself as a field of its name."""
+    column = node.unnest()
+    if not isinstance(column, exp.Column) or not binder.scope.has_column(column.name, column.table or None):
+        return node
+    name = binder.scope.display_name(column.name, column.table or None)
+    return exp.PropertyEQ(this=exp.to_identifier(name), expression=column)
 
 
 def named_values(
