@@ -75,9 +75,9 @@ class ColumnGrammar(QueryGrammar):
         """`(a, b)`"""
         return self.collected(lambda: self.name("the name of a column"))
 
-    def column(self, constraints: Constraints) -> ColumnClause:
-        """A column with its constraints; those of the table are added to `constraints`."""
-        name = self.name("the name of a column")
+    def column(self, constraints: Constraints, named: Name | None = None) -> ColumnClause:
+        """A column with its constraints, perhaps behind its name; those of the table are added to `constraints`."""
+        name = named or self.name("the name of a column")
         if self.kind in (",", ")"):
             return ColumnClause(name)
         if self.kind in ("GENERATED", "AS"):

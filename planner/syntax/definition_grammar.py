@@ -33,6 +33,9 @@ from tqp.planner.syntax.operand_grammar import QUERY_STARTS
 from tqp.planner.syntax.parts import Name, Part
 from tqp.planner.syntax.words import COLUMN_NAMES, FUNCTION_NAMES, NUMBER
 
+#: Names with dots between that may lead to a field of structs in structs.
+_MOST_FIELDS = 100
+
 
 class DefinitionGrammar(ColumnGrammar):
     """What stands behind CREATE, DROP and ALTER."""
@@ -302,7 +305,7 @@ class DefinitionGrammar(ColumnGrammar):
             if self.skip("TO"):
                 return RenameTable(self.name("a name"))
             self.skip("COLUMN")
-            column = self.name("the name of a column")
+            column = self._column_or_field()
             self.expect("TO")
             return RenameColumn(column, self.name("a name"))
         if self.skip("ADD"):
@@ -312,13 +315,16 @@ class DefinitionGrammar(ColumnGrammar):
                 self.lacks("ALTER TABLE DROP CONSTRAINT")
             self.skip("COLUMN")
             if_exists = self.if_exists()
-            dropped = DropColumn(self.name("the name of a column"), if_exists)
+            dropped = DropColumn(self._column_or_field(), if_exists)
             self._skip_cascade()
             return dropped
         if self.skip("ALTER"):
             self.skip("COLUMN")
             return self._altered(self.name("the name of a column"))
         self.refuse("RENAME, ADD, DROP or ALTER")
+
+    def _column_or_field(self) -> Name:
+        return self.qualified_name("the name of a column", most=_MOST_FIELDS)
 
     def _added(self) -> AddColumn | AddKey:
         constraints = Constraints()
@@ -329,7 +335,7 @@ class DefinitionGrammar(ColumnGrammar):
             return AddKey(constraints.keys[0])
         self.skip("COLUMN")
         if_not_exists = self._if_not_exists(or_replace=False)
-        column = self.column(constraints)
+        column = self.column(constraints, self._column_or_field())
         if column.type is None:
             self.refuse("a type")
         if constraints.are_said or not column.nullable:

@@ -90,3 +90,13 @@ SELECT n FROM read_parquet('first.parquet', file_row_number = true) WHERE file_r
 COPY (SELECT 1 AS a, 'x' AS b) TO 'keys.json';
 FROM read_json('keys.json', columns = {'b': 'VARCHAR', 'missing': 'INT[]', 'a': 'DOUBLE'});
 SELECT missing + 1 AS m FROM read_json('keys.json', columns = {'missing': 'INT'});
+COPY (SELECT TIMESTAMP '2024-01-02 03:04:05' AS t, TIME '01:02:03' AS f) TO 'names.csv';
+FROM 'names.csv';
+COPY (SELECT 'left' AS yes, 'right' AS no) TO 'names.csv';
+FROM 'names.csv';
+COPY (VALUES ('true'), ('false')) TO 'names.csv' (HEADER false);
+FROM 'names.csv';
+COPY (VALUES ('n, t'), ('1, "x, ""y""" '), ('2,"p, q"')) TO 'blanks.csv' (HEADER false, QUOTE '');
+FROM 'blanks.csv';
+COPY (VALUES ('a;b'), (' "1" ; ""'), ('3; z')) TO 'blanks.csv' (HEADER false, QUOTE '', DELIMITER '|');
+FROM 'blanks.csv';

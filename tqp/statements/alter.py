@@ -15,9 +15,11 @@ from tqp.planner.syntax.clauses import (
     AddColumn,
     AddKey,
     Alter,
+    Alteration,
     ChangeDefault,
     ChangeNullable,
     ChangeType,
+    ColumnClause,
     DropColumn,
     RenameColumn,
     RenameTable,
@@ -25,6 +27,7 @@ from tqp.planner.syntax.clauses import (
 from tqp.planner.syntax.parts import Name, Part
 from tqp.planner.syntax.tokens import tokenize
 from tqp.result import Result
+from tqp.statements.alter_fields import alter_field
 from tqp.statements.constraints import check_constraints
 from tqp.statements.create import column_definition, default_text, with_keys
 from tqp.statements.execution import Execution, done
@@ -43,11 +46,22 @@ def alter(execution: Execution) -> Result:
             _rename(execution, clauses, clauses.alteration.name)
             return done()
         table = execution.state.stored_table(clauses.name)
-        changed = _ALTERATIONS[type(clauses.alteration)](execution, table, clauses.alteration)
+        changed = _altered(execution, table, clauses.alteration)
         if changed is not table:
             _check_without_indexes(table, clauses)
         catalog.change(lambda state: state.with_table(changed))
     return done()
+
+
+def _altered(execution: Execution, table: StoredTable, alteration: Alteration) -> StoredTable:
+    match alteration:
+        case (
+            AddColumn(column=ColumnClause(name=Name(qualifiers=(_, *_))))
+            | DropColumn(column=Name(qualifiers=(_, *_)))
+            | RenameColumn(column=Name(qualifiers=(_, *_)))
+        ):
+            return alter_field(execution, table, alteration)
+    return _ALTERATIONS[type(alteration)](execution, table, alteration)
 
 
 def _rename(execution: Execution, clauses: Alter, name: Name) -> None:

@@ -34,7 +34,12 @@ class CsvInBlocks(FileInBlocks):
             rows = without_lines(head.removeprefix(BYTE_ORDER_MARK), options.skip).lstrip(b"\r\n")
             content, self._layout = find_layout(rows, options)
             is_changed = bool(options.comment) or options.encoding not in (None, "utf-8")
-            if is_changed or options.null_padding or self._layout.has_escaped_quotes:
+            if (
+                is_changed
+                or options.null_padding
+                or self._layout.has_escaped_quotes
+                or self._layout.has_blanks
+            ):
                 raise ValueError("its text is changed before it is read")
             if options.types and len(self._layout.names) > len(options.types):
                 raise ValueError("its rows end with a delimiter")

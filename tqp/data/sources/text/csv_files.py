@@ -19,6 +19,7 @@ from tqp.data.sources.text.csv_text import (
     in_utf8,
     with_doubled_quotes,
     with_whole_line_ends,
+    without_blanks_around_quotes,
     without_comments,
     without_first_comments,
     without_lines,
@@ -45,13 +46,14 @@ class _Dialect:
 @dataclass(frozen=True, slots=True)
 class Layout:
     """How a file is written, as its first lines tell. `has_comments`: at its start; others are to be left out, too.
-    `has_escaped_quotes`: by backslashes."""
+    `has_escaped_quotes`: by backslashes. `has_blanks`: around quotes."""
 
     dialect: _Dialect
     names: Sequence[str]
     has_header: bool
     has_comments: bool
     has_escaped_quotes: bool
+    has_blanks: bool
 
 
 def read_csv_text(file: str, options: ReadOptions = NO_OPTIONS) -> pa.Table:
@@ -93,6 +95,11 @@ def find_layout(content: bytes, options: ReadOptions = NO_OPTIONS) -> tuple[byte
     if has_escaped_quotes:
         content = with_doubled_quotes(content, dialect.quote)
         lines = _first_lines(content)
+    has_blanks = _has_blanks(lines, dialect)
+    if has_blanks:
+        content = without_blanks_around_quotes(content, dialect.delimiter, dialect.quote)
+        lines = _first_lines(content)
+        dialect = _find_dialect(lines, options)
     rows = _split(lines, dialect)
     if options.null_padding:
         width = max(map(len, rows))
@@ -100,7 +107,7 @@ def find_layout(content: bytes, options: ReadOptions = NO_OPTIONS) -> tuple[byte
     names, has_header = find_names(rows, options)
     if options.types and len(names) > len(options.types) + 1:
         raise ValueError(f"{len(options.types)} columns are given, and the file has {len(names)}")
-    return content, Layout(dialect, names, has_header, has_comments, has_escaped_quotes)
+    return content, Layout(dialect, names, has_header, has_comments, has_escaped_quotes, has_blanks)
 
 
 def arrow_options(
@@ -235,6 +242,15 @@ def _find_dialect(lines: Sequence[str], options: ReadOptions) -> _Dialect:
         # Single quotes, where they are what makes fields of some rows.
         candidates = [_Dialect(delimiter, "'") for delimiter in _DELIMITERS] + candidates
     return max(candidates, key=agreeing_lines)
+
+
+def _has_blanks(lines: Sequence[str], dialect: _Dialect) -> bool:
+    """Whether blanks stand between quotes and the ends of their fields."""
+    if not dialect.quote:
+        return False
+    end, mark = re.escape(dialect.delimiter), re.escape(dialect.quote)
+    around = re.compile(rf"(?:^|{end}) +{mark}|{mark} +(?:{end}|$)")
+    return any(dialect.quote in line and around.search(line) for line in lines)
 
 
 def _has_escaped_quotes(lines: Sequence[str], dialect: _Dialect) -> bool:

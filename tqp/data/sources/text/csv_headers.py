@@ -44,8 +44,11 @@ def _is_header(first: Sequence[str], others: Sequence[Sequence[str]]) -> bool:
         text_column_type([row[place] for row in others if len(row) > place] or [""])
         for place in range(len(first))
     ]
-    own = [text_column_type([cell]) for cell in first]
-    is_text = [pa.types.is_string(found) for found in own]
+    is_text = [
+        pa.types.is_string(own)
+        or (pa.types.is_boolean(own) and own != found)  # such as t, which is a name then
+        for own, found in zip((text_column_type([cell]) for cell in first), below, strict=True)
+    ]
     if all(map(pa.types.is_string, below)):
         return all(is_text)
     return any(

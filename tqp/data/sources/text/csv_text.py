@@ -71,6 +71,17 @@ def with_doubled_quotes(content: bytes, quote: str) -> bytes:
     return quoted.sub(lambda value: escaped.sub(lambda match: doubled[match[1]], value[0]), content)
 
 
+def without_blanks_around_quotes(content: bytes, delimiter: str, quote: str) -> bytes:
+    """The text with quoted values alone in their fields, where blanks stand around them.
+
+    >>> without_blanks_around_quotes(b"1, 'x, y' ,z", ",", "'")
+    b"1,'x, y',z"
+    """
+    end, mark = re.escape(delimiter.encode()), re.escape(quote.encode())
+    quoted = rb"(?:(?<=[%b\r\n])|\A) *(%b(?:[^%b]|%b%b)*%b) *(?=[%b\r\n]|\Z)"
+    return re.sub(quoted % (end, mark, mark, mark, mark, mark, end), rb"\1", content)
+
+
 def with_whole_line_ends(stream: pa.NativeFile) -> pa.NativeFile:
     r"""The same bytes, of which no read ends between `\r` and `\n`: Arrow drops a `\n` there, even one inside of a quoted value."""
     return pa.PythonFile(_WholeLineEnds(stream), mode="r")
