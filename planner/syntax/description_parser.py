@@ -22,6 +22,7 @@ class Kind(Enum):
     TABLES = "SHOW TABLES"
     ALL_TABLES = "SHOW ALL TABLES"
     DATABASES = "SHOW DATABASES"
+    SCHEMAS = "SHOW SCHEMAS"
 
 
 _WORDS = (TokenType.DESCRIBE, TokenType.DESC, TokenType.SHOW, TokenType.SUMMARIZE)
@@ -29,6 +30,7 @@ _QUERY_STARTS = (
     *(TokenType.SELECT, TokenType.FROM, TokenType.WITH, TokenType.VALUES, TokenType.TABLE, TokenType.L_PAREN),
     *(TokenType.PIVOT, TokenType.UNPIVOT, *_WORDS),
 )
+_LISTED = {"DATABASES": Kind.DATABASES, "SCHEMAS": Kind.SCHEMAS}
 _ENDS = (TokenType.R_PAREN, TokenType.SEMICOLON)
 
 
@@ -62,7 +64,8 @@ class DescriptionParser(PivotParser):
             return Kind.ALL_TABLES
         if self._match_text_seq("TABLES"):
             return Kind.TABLES
-        return Kind.DATABASES if is_show and self._match_text_seq("DATABASES") else Kind.COLUMNS
+        listed = next((each for each in _LISTED if is_show and self._match_text_seq(each)), None)
+        return Kind.COLUMNS if listed is None else _LISTED[listed]
 
     def _described(self) -> exp.Expr | None:
         """The query, which of a table is all of it."""

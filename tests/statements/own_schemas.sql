@@ -212,3 +212,8 @@ SELECT pair.a FROM main.pair, twin.pair;
 SELECT * FROM twin.pair, twin.pair;
 DROP SCHEMA twin CASCADE;
 DROP TABLE main.pair;
+CREATE SCHEMA "Shown b";
+SHOW SCHEMAS;
+USE "Shown b";
+FROM (SHOW SCHEMAS) WHERE current;
+USE main;

@@ -32,3 +32,8 @@ UPDATE wide SET g = NULL WHERE g = 1;
 UPDATE wide SET i = NULL, j = [i] WHERE h = 1;
 DELETE FROM wide WHERE j IS NULL;
 FROM wide;
+CREATE TABLE bits_of_types(a UINT8, b uint16, c UInt32, d UINT64, e INTEGRAL, f OID, g UINT8[]);
+DESCRIBE bits_of_types;
+SELECT 255::UINT8 AS a, typeof(1::OID) AS b;
+SELECT 256::UINT8;
+DEALLOCATE never_prepared;

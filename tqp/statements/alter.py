@@ -70,12 +70,14 @@ def _rename(execution: Execution, clauses: Alter, name: Name) -> None:
     new = None if old is None else old._replace(name=lower_ascii(name.text))
     if new != old and state.kind_at(new) is not None:
         raise BindError(f'there is a table or view "{name.text}" already', name.span)
-    view = None if old is None or clauses.kind != "view" else state.views.get(old)
+    view = None if old is None else state.views.get(old)
     if view is not None:
         renamed_view = dataclasses.replace(view, name=name.text)
         catalog.change(lambda state: state.without(view.place).with_view(renamed_view))
         return
     table = state.stored_table(clauses.name)
+    if clauses.kind == "view":
+        raise BindError(f'"{table.name}" is a table; ALTER TABLE renames it', clauses.name.span)
     _check_without_indexes(table, clauses)
     check_unreferred(state, table.place, clauses.name.span, "renamed")
     definition = table.definition

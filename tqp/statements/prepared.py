@@ -29,10 +29,9 @@ def execute_prepared(execution: Execution) -> Result:
 
 
 def deallocate(execution: Execution) -> Result:
-    """Forgets a statement of PREPARE."""
+    """Forgets a statement of PREPARE, if there is one of that name."""
     clauses, session = execution.command.clauses, execution.session
     assert isinstance(clauses, Deallocate)
-    _prepared(execution, clauses.name)
     with session.lock:
         session.prepared.pop(lower_ascii(clauses.name.text), None)
     return done()

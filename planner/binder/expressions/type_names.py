@@ -47,6 +47,15 @@ _TYPE_KINDS: dict[exp.DType, TypeKind] = {
     exp.DType.TIMETZ: TypeKind.TIME_TZ,
 }
 
+#: Names that are no words to sqlglot.
+_OTHER_NAMES = {
+    "uint8": TypeKind.UTINYINT,
+    "uint16": TypeKind.USMALLINT,
+    "uint32": TypeKind.UINTEGER,
+    "uint64": TypeKind.UBIGINT,
+    "integral": TypeKind.INTEGER,
+    "oid": TypeKind.BIGINT,
+}
 #: Elements of an array at most, as in DuckDB.
 _MOST_ELEMENTS = 100_000
 
@@ -99,9 +108,11 @@ def bind_type(node: exp.Expr, span: Span | None, user_types: UserTypes = lambda 
     if kind is exp.DType.ENUM:
         return _enum(node, span)
     if kind is exp.DType.USERDEFINED:
-        made = user_types(_user_names(node))
+        names = _user_names(node)
+        made = user_types(names)
         if made is not None:
             return made
+        found = _OTHER_NAMES.get(lower_ascii(names[0])) if len(names) == 1 else None
     if found is None:
         raise UnsupportedError(f"the type {node.sql('duckdb')} is not supported", span)
     if kind in _TEXTS or found is TypeKind.BIT:  # their length says nothing

@@ -50,6 +50,11 @@ _LISTS: dict[Kind, str] = {
         GROUP BY ALL ORDER BY ALL
     """,
     Kind.DATABASES: "SELECT current_database() AS database_name",
+    Kind.SCHEMAS: """
+        SELECT database_name, schema_name, schema_name = current_schema() AS current
+        FROM duckdb_schemas() WHERE database_name = current_database() AND (NOT internal OR schema_name = 'main')
+        ORDER BY ALL
+    """,
 }
 
 
