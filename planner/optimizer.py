@@ -26,6 +26,7 @@ from tqp.planner.rules.group_by_columns_first import group_by_columns_first
 from tqp.planner.rules.group_by_order_keys import group_by_order_keys
 from tqp.planner.rules.group_by_units import group_by_units
 from tqp.planner.rules.group_in_two_steps import group_in_two_steps
+from tqp.planner.rules.histograms_of_groups import histograms_of_groups
 from tqp.planner.rules.inline_ctes import inline_ctes
 from tqp.planner.rules.instant_differences import extremes_of_differences
 from tqp.planner.rules.joins.attempt_before_join import attempt_before_join
@@ -67,6 +68,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("group_by_units", group_by_units),
     ("extremes_of_differences", extremes_of_differences),
     ("choices_by_groups", choices_by_groups),
+    ("histograms_of_groups", histograms_of_groups),
     ("group_in_two_steps", group_in_two_steps),
     ("group_by_columns_first", group_by_columns_first),
     ("distinct_as_groups", distinct_as_groups),

@@ -182,6 +182,7 @@ AGGREGATE_FUNCTIONS = (
     aggregate("kurtosis_pop", "DOUBLE -> DOUBLE", fewest_values=2, raises=_is_refused_of_infinity),
     aggregate("entropy", "ANY -> DOUBLE", of_nothing=0.0),
     aggregate("histogram", "ANY -> histogram", "ANY LIST -> binned", raises=_has_bins),
+    aggregate("counted_histogram"),  # of values and how often each occurs; SQL has no name for it
     aggregate("histogram_exact", "ANY LIST -> binned", raises=_has_bins),
     # pairs of numbers
     aggregate("corr", _OF_PAIRS),

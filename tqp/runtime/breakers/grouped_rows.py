@@ -84,7 +84,8 @@ class GroupedRows:
         if kind == "list":
             return lists_of_groups(values, validity, self.ids, self.count, self.validity(reduction))
         if kind == "histogram":
-            return histograms(self._frequencies(reduction), Vector(values, None), self.count)
+            counted = self._counted(reduction) if reduction.others else self._frequencies(reduction)
+            return histograms(counted, Vector(values, None), self.count)
         if kind == "entropy":
             return frequencies.entropy(self._frequencies(reduction), self.count)
         if kind == "string_agg":
@@ -179,10 +180,22 @@ class GroupedRows:
         at = self._place(reduction)
         known: Frequencies | None = self._known.get(("frequencies", at))
         if known is None:
-            validity = self.validity(reduction)
             words = key_columns(FrameColumn(self.column(reduction.column).values, None))
-            known = self._known["frequencies", at] = frequencies.frequencies(self.ids, words, validity)
+            known = frequencies.frequencies(self.ids, words, self.validity(reduction))
+            self._known["frequencies", at] = known
         return known
+
+    def _counted(self, reduction: Reduction) -> Frequencies:
+        """Of rows that are one for each value of a group, where another column says how often it occurs."""
+        (counts,) = (_tensor(self.column(each)) for each in reduction.others)
+        validity = self.validity(reduction)
+        chosen = (
+            torch.arange(self.ids.shape[0], device=self.ids.device)
+            if validity is None
+            else rows.row_indices(validity)
+        )
+        groups, counts = (rows.take(each, chosen).to(torch.int64) for each in (self.ids, counts))
+        return Frequencies(groups, counts, chosen)
 
     # rows that are chosen
 
@@ -282,6 +295,11 @@ _CHOICES: dict[str, Callable[[GroupedRows, Reduction], Tensor]] = {
         ("arg_min", "arg_max", "arg_min_nulls_last", "arg_max_nulls_last"), GroupedRows._first_extreme
     ),
 }
+
+
+def _tensor(column: FrameColumn) -> Tensor:
+    assert isinstance(column.values, Tensor)
+    return column.values
 
 
 def _extreme_strings(kind: str, values: Strings, validity: Tensor | None, ids: Tensor, count: int) -> Tensor:

@@ -358,13 +358,23 @@ def _list(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pend
 
 def _histogram(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
     """A map of the values, or of the bins that are given, to how often each occurs; NULL where there is none."""
-    if len(call.arguments) > 1:
-        return _binned(calls, call, kept)
+    return _histogram_of_values(calls, call, kept) if len(call.arguments) == 1 else _binned(calls, call, kept)
+
+
+def _counted_histogram(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
+    """The same, where a second argument says how often each value occurs."""
+    return _histogram_of_values(calls, call, kept, calls.lowering.materialised(call.arguments[1]))
+
+
+def _histogram_of_values(
+    calls: AggregateCalls, call: AggregateCall, kept: Node | None, counts: Value | None = None
+) -> Pending:
     value = _comparable(calls, call, 0)
     node, validity = as_elements(calls.lowering, value)
     layout = element_layout(value.layout.data_type)
     value = _with_validity(Value(layout, node, validity), calls.lowering.all_valid(kept, value.validity))
-    made = calls.reduce("histogram", value, call.distinct)
+    others = () if counts is None else (calls.column(counts),)
+    made = calls.reduce("histogram", value, call.distinct, others=others)
     return calls.optional(value, made, _result(canonical_layout(call.data_type, False)))
 
 
@@ -372,7 +382,7 @@ def _binned(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pe
     """The histogram of the values, put into the bins of the first row that counts."""
     value, bins = call.arguments
     counted = calls.lowering.all_valid(kept, calls.lowering.materialised(value).validity)
-    of_values = _histogram(calls, replace(call, function="histogram", arguments=(value,)), kept)
+    of_values = _histogram_of_values(calls, replace(call, function="histogram", arguments=(value,)), kept)
     given = calls.lowering.materialised(bins)
     of_bins = _chosen(calls, replace(call, distinct=False), given, counted, "first")
     kernel = partial(binned_histograms, key_type=value.data_type, exact=call.function == "histogram_exact")
@@ -404,5 +414,6 @@ COLLECTED_CALLS: dict[str, Callable[[AggregateCalls, AggregateCall, Node | None]
     "bitstring_agg": _bitstring,
     "list": _list,
     "histogram": _histogram,
+    "counted_histogram": _counted_histogram,
     "histogram_exact": _binned,
 }
