@@ -1,4 +1,4 @@
-"""Aggregates beyond sums and extremes that are moments: variances, covariances, what is made of them.
+"""Moments of groups, of which `moment_formulas` makes variances, correlations and the like: sums of powers of differences.
 
 `group_ids`: integers [n] in [0, num_groups). `validity` (bool [n] or None): rows that count.
 """
@@ -6,17 +6,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 
-from tqp.core.errors import ExecutionError
 from tqp.data.backend import is_host
 from tqp.operators.groups.aggregates import count_by_group, sum_by_group
-from tqp.operators.numbers import elementwise
 from tqp.operators.numbers.logic import any_true
 from tqp.operators.rows.selection import row_indices, take
 
@@ -147,10 +144,14 @@ def moment_states(
 ) -> MomentStates:
     """Of columns of numbers [n] with their validity; both columns of a product have the same. Rows of group `num_groups` do not count.
 
-    `group_ids`: integers [n], or one for all rows. Rows are read twice, block by block: for the means, and for the differences from these; where means may be off by more than is
-    lost in rounding, twice more.
+    `group_ids`: integers [n], or one for all rows. Rows are read twice, block by block: for the means, and for the differences
+    from these; where means may be off by more than is lost in rounding, twice more. Where groups are few, and their means near
+    one number, once.
     """
     rows = _GroupedColumns(columns, wanted, group_ids, num_groups)
+    about_one = rows.about_one_number()
+    if about_one is not None:
+        return about_one
     counts, means = rows.counts_and_means()
     sums, products = rows.sums_of_differences(means)
     divisors = [count.clamp(min=1) for count in counts]
@@ -204,8 +205,10 @@ class _Block(NamedTuple):
             totals.scatter_add_(0, self.groups[key], totals.new_ones(1).expand(num_rows))
 
     def of_rows(self, of_groups: Tensor, key: int) -> Tensor:
-        """The value of the group of each row that is added up; one that broadcasts for one group."""
-        return of_groups[:1] if self.groups is None else take(of_groups, self.groups[key])
+        """The value of the group of each row that is added up; one that broadcasts for one group, and of one value."""
+        if self.groups is None or of_groups.shape[0] == 1:
+            return of_groups[:1]
+        return take(of_groups, self.groups[key])
 
     def add(self, totals: Tensor, key: int, values: Tensor) -> None:
         """Add the values to the totals of their groups."""
@@ -231,6 +234,43 @@ class _GroupedColumns:
             highest[column] = max(highest[column], POWERS.get(kind, 2))
         self._powers = [[2] if power == 2 else [*range(1, power + 1)] for power in highest]
         self._pairs = [places for kind, places in wanted if kind == "co_moment"]
+
+    def about_one_number(self) -> MomentStates | None:
+        """By the differences of all rows from one number, in one pass; None where groups are not few, or digits would cancel out.
+
+        Of few rows of a group the mean is too often further from that number than they are from one another.
+        """
+        num_rows = self._columns[0][0].shape[0]
+        is_plain = is_host(self._group_ids) and all(powers == [2] for powers in self._powers)
+        if not is_plain or self._num_groups * _ROWS_OF_FEW_GROUPS > min(num_rows, _BLOCK_ROWS):
+            return None
+        near = [_middle_of_some(*column) for column in self._columns]
+        counts = {id(validity): self._zeros() for _, validity in self._columns}
+        sums = [{power: self._zeros() for power in (1, 2)} for _ in self._columns]
+        products = {pair: self._zeros() for pair in self._pairs}
+        of_columns = [counts[id(validity)] for _, validity in self._columns]
+        for number, block in enumerate(self._blocks()):
+            for key, total in counts.items():
+                block.count_rows(total, key)
+            self._add_differences(block, near, sums, products)
+            if number == 0 and not _are_near(of_columns, sums):
+                return None
+        if not _are_near(of_columns, sums):
+            return None
+        divisors = [count.clamp(min=1) for count in of_columns]
+        offsets = [of_powers[1] / divisor for of_powers, divisor in zip(sums, divisors, strict=True)]
+        several = [count > 1 for count in of_columns]  # of one row nothing is left but what was rounded
+        squares = [
+            (of_powers[2] - of_powers[1] * offset) * is_several
+            for of_powers, offset, is_several in zip(sums, offsets, several, strict=True)
+        ]
+        moved = {(y, x): (total - sums[y][1] * offsets[x]) * several[x] for (y, x), total in products.items()}
+        return MomentStates(
+            [count[:-1] for count in of_columns],
+            [(middle + offset)[:-1] for middle, offset in zip(near, offsets, strict=True)],
+            [[of_groups[:-1]] for of_groups in squares],
+            {pair: of_groups[:-1] for pair, of_groups in moved.items()},
+        )
 
     def counts_and_means(self) -> tuple[list[Tensor], list[Tensor]]:
         """Of each column, float64 [num_groups]."""
@@ -264,20 +304,30 @@ class _GroupedColumns:
         products = {} if only_first else {pair: self._zeros() for pair in self._pairs}
         means = [torch.cat((mean, mean.new_zeros(1))) for mean in means]  # of the rows that do not count, any
         for block in self._blocks():
-            differences: list[Tensor] = []
-            for (values, validity), mean, of_powers in zip(self._columns, means, sums, strict=True):
-                key = id(validity)
-                difference = block.floats(values, key) - block.of_rows(mean, key)
-                raised, power = difference, 1
-                for wanted, total in of_powers.items():
-                    while power < wanted:
-                        raised, power = raised * difference, power + 1
-                    block.add(total, key, raised)
-                differences.append(difference)
-            for (y, x), total in products.items():
-                block.add(total, id(self._columns[y][1]), differences[y] * differences[x])
+            self._add_differences(block, means, sums, products)
         kept = [{power: total[:-1] for power, total in of_powers.items()} for of_powers in sums]
         return kept, {pair: total[:-1] for pair, total in products.items()}
+
+    def _add_differences(
+        self,
+        block: _Block,
+        means: Sequence[Tensor],
+        sums: Sequence[Mapping[int, Tensor]],
+        products: Mapping[tuple[int, ...], Tensor],
+    ) -> None:
+        """Add what the rows of a block differ by from means to sums of powers and of products."""
+        differences: list[Tensor] = []
+        for (values, validity), mean, of_powers in zip(self._columns, means, sums, strict=True):
+            key = id(validity)
+            difference = block.floats(values, key) - block.of_rows(mean, key)
+            raised, power = difference, 1
+            for wanted, total in of_powers.items():
+                while power < wanted:
+                    raised, power = raised * difference, power + 1
+                block.add(total, key, raised)
+            differences.append(difference)
+        for (y, x), total in products.items():
+            block.add(total, id(self._columns[y][1]), differences[y] * differences[x])
 
     def _blocks(self) -> Iterator[_Block]:
         num_rows = self._columns[0][0].shape[0]
@@ -303,6 +353,34 @@ class _GroupedColumns:
     def _zeros(self) -> Tensor:
         """Of the groups, and of rows that do not count."""
         return torch.zeros(self._num_groups + 1, dtype=torch.float64, device=self._group_ids.device)
+
+
+#: Rows of a batch for each group from which on groups are few.
+_ROWS_OF_FEW_GROUPS = 32
+#: Of so many rows the median is near the means of the groups.
+_SOME_ROWS = 1024
+#: How many times as large as the sum of squares of differences from the mean what is taken off to get it may be: six bits are lost.
+_NEAR = 64.0
+
+
+def _middle_of_some(values: Tensor, validity: Tensor | None) -> Tensor:
+    """The median of some of the numbers [n], which is no further from their mean than they deviate: float64 [1]."""
+    step = max(1, values.shape[0] // _SOME_ROWS)
+    some = values[::step].to(torch.float64)
+    if validity is not None:
+        some = some[validity[::step]]
+    return some.median().unsqueeze(0) if some.shape[0] else some.new_zeros(1)
+
+
+def _are_near(counts: Sequence[Tensor], sums: Sequence[Mapping[int, Tensor]]) -> bool:
+    """Are all groups' means so near to what the sums of differences (1) and of their squares (2) are about that few digits cancel?"""
+    for count, of_powers in zip(counts, sums, strict=True):
+        taken_off = of_powers[1].square() / count.clamp(min=1)
+        left = of_powers[2] - taken_off
+        is_near = (taken_off <= _NEAR * left) & (left < math.inf)  # not of NaN
+        if not bool((is_near | (count < 2) & left.isfinite())[:-1].all()):
+            return False
+    return True
 
 
 def merge_moments(states: Sequence[MomentStates]) -> MomentStates:
@@ -335,131 +413,3 @@ def merge_moments(states: Sequence[MomentStates]) -> MomentStates:
         own = torch.stack([state.products[pair] for state in states])
         products[pair] = (own + rows * of_y * of_x).sum(0)
     return MomentStates(counts, means, powers, products)
-
-
-# ---- results of squared differences from the mean (float64 [n]) and numbers of values (int64 [n]) ----
-
-
-def of_population(sums: Tensor, counts: Tensor) -> Tensor:
-    """float64 [n]: the variance or the covariance of a population, or a mean; of no values anything."""
-    return sums / counts.clamp(min=1)
-
-
-def of_sample(sums: Tensor, counts: Tensor) -> Tensor:
-    """float64 [n]: the variance or the covariance of a sample; of less than two values anything."""
-    return sums / (counts - 1).clamp(min=1)
-
-
-def deviation(m2: Tensor, counts: Tensor) -> Tensor:
-    """The standard deviation of a population, float64 [n]."""
-    return elementwise.square_root(of_population(m2, counts))
-
-
-def sample_deviation(m2: Tensor, counts: Tensor) -> Tensor:
-    """The standard deviation of a sample, float64 [n]."""
-    return elementwise.square_root(of_sample(m2, counts))
-
-
-def standard_error(m2: Tensor, sums: Tensor, counts: Tensor) -> Tensor:
-    """Of the mean, float64 [n]; NaN of a single value that is not finite."""
-    found = deviation(m2, counts) / elementwise.square_root(counts.clamp(min=1).to(torch.float64))
-    return torch.where(counts == 1, sums * 0.0, found).abs()
-
-
-# ---- results of sums of powers of differences from the mean (float64 [n]): values and where there are any ----
-
-
-def skewness(m3: Tensor, m2: Tensor, sums: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """Of a sample; NULL for less than three values, and where all are equal. Raises ExecutionError where it is not finite."""
-    n = counts.to(torch.float64)
-    second = m2 / n
-    ratio = _ratio(m3 / n, second * elementwise.square_root(second))
-    found = elementwise.square_root(n * (n - 1)) / (n - 2) * ratio
-    return _finite(found, counts > 2, m2, sums / n, "skewness")
-
-
-def kurtosis(
-    m4: Tensor, m2: Tensor, sums: Tensor, counts: Tensor, *, is_sample: bool
-) -> tuple[Tensor, Tensor]:
-    """Excess kurtosis of a population or a sample; NULL for too few values, and where all are equal; errors as of skewness."""
-    n = counts.to(torch.float64)
-    ratio = _ratio(m4 / n, (m2 / n).square())
-    found = (n - 1) * ((n + 1) * ratio - 3 * (n - 1)) / ((n - 2) * (n - 3)) if is_sample else ratio - 3
-    enough = counts > (3 if is_sample else 1)
-    return _finite(found, enough, m2, sums / n, "kurtosis")
-
-
-def _ratio(moments: Tensor, divisor: Tensor) -> Tensor:
-    """0 where the divisor is too small for a float."""
-    return torch.where(divisor == 0, 0.0, moments / divisor)
-
-
-def _finite(values: Tensor, enough: Tensor, m2: Tensor, means: Tensor, name: str) -> tuple[Tensor, Tensor]:
-    """The values where there are enough rows that differ. DuckDB squares the first row even where all are equal."""
-    validity = enough & (m2 != 0)
-    if any_true((validity & ~values.isfinite()) | (enough & ~means.square().isfinite())):
-        raise ExecutionError(f"The {name} is out of range: a value is infinite, or powers of it are")
-    return values, validity
-
-
-# ---- results of moments of pairs (y, x): sums of squared differences, of products of differences, of values ----
-
-
-def correlation(sxy: Tensor, sxx: Tensor, syy: Tensor, counts: Tensor) -> Tensor:
-    """float64 [n]; NaN where the values of a side are all equal."""
-    both = deviation(sxx, counts) * deviation(syy, counts)
-    return torch.where(both == 0, torch.nan, of_population(sxy, counts) / both)
-
-
-def slope(sxy: Tensor, sxx: Tensor, counts: Tensor) -> Tensor:
-    """Of the regression line, float64 [n]; NaN where the xs are all equal."""
-    return of_population(sxy, counts) / of_population(sxx, counts)
-
-
-def intercept(sxy: Tensor, sxx: Tensor, ys: Tensor, xs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """Of the regression line; NULL where the xs are all equal, or the slope is NaN."""
-    n, steepness = counts.clamp(min=1), slope(sxy, sxx, counts)
-    return ys / n - steepness * (xs / n), ~steepness.isnan()
-
-
-def determination(sxy: Tensor, sxx: Tensor, syy: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """The square of the correlation: NULL where the xs are all equal, 1 where the ys are."""
-    squared = correlation(sxy, sxx, syy, counts).square()
-    return torch.where(syy == 0, 1.0, squared), sxx != 0
-
-
-class Formula(NamedTuple):
-    """An aggregate that is computed from reductions: which ones, of which arguments, and what makes the result of them.
-
-    `compute` takes what each came to, then the number of values (or pairs), and gives values, or values and validity.
-    """
-
-    reductions: tuple[tuple[str, tuple[int, ...]], ...]
-    compute: Callable[..., Tensor | tuple[Tensor, Tensor]]
-
-
-# The highest moment first: those of frames find the lower ones on the way to it.
-_M2, _M3, _M4 = ((f"{which}_moment", (0,)) for which in ("second", "third", "fourth"))
-_SXY, _SXX, _SYY = ("co_moment", (0, 1)), ("second_moment", (1,)), ("second_moment", (0,))
-_Y, _X = ("sum_float", (0,)), ("sum_float", (1,))
-FORMULAS: dict[str, Formula] = {
-    "var_pop": Formula((_M2,), of_population),
-    "var_samp": Formula((_M2,), of_sample),
-    "stddev_pop": Formula((_M2,), deviation),
-    "stddev_samp": Formula((_M2,), sample_deviation),
-    "sem": Formula((_M2, _Y), standard_error),
-    "skewness": Formula((_M3, _M2, _Y), skewness),
-    "kurtosis": Formula((_M4, _M2, _Y), partial(kurtosis, is_sample=True)),
-    "kurtosis_pop": Formula((_M4, _M2, _Y), partial(kurtosis, is_sample=False)),
-    "covar_pop": Formula((_SXY,), of_population),
-    "covar_samp": Formula((_SXY,), of_sample),
-    "corr": Formula((_SXY, _SXX, _SYY), correlation),
-    "regr_slope": Formula((_SXY, _SXX), slope),
-    "regr_intercept": Formula((_SXY, _SXX, _Y, _X), intercept),
-    "regr_r2": Formula((_SXY, _SXX, _SYY), determination),
-    "regr_sxy": Formula((_SXY,), lambda sxy, counts: sxy),
-    "regr_sxx": Formula((_SXX,), lambda sxx, counts: sxx),
-    "regr_syy": Formula((_SYY,), lambda syy, counts: syy),
-    "regr_avgy": Formula((_Y,), of_population),
-    "regr_avgx": Formula((_X,), of_population),
-}

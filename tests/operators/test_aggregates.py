@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from tests import reference
-from tqp.operators.groups import aggregates, moments, quantiles
+from tqp.operators.groups import aggregates, moment_formulas, moments, quantiles
 from tqp.operators.groups.choices import first_extreme_rows, last_extreme_rows
 from tqp.operators.groups.ordered import order_values
 from tqp.operators.numbers import wide
@@ -278,9 +278,9 @@ def test_median_of_scaled_integers_rounds_down(nulls: str) -> None:
 def test_variance_is_null_without_enough_rows() -> None:
     state = moments.differences_by_group(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([0, 1, 1]), 3)
     m2 = moments.second_moment(state)
-    values, validity = moments.of_sample(m2, state.counts), state.counts > 1
+    values, validity = moment_formulas.of_sample(m2, state.counts), state.counts > 1
     assert validity.tolist() == [False, True, False] and values[1] == 2.0
-    values, validity = moments.of_population(m2, state.counts), state.counts > 0
+    values, validity = moment_formulas.of_population(m2, state.counts), state.counts > 0
     assert validity.tolist() == [True, True, False] and values[:2].tolist() == [0.0, 1.0]
 
 

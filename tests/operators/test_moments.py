@@ -86,6 +86,40 @@ def test_moments_of_batches_merge(offset: float, has_nulls: bool, monkeypatch: p
 
 
 @pytest.mark.parametrize("has_nulls", [False, True])
+@pytest.mark.parametrize("apart", [0.0, 1.0, 1e6], ids=["near", "apart", "far apart"])
+@pytest.mark.parametrize("offset", [0.0, 1e9])
+def test_moments_of_few_groups(offset: float, apart: float, has_nulls: bool) -> None:
+    """By one pass where the means of groups are near one another; a value by itself, and values that are all equal."""
+    generator = torch.Generator().manual_seed(6)
+    ids = torch.randint(0, 3, (800,), generator=generator)
+    ids[100], ids[200:250], ids[300:340] = 3, 4, 5  # 5: these do not count
+    xs = torch.rand(800, dtype=torch.float64, generator=generator) + offset + ids * apart
+    ys = torch.rand(800, dtype=torch.float64, generator=generator) - 5 * xs
+    xs[200:250] = 0.1 + offset
+    valid = torch.rand(800, generator=generator) < (0.7 if has_nulls else 2)
+    valid[100] = True
+    ys, xs = (each.masked_fill(~valid, torch.nan) for each in (ys, xs))
+    wanted: list[moments.Moment] = [("co_moment", (0, 1)), ("second_moment", (1,)), ("second_moment", (0,))]
+    pair = [(each, valid if has_nulls else None) for each in (ys, xs)]
+    rows = moments._GroupedColumns(pair, wanted, ids, 5)
+    assert rows.about_one_number() is None  # of equal values nothing may be left
+    few = moments._GroupedColumns(pair, wanted, torch.where(ids == 4, 5, ids), 5).about_one_number()
+    assert (few is None) == (apart > 3)
+    states = moments.moment_states(pair, wanted, ids, 5)
+    for group in range(5):
+        chosen = torch.nonzero(valid & (ids == group)).squeeze(1)
+        of_pairs, of_x, *_ = _exact_moments(ys[chosen].tolist(), xs[chosen].tolist())
+        of_y = _exact_moments(xs[chosen].tolist(), ys[chosen].tolist())[1]
+        for found in (states, few):
+            if found is None or (found is few and group == 4):
+                continue
+            got = [found.moment(each)[group].item() for each in wanted]
+            assert got == pytest.approx([of_pairs, of_x, of_y], rel=1e-9, abs=1e-9 * max(1.0, of_y))
+            assert found.counts[0][group].item() == chosen.shape[0]
+    assert states.moment(wanted[1])[4].item() == 0.0
+
+
+@pytest.mark.parametrize("has_nulls", [False, True])
 def test_moments_of_all_rows(has_nulls: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """As one group, of which one id is told: in blocks, merged, or of a single row."""
     monkeypatch.setattr(moments, "_BLOCK_ROWS", 256)

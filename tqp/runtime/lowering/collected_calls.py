@@ -14,7 +14,7 @@ import torch
 from tqp.core.datatypes import BOOLEAN, COMPOSED, DOUBLE, VARCHAR, DataType, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.operators.groups.bit_strings import BitRange
-from tqp.operators.groups.moments import FORMULAS
+from tqp.operators.groups.moment_formulas import FORMULAS
 from tqp.operators.nested.bins import binned_histograms
 from tqp.planner.algebra.expression_text import format_literal
 from tqp.planner.algebra.expressions import AggregateCall, Cast, Literal
