@@ -24,7 +24,9 @@ from tqp.data.column import Table
 from tqp.data.sources.file_identity import read_again_if_changed
 from tqp.pieces import QueryInPieces, in_pieces
 from tqp.planner.bind import Arrangement, BoundStatement, bind
+from tqp.planner.binder.column_names import with_names
 from tqp.planner.binder.pivot_values import with_values
+from tqp.planner.binder.select.columns_calls import UnknownNamesError
 from tqp.planner.parse import ParsedStatement, Query, parse, text_of
 from tqp.planner.scan_conditions import scan_conditions
 from tqp.planner.shapes import shape_of
@@ -129,14 +131,18 @@ class Queries:
         variables: Variables | None,
         state: CatalogState | None = None,
     ) -> Outcome:
-        """What `run` makes of the query with the values of its PIVOTs; errors name the query.
+        """What `run` makes of the query with the values of its PIVOTs and the names of its COLUMNS; errors name the query.
 
         `run` is called once more where a file is replaced meanwhile, unless `state` says what names mean.
         """
         with named_place(query, params):
             known = self.with_values_of_rows(query, params, variables, state)
-            with self.executor.memory.query():
-                return run(known) if state is not None else read_again_if_changed(lambda: run(known))
+            while True:
+                try:
+                    with self.executor.memory.query():
+                        return run(known) if state is not None else read_again_if_changed(partial(run, known))
+                except UnknownNamesError as unknown:
+                    known = with_names(known, unknown, self._texts(params, variables, state))
 
     def _program_on(
         self,
@@ -211,16 +217,22 @@ class Queries:
 
         To be called where errors are named, in `named_place`.
         """
+        return with_values(query, self._texts(params, variables, state))
 
-        def texts_of(values: ParsedStatement) -> list[str | None]:
+    def _texts(
+        self, params: Parameters | None, variables: Variables | None, state: CatalogState | None
+    ) -> Callable[[ParsedStatement], list[str | None]]:
+        """What runs a part of a query whose rows are texts."""
+
+        def texts_of(part: ParsedStatement) -> list[str | None]:
             found = (
-                self.run(values, params, variables)
+                self.run(part, params, variables)
                 if state is None
-                else self.run_on(state, values, params, variables)
+                else self.run_on(state, part, params, variables)
             )
             return [text for (text,) in found.fetchall()]
 
-        return with_values(query, texts_of)
+        return texts_of
 
     def compile(
         self, query: str, params: Parameters | None, variables: Variables | None

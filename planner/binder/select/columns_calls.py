@@ -9,6 +9,7 @@ from functools import partial
 
 from sqlglot import exp
 
+from tqp.core.datatypes import TypeKind
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError
 from tqp.core.keywords import lower_ascii
 from tqp.core.patterns import fills_pattern, groups_of_match, like_expression, like_of_glob
@@ -20,10 +21,20 @@ from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.select.output import Item
 from tqp.planner.binder.select.stars import star_items, star_of
 from tqp.planner.functions.constant_folding import fold
-from tqp.planner.parse import head_span, span_of
+from tqp.planner.parse import Span, head_span, span_of
 from tqp.planner.syntax.parser import is_columns_call, is_unpacked
 
 _PATTERNS = (exp.Like, exp.ILike, exp.SimilarTo, exp.Glob)
+
+
+class UnknownNamesError(UnsupportedError):
+    """Which columns COLUMNS(`argument`) means, a query tells: of names that stand where the argument has a star, or a lambda its name."""
+
+    def __init__(
+        self, argument: exp.Expr, query: exp.Expr, names: tuple[str, ...], span: Span | None
+    ) -> None:
+        super().__init__("this argument of COLUMNS is not supported here", span)
+        self.argument, self.query, self.names = argument, query, names
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +194,8 @@ def _chosen(context: BindContext, scope: Scope, call: exp.Anonymous) -> list[_Ch
         meant = _itself
     elif isinstance(argument, exp.Lambda):
         meant = _by_lambda(context, argument)
+    elif argument.find(exp.Star, exp.Comprehension) or _is_computed_list(context, argument):
+        raise _unknown(scope, argument, argument, span)
     elif isinstance(argument, exp.Array):
         meant = _listed(context, scope, argument.expressions)
     else:
@@ -198,12 +211,38 @@ def _chosen(context: BindContext, scope: Scope, call: exp.Anonymous) -> list[_Ch
     chosen = []
     for item in star_items(scope, star or exp.Star().update_positions(call)):
         assert item.name is not None
-        groups = meant(item.name)
+        try:
+            groups = meant(item.name)
+        except UnsupportedError:
+            filtered = exp.Anonymous(this="list_filter", expressions=[exp.Star(), argument])
+            raise _unknown(scope, argument, filtered, span) from None
         if groups is not None:
             chosen.append(_Chosen(item.name, _node_of(scope, item, call), groups))
     if not chosen and star is None:
         raise BindError("COLUMNS(...) means none of the columns of FROM", span)
     return chosen
+
+
+def _unknown(scope: Scope, argument: exp.Expr, names: exp.Expr, span: Span | None) -> UnknownNamesError:
+    known: list[str] = []
+
+    def without_star(part: exp.Expr) -> exp.Expr:
+        star = star_of(part)
+        if star is None:
+            return part
+        found = [item.name for item in star_items(scope, star) if item.name is not None]
+        known.extend(found)
+        return exp.Array(expressions=[*map(exp.Literal.string, found)])
+
+    made = exp.Anonymous(this="unnest", expressions=[names.transform(without_star, copy=True)])
+    return UnknownNamesError(argument, exp.Select(expressions=[made]), tuple(known), span)
+
+
+def _is_computed_list(context: BindContext, node: exp.Expr) -> bool:
+    """Whether it is a list that a function makes of constants."""
+    if not isinstance(node, exp.Anonymous) or node.find(exp.Column, exp.Query):
+        return False
+    return ExpressionBinder(context, Scope(), "COLUMNS").bind(node).data_type.kind is TypeKind.LIST
 
 
 def _itself(name: str) -> Sequence[str]:
