@@ -86,13 +86,21 @@ def earlier(words: Any, distance: int) -> Any:
 
 def odd(words: Any) -> Any:
     """Where the number of bits up to and with each place is odd."""
-    result = words ^ (words << 1)
+    shifted = words << 1
+    result = words ^ shifted
     for shift in (2, 4, 8, 16, 32):
-        result ^= result << shift
+        shifted = _shifted(result, shift, shifted)
+        result ^= shifted
     ends = result < 0
     before = sums(ends, "uint8")[:-1] & 1
     result[1:] ^= -(before.astype(np.int64) if isinstance(before, np.ndarray) else before.to(torch.int64))
     return result
+
+
+def _shifted(words: Any, distance: int, out: Any) -> Any:
+    if isinstance(words, np.ndarray):
+        return np.left_shift(words, distance, out=out)
+    return torch.bitwise_left_shift(words, distance, out=out)
 
 
 def first_outside(starts: Any, inside: Any) -> Any:
@@ -152,12 +160,16 @@ def has_bit(words: Any, places: Any) -> Any:
     return ((take(words, places >> 6) >> (places & 63)) & 1) != 0
 
 
-def next_place(words: Any, places: Any) -> Any:
-    """int64: the first bit at or behind each of the ascending places; behind the end of the buffer where there is none."""
-    if count(words) == places.shape[0]:  # often one for each
+def next_place(words: Any, places: Any, all_places: Any = None) -> Any:
+    """int64: the first bit at or behind each of the ascending places; behind the end of the buffer where there is none.
+
+    `all_places`: those of all bits, if they are known.
+    """
+    if all_places is None and count(words) == places.shape[0]:  # often one for each
         all_places = places_in(words)
-        if bool((all_places >= places).all()) and bool((all_places[:-1] < places[1:]).all()):
-            return all_places
+    is_for_each = all_places is not None and all_places.shape == places.shape
+    if is_for_each and bool((all_places >= places).all() & (all_places[:-1] < places[1:]).all()):
+        return all_places
     at = places >> 6
     found = take(words, at) & (-1 << (places & 63))
     empty = row_indices(found == 0)

@@ -232,29 +232,30 @@ def _values_at(index: Index, steps: tuple[bytes | int, ...]) -> _Values:
 
 def _follow_key(index: Index, values: _Values, key: bytes, level: int) -> tuple[Any, Any]:
     """Which objects have such a key, and where the value of the first one begins."""
-    places = next_place(_keys_like(index, key, level), values.places)
+    places = _keys_like(index, key, level, values.places)
     found = row_indices(places < values.ends)
     places = take(places, found)
-    behind = (places + len(key) + 3).clip(
-        None, index.data.shape[0]
-    )  # quotes and colon, as most documents are written
-    behind += take(index.data, behind.clip(None, index.data.shape[0] - 1)) == SPACE
+    behind = places + (
+        len(key) + 3
+    )  # quotes and colon, as most documents are written; behind it is a bracket at least
+    behind += take(index.data, behind) == SPACE
     if bool(has_bit(index.follow_colons, behind).all()):
         return found, behind
     return found, next_place(index.follow_colons, places)
 
 
-def _keys_like(index: Index, key: bytes, level: int) -> Any:
-    """Bits: where such keys begin, in objects of a level."""
+def _keys_like(index: Index, key: bytes, level: int, places: Any) -> Any:
+    """Where the first such key at or behind each place begins, in objects of a level."""
     found = index.keys & index.levels.at(level) & earlier(index.closing, len(key) + 1)
-    places = places_in(found)
-    texts = as_tensor(places) + 1
+    begins = places_in(found)
+    texts = as_tensor(begins) + 1
     some = Strings(texts, torch.zeros_like(texts, dtype=torch.int32), as_tensor(index.data))
     is_plain = QUOTE not in key  # else it would be escaped, and the document not plain
     fits = stands_at(some, texts, key, torch.full_like(texts, is_plain, dtype=torch.bool))
-    if bool(fits.all()):
-        return found
-    return bits_at(take(places, row_indices(in_form_of(places, fits))), index.data.shape[0])
+    if not bool(fits.all()):
+        begins = take(begins, row_indices(in_form_of(begins, fits)))
+        found = bits_at(begins, index.data.shape[0])
+    return next_place(found, places, begins)
 
 
 def _follow_index(index: Index, values: _Values, step: int, level: int) -> tuple[Any, Any]:
