@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from tqp.core.process.memory_budget import reserve
 from tqp.data.nested import Lists, Vector, element_places
 from tqp.data.repeats import repeated
 from tqp.data.strings import Strings
@@ -41,6 +42,8 @@ from tqp.operators.strings.words import stands_at
 #: Bytes of documents read at a time on the CPU: an operation for 64 of them is short, and with fewer threads meet at the
 #: interpreter lock.
 _BLOCK_BYTES = 1 << 24
+#: Of each of them so many bits exist at a time, a fifth of which are kept.
+_BITS_OF_A_BYTE = 50
 #: Digits of integers that certainly fit into 64 bits, and bytes of fractions that a DOUBLE tells from all others.
 _MOST_DIGITS, _MOST_OF_FRACTIONS = 18, 16
 #: What scalars are; 0 stands for other numbers.
@@ -178,6 +181,7 @@ def _read(strings: Strings, first: int) -> _Read | None:
     rows = row_indices(strings.lengths > 0)
     while rows.shape[0]:
         some = layout.compact(layout.take(strings, rows))
+        reserve(_BITS_OF_A_BYTE * some.data.shape[0] // 8)
         begins = host_form(some.starts)
         found = index_of(host_form(some.data), begins, begins + host_form(some.lengths))
         if isinstance(found, Index):
