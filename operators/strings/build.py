@@ -156,19 +156,19 @@ def overlay(strings: Strings, new: Strings, start: Tensor, count: Tensor | None 
 def pad_left(strings: Strings, width: Tensor, fill: str, *, validity: Tensor | None = None) -> Strings:
     """lpad: `fill` repeated before each row up to `width` characters; longer rows are cut."""
     cut, filling = _padding(strings, width, fill, validity, "LPAD")
-    return join([filling, cut])
+    return cut if filling is None else join([filling, cut])
 
 
 def pad_right(strings: Strings, width: Tensor, fill: str, *, validity: Tensor | None = None) -> Strings:
     """rpad: `fill` repeated after each row up to `width` characters; longer rows are cut."""
     cut, filling = _padding(strings, width, fill, validity, "RPAD")
-    return join([cut, filling])
+    return cut if filling is None else join([cut, filling])
 
 
 def _padding(
     strings: Strings, width: Tensor, fill: str, validity: Tensor | None, name: str
-) -> tuple[Strings, Strings]:
-    """The rows cut to `width` characters, and what is missing to it: the start of `fill` repeated."""
+) -> tuple[Strings, Strings | None]:
+    """The rows cut to `width` characters, and what is missing to it: the start of `fill` repeated; None where no row lacks any."""
     wanted = width.to(torch.int64).clamp(0, _INT32_MAX)
     strings = broadcast(strings, wanted.numel())
     if is_host(strings.starts) and wanted.numel() == 1:
@@ -179,9 +179,11 @@ def _padding(
     if validity is not None:
         missing = missing * validity
     longest = int(missing.max()) if missing.numel() else 0
-    if longest and not fill:
+    if not longest:
+        return cut, None
+    if not fill:
         raise ExecutionError(f"Insufficient padding in {name}: the string to pad with must not be empty")
-    repeated = (fill * (longest // len(fill) + 1))[:longest] if fill else ""
+    repeated = (fill * (longest // len(fill) + 1))[:longest]
     sizes = torch.tensor([0, *(len(character.encode()) for character in repeated)], dtype=torch.int64)
     size_of = sizes.cumsum(0).to(missing.device)
     filling = from_list([repeated], missing.device)
