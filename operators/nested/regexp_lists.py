@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from tqp.core.errors import ExecutionError, UnsupportedError
-from tqp.core.patterns import invalid_pattern, number_of_groups, with_options
+from tqp.core.patterns import invalid_pattern, number_of_groups, text_of_group, with_options
 from tqp.data.nested import Lists, Vector
 from tqp.data.strings import Strings
 from tqp.operators.kernel import Kernel, Overload
@@ -30,12 +30,21 @@ def _checked(pattern: str, options: str, function: str) -> tuple[str, int]:
     """The expression with its options, and how many groups it has. Raises UnsupportedError where it may match no byte."""
     expression = with_options(pattern, options)
     try:
-        matches_nothing = pc.match_substring_regex(pa.scalar(""), rf"\A(?:{expression})\z").as_py()
+        matches_nothing = _may_be_empty(expression)
     except pa.ArrowInvalid as error:
         raise invalid_pattern(pattern, error) from error
     if matches_nothing:
         raise UnsupportedError(f"{function}() by an expression that matches the empty text is not supported")
     return expression, number_of_groups(expression)
+
+
+def _may_be_empty(expression: str) -> bool:
+    return bool(pc.match_substring_regex(pa.scalar(""), rf"\A(?:{expression})\z").as_py())
+
+
+def _may_take_part_empty(group: str, options: str) -> bool:
+    """Whether what a group matches may be empty; at the edge of a word that may be where it is not in an empty text."""
+    return r"\b" in group or _may_be_empty(with_options(group, options))
 
 
 def string_split_regex(strings: Strings, pattern: str, options: str = "") -> Lists:
@@ -56,7 +65,8 @@ def regexp_extract_all(
 ) -> Lists:
     """Group `group` (0: all) of each match in each text.
 
-    Raises ExecutionError for a group that the pattern has not, if a row counts, and UnsupportedError where a group may have taken no part, as what it has is empty: it is NULL then, else it is not.
+    A group that took no part is NULL. Raises ExecutionError for a group that the pattern has not, if a row counts, and UnsupportedError
+    where one that is empty may also have taken part.
     """
     expression, groups = _checked(pattern, options, "regexp_extract_all")
     if not 0 <= group <= groups:
@@ -73,10 +83,13 @@ def regexp_extract_all(
     )
     without = pc.replace_substring_regex(marked, pattern=rf"\A[^{_BEFORE}]*", replacement="")
     without = pc.replace_substring_regex(without, pattern=rf"{_BEHIND}[^{_BEFORE}]*", replacement=_BEHIND)
-    if group and pc.any(pc.match_substring(without, f"{_BEFORE}{_BEHIND}")).as_py():
+    has_empty = group and pc.any(pc.match_substring(without, f"{_BEFORE}{_BEHIND}")).as_py()
+    if has_empty and _may_take_part_empty(text_of_group(pattern, group), options):
         raise UnsupportedError("regexp_extract_all() of groups that are empty is not supported")
     lists = lists_from_arrow(pc.split_pattern(without, _BEHIND), strings.starts.device)
-    return Lists(lists.starts, (lists.lengths - 1).clamp(min=0), Vector(_without_mark(lists), None))
+    pieces = _without_mark(lists)
+    elements = Vector(pieces, pieces.lengths > 0 if has_empty else None)
+    return Lists(lists.starts, (lists.lengths - 1).clamp(min=0), elements)
 
 
 def _without_mark(lists: Lists) -> Strings:

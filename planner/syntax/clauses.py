@@ -60,7 +60,7 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True)
 class CreateView:
-    """CREATE VIEW name(columns) AS query."""
+    """CREATE VIEW name(columns) AS query. `recursive`: the query may read the view, as one of WITH RECURSIVE reads itself."""
 
     name: Name
     columns: tuple[Name, ...]
@@ -68,6 +68,7 @@ class CreateView:
     temporary: bool = False
     or_replace: bool = False
     if_not_exists: bool = False
+    recursive: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tqp.planner.syntax.clauses import (
     AddColumn,
@@ -68,6 +69,11 @@ class DefinitionGrammar(ColumnGrammar):
             return self._create_table(temporary, or_replace)
         if self.skip("VIEW"):
             return self._create_view(temporary, or_replace)
+        if self.skip("RECURSIVE", "VIEW"):
+            view = self._create_view(temporary, or_replace)
+            if not view.columns:
+                self.complain("a recursive view has a list of the names of its columns")
+            return replace(view, recursive=True)
         if self.skip_any(("MACRO", "FUNCTION")):
             return self._create_macro(temporary, or_replace)
         if self.skip("TYPE"):

@@ -144,6 +144,32 @@ def number_of_groups(expression: str) -> int:
     return 0
 
 
+#: An escaped character or text, a class of characters, and what begins or ends a group.
+_PARTS_OF_GROUPS = re.compile(
+    r"\\Q.*?(?:\\E|\Z)|\\.|\[\^?\]?(?:\\.|\[:\^?\w+:\]|[^\]])*\]|\(\?P?<\w+>|\(\?|\(|\)", re.DOTALL
+)
+
+
+def text_of_group(expression: str, group: int) -> str:
+    """What stands in the capturing group of that number, from 1, of an RE2 expression that has it.
+
+    >>> text_of_group(r"\\((?:a)[(](?P<k>b(c))?", 1), text_of_group("(a(b)c)", 2)
+    ('b(c)', 'b')
+    """
+    number, begun = 0, list[tuple[int, int]]()
+    for part in _PARTS_OF_GROUPS.finditer(expression):
+        if part[0] == ")":
+            found, start = begun.pop()
+            if found == group:
+                return expression[start : part.start()]
+        elif part[0] == "(" or part[0].endswith(">"):
+            number += 1
+            begun.append((number, part.end()))
+        elif part[0] == "(?":
+            begun.append((0, part.end()))
+    raise AssertionError(f"group {group} of {expression}")
+
+
 #: What RE2's flag for each of DuckDB's option letters is; "g" concerns regexp_replace only.
 _FLAGS = {"i": "i", "c": "-i", "s": "s", "m": "-s", "n": "-s", "p": "-s"}
 

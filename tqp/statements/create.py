@@ -8,7 +8,7 @@ from dataclasses import replace
 from tqp.core.datatypes import DataType
 from tqp.core.definitions import ColumnDefinition, GeneratedColumn, TableDefinition, UniqueKey
 from tqp.core.errors import BindError, UnsupportedError
-from tqp.core.keywords import in_quotes, lower_ascii
+from tqp.core.keywords import in_quotes, in_quotes_joined, lower_ascii
 from tqp.core.names import ObjectName
 from tqp.data.sources.stored_tables import StoredTable, table_of_rows
 from tqp.planner.catalog_protocol import View
@@ -203,17 +203,23 @@ def create_view(execution: Execution) -> Result:
         place = ObjectName.of(clauses.name.text, schema, clauses.temporary)
         if is_there(clauses, "view", execution.state.kind_at(place)):
             return made()
+        query, text = command.query(clauses.query), command.source(clauses.query)
+        if clauses.recursive:
+            name, columns = (
+                in_quotes(clauses.name.text),
+                in_quotes_joined(each.text for each in clauses.columns),
+            )
+            text = f"WITH RECURSIVE {name}({columns}) AS ({text}) SELECT {columns} FROM {name}"
+            query = parse(text)
         view = View(
             clauses.name.text,
-            parse(command.source(clauses.query)),
+            parse(text),
             tuple(name.text for name in clauses.columns),
             clauses.temporary,
             schema,
         )
         state = execution.state.with_path((schema, *execution.state.path))  # as the view looks for names
-        names = execution.session.queries.describe(
-            command.query(clauses.query), state, execution.variables
-        ).names
+        names = execution.session.queries.describe(query, state, execution.variables).names
         _renamed(clauses.name, names, clauses.columns)
         execution.session.catalog.change(lambda state: state.with_view(view))
     return made()
