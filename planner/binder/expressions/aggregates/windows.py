@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 #: The aggregates that window functions are with ORDER BY inside.
 _IN_ORDER = {"first_value": "first", "last_value": "last"}
+#: What tells a row's place among others, or finds another one by it, and may have an ORDER BY inside.
+_AMONG_ROWS = ("row_number", "rank", "percent_rank", "cume_dist", "ntile", "lag", "lead")
 #: Formulas of two aggregates.
 _FORMULAS = ("wavg", "weighted_avg")
 #: What fill() takes, or fills by, in DuckDB only.
@@ -137,6 +139,9 @@ class WindowCollector:
                 raise BindError(f"{name}() does not take IGNORE NULLS", head_span(call.node))
             if declared.fills:
                 return self._filled(binder, declared, call, partition, definition.order)
+            if call.order and declared.name in _AMONG_ROWS and frame.is_partition and not call.ignores_nulls:
+                # over all rows of the partition, an order inside does what one behind OVER does
+                order, call = tuple(sort_keys(binder, call.order, f"{name}()")), replace(call, order=())
             if call.order and (declared.name not in _IN_ORDER or call.ignores_nulls):
                 raise UnsupportedError(
                     f"ORDER BY inside {name}() is not supported", span_of(call.order[0]) or span_of(called)
