@@ -22,10 +22,10 @@ from tqp.operators.strings.layout import pieces_from_arrow
 Pair = tuple[Values, Tensor | None]
 
 
-def flatten_lists(lists: Lists, kept: Tensor | None) -> tuple[Values, Tensor | None, Tensor]:
-    """The elements of the lists that are kept (bool [n]; None: all), their validity, and how many each list has."""
+def flatten_lists(lists: Lists, kept: Tensor | None) -> tuple[Values, Tensor | None, Tensor, int]:
+    """The elements of the lists that are kept (bool [n]; None: all), their validity, how many each list has, and all of them."""
     elements, lengths = flattened(lists, kept)
-    return elements.values, elements.validity, lengths
+    return elements.values, elements.validity, lengths, count_of(elements.values)
 
 
 def aligned(*pairs: Pair) -> list[Lists]:

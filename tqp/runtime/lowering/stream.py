@@ -303,10 +303,10 @@ class Stream:
             self.keep(self.builder.call(row_kernels.row_indices, mask, name="rows"))
         self.selectivity = 1.0
 
-    def keep(self, rows: Node) -> None:
-        """Go on with only the rows whose indices are given."""
+    def keep(self, rows: Node, num_rows: Node | None = None) -> None:
+        """Go on with only the rows whose indices are given; how many there are is counted if it is not."""
         assert self.pending is None, "rows are selected twice"
-        self.space = Space((Link(self.space, rows),))
+        self.space = Space((Link(self.space, rows),), num_rows)
 
     def select(self, mask: Node, selectivity: float) -> None:
         """Go on with only the rows of the mask where they are few; else with all, the new space knowing which count.

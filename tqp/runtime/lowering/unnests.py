@@ -39,11 +39,11 @@ def _elements_of_one(
     """The elements of one list, as they stand there, and their places; the stream's rows become theirs."""
     build = stream.builder
     flat = build.call(element_kernels.flatten_lists, lists[0].node, lists[0].validity, name="elements")
-    values, validity, lengths = (
+    values, validity, lengths, num_rows = (
         build.call(operator.getitem, flat, part, name=name)
-        for part, name in enumerate((names[0], names[0], "lengths"))
+        for part, name in enumerate((names[0], names[0], "lengths", "num_rows"))
     )
-    stream.keep(build.call(element_kernels.list_rows, lengths, name="rows"))
+    stream.keep(build.call(element_kernels.list_rows, lengths, name="rows"), num_rows)
     if not node.has_places:
         return [(values, validity)], None
     place = build.call(element_kernels.places_in_lists, lengths, name="place")
