@@ -31,7 +31,7 @@ def with_unmet_rows(
     rows = probe.stream.rows_of(build_space)
     assert rows is not None, "pairs of a join know their build rows"
     met = Value(Layout(BIGINT, Form.NUMBER, torch.int64, False), rows[0])
-    pairs = [probe.materialise(probe.stream.column(field.id)) for field in node.fields]
+    pairs = [probe.stream.column(field.id) for field in node.fields]
 
     stream, own_space = Stream(unmet), Space()
     stream.needs |= plan.needs
@@ -40,9 +40,7 @@ def with_unmet_rows(
     slot.add_columns(stream, own_space)
     built = {field.id for field in node.build.fields}
     padded = [
-        lowering.materialise(
-            stream.column(field.id) if field.id in built else lowering.lower(Literal(None, field.data_type))
-        )
+        stream.column(field.id) if field.id in built else lowering.lower(Literal(None, field.data_type))
         for field in node.fields
     ]
     collect = partial(CollectAndMeet, build_rows=slot.payload, unmet=unmet)

@@ -9,22 +9,18 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from tqp.core.datatypes import BOOLEAN
-from tqp.operators.memory.arrays import narrowest
 from tqp.operators.nested import layout as nested_layout
 from tqp.operators.numbers import elementwise, logic
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.strings import layout as string_layout
-from tqp.planner.algebra.expressions import Call, Case, Cast, Expression, literal_labels, walk
-from tqp.planner.algebra.expressions import Value as StorageValue
+from tqp.planner.algebra.expressions import Call, Case, Cast, Expression, walk
 from tqp.planner.algebra.outcomes import null_rejected_columns
 from tqp.runtime.lowering.expressions.domain import domain_of
 from tqp.runtime.lowering.expressions.kernel_calls import makes_text
+from tqp.runtime.lowering.expressions.value_forms import common_dictionary
 from tqp.runtime.lowering.graph_builder import GraphBuilder, Node
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout
 from tqp.runtime.lowering.stream import Link, Space, Value
@@ -128,9 +124,8 @@ def lower_case(lowering: ExpressionLowering, case: Case) -> Value:
         conditions.append(node)
     with lowering.only_where(_in_branch(build, conditions)):
         values.append(_lower_choice(lowering, case.default))
+    values = _as_codes(lowering, values)
     layout = lowering.common_layout(values, case.data_type)
-    if labels := literal_labels(case):
-        layout, values = _as_codes(lowering, values, layout, labels)
     node = _choose(lowering, conditions, values, layout, "case")
     validity = None
     if layout.nullable:
@@ -170,19 +165,13 @@ def _makes_strings(expression: Expression) -> bool:
     )
 
 
-def _as_codes(
-    lowering: ExpressionLowering, values: list[Value], layout: Layout, labels: Iterable[StorageValue]
-) -> tuple[Layout, list[Value]]:
-    """String literals as codes into a dictionary of them; a NULL stays one."""
-    words = sorted({word.encode() if isinstance(word, str) else word for word in labels})  # type: ignore[type-var]
-    pool = lowering.program.literal_dictionary(words)  # type: ignore[arg-type]
-    codes = {word: code for code, word in enumerate(words)}
-    dtype = narrowest((0, len(words))) or torch.int64
-    coded = []
-    for value in values:
-        word = value.constant.encode() if isinstance(value.constant, str) else value.constant
-        coded.append(replace(value, constant=None if word is None else codes[word]))
-    return replace(layout, form=Form.CODES, dtype=dtype, pool=pool), coded
+def _as_codes(lowering: ExpressionLowering, values: list[Value]) -> list[Value]:
+    """Texts as codes into one dictionary, if there is one that has them all; values of other types as they are."""
+    is_text = all(value.layout.data_type.is_string for value in values)
+    dictionary = common_dictionary(lowering.program, values) if is_text else None
+    if dictionary is None:
+        return values
+    return [lowering.in_dictionary(value, dictionary) for value in values]
 
 
 def _choose(
@@ -281,6 +270,7 @@ def lower_coalesce(lowering: ExpressionLowering, call: Call) -> Value:
 def _first_valid(lowering: ExpressionLowering, call: Expression, values: list[Value]) -> Value:
     build = lowering.stream.builder
     nullable = all(value.layout.nullable for value in values)
+    values = _as_codes(lowering, values)
     layout = lowering.common_layout(values, call.data_type).with_nullable(nullable)
     conditions = [lowering.validity_node(value) for value in values[:-1]]
     node = _choose(lowering, conditions, values, layout, "coalesce")

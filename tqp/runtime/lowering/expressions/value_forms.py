@@ -3,26 +3,57 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from tqp.core.datatypes import BLOB, COMPOSED, DataType
+from tqp.operators.memory.arrays import narrowest
 from tqp.operators.nested import layout as nested_layout
 from tqp.operators.nested.order_keys import order_key as nested_keys
 from tqp.operators.numbers import wide
 from tqp.operators.rows import batches
 from tqp.operators.rows.domain_tables import look_up
 from tqp.operators.strings import layout as string_layout
+from tqp.planner.algebra.expressions import Value as StorageValue
 from tqp.planner.algebra.known_fields import Answers
 from tqp.runtime.lowering.expressions.numbers import range_of
 from tqp.runtime.lowering.graph_builder import Node
-from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, integer_layout
+from tqp.runtime.lowering.layouts import Form, Layout, Pool, canonical_layout, integer_layout
 from tqp.runtime.lowering.stream import Stream, Value
 
 if TYPE_CHECKING:
     from tqp.runtime.lowering.program_builder import ProgramBuilder
+
+#: Words of several dictionaries, at most, of which one is made while a program is built.
+_MOST_WORDS = 1024
+
+
+def common_dictionary(program: ProgramBuilder, values: Sequence[Value]) -> Pool | None:
+    """A dictionary that has all these texts, which are codes into known ones, constants and NULLs.
+
+    None where one is neither, where there are too many words, and of NULLs alone.
+    """
+    coded = [value for value in values if not value.is_constant]
+    if not all(value.layout.has_dictionary for value in coded):
+        return None
+    pools = {pool.slot: pool for value in coded if (pool := value.layout.pool) is not None}
+    words = {_encoded(value.constant) for value in values if value.is_constant and not value.is_null}
+    if len(pools) == 1 and not words:
+        return next(iter(pools.values()))
+    known = [entries for pool in pools.values() if (entries := program.dictionary(pool)) is not None]
+    if len(known) < len(pools) or sum(map(len, known)) > _MOST_WORDS or not (known or words):
+        return None
+    if len(known) == 1 and all(known[0].place(word) >= 0 for word in words):
+        return next(iter(pools.values()))
+    return program.literal_dictionary(sorted(words.union(*known)))
+
+
+def _encoded(constant: StorageValue) -> bytes:
+    assert isinstance(constant, str | bytes)
+    return constant.encode() if isinstance(constant, str) else constant
 
 
 class ValueForms(Answers):
@@ -144,6 +175,25 @@ class ValueForms(Answers):
         if layout.nullable and validity is None:
             validity = self.validity_node(value)
         return Value(layout, node, validity)
+
+    def in_dictionary(self, value: Value, dictionary: Pool) -> Value:
+        """A text as its code in a dictionary that has it, as `common_dictionary` says."""
+        if value.is_constant:
+            entries = self.program.dictionary(dictionary)
+            assert entries is not None
+            code = None if value.is_null else entries.place(_encoded(value.constant))
+            dtype = narrowest((0, len(entries))) or torch.int64
+            layout = replace(value.layout, form=Form.CODES, dtype=dtype, pool=dictionary)
+            return replace(value, constant=code, layout=layout)
+        pool = value.layout.pool
+        assert pool is not None
+        if pool.slot == dictionary.slot:
+            return value
+        places = self.program.dictionary_positions(pool, dictionary)
+        assert places is not None, "both dictionaries are known"
+        table, codes, nullable = self.stream.object(places), self.tensor(value), value.layout.nullable
+        node = self.stream.builder.call(look_up, table, codes, 0, nullable, name="code")
+        return replace(value, node=node, layout=replace(value.layout, dtype=torch.int32, pool=dictionary))
 
     def common_layout(self, values: list[Value], data_type: DataType) -> Layout:
         """A layout that holds all the values, which are of one type."""
