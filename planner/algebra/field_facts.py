@@ -15,6 +15,7 @@ from tqp.core.schema import ColumnEstimates, ColumnFacts, Field
 from tqp.planner.algebra.expressions import (
     AggregateCall,
     Call,
+    Case,
     ColumnRef,
     Constant,
     Expression,
@@ -74,7 +75,7 @@ def project_field(field: Field, expression: Expression, fields: FieldsById) -> F
         _type_safe(value_range(expression, fields), field),
         nullable(expression, fields),
         expression_distinct(expression, fields),
-        dictionary_size=len(literal_labels(expression)) or None,
+        dictionary_size=words_of_text(expression, fields) or None,
         is_checked=reads_checked(expression, fields) or may_raise(expression, fields),
     )
     if is_null_literal(expression):
@@ -83,6 +84,42 @@ def project_field(field: Field, expression: Expression, fields: FieldsById) -> F
         return made
     inner, longest = inner_facts(expression, fields), longest_list(expression, fields)
     return made.known(made.nullable, replace(made.facts, inner=inner, longest=longest), made.estimates)
+
+
+def words_of_text(expression: Expression, fields: FieldsById) -> int | None:
+    """At most how many words the dictionary has into which the runtime stores the text as codes; None if it may be no codes.
+
+    So it stores columns with dictionaries, and what CASE and coalesce() choose between these and constants.
+    """
+    if not expression.data_type.is_string:
+        return None
+    match expression:
+        case ColumnRef():
+            field = fields.get(expression.id)
+            return None if field is None else field.facts.dictionary_size
+        case Case():
+            parts: Sequence[Expression] = (*(value for _, value in expression.branches), expression.default)
+        case Call("coalesce", parts):
+            pass
+        case _:
+            return None
+    if labels := literal_labels(expression):
+        return len(labels)
+    return common_words([_words_of_part(part, fields) for part in parts])
+
+
+def _words_of_part(part: Expression, fields: FieldsById) -> int | None:
+    return int(part.value is not None) if isinstance(part, Literal) else words_of_text(part, fields)
+
+
+def common_words(sizes: Sequence[int | None]) -> int | None:
+    """Of dictionaries of such sizes, the size of one that has all their words, if the runtime makes it."""
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) and sum(known) <= MOST_WORDS else None
+
+
+#: Words of several dictionaries, at most, of which one is made while a program is built.
+MOST_WORDS = 1024
 
 
 def reads_checked(expression: Expression, fields: FieldsById) -> bool:
@@ -325,11 +362,13 @@ def union_field(field: Field, branches: Sequence[Field]) -> Field:
     counts = [field_distinct(branch) for branch in branches]
     low = [known[0] for known in ranges if known is not None]
     high = [known[1] for known in ranges if known is not None]
+    words = [0 if branch.facts.is_null else branch.facts.dictionary_size for branch in branches]
     return with_facts(
         field,
         (min(low), max(high)) if low and len(low) == len(ranges) else None,
         any(branch.nullable for branch in branches),
         sum(count for count in counts if count is not None) if None not in counts else None,
+        dictionary_size=(common_words(words) or None) if field.data_type.is_string else None,
         is_checked=any(branch.facts.is_checked for branch in branches),
     )
 
@@ -411,9 +450,9 @@ def key_codes(key: Expression, fields: FieldsById) -> tuple[int, int, bool] | No
     known, can_be_null = value_range(key, fields), nullable(key, fields)
     if known is None:
         field = fields.get(key.id) if isinstance(key, ColumnRef) else None
-        size = 2 if key.data_type.kind is TypeKind.BOOLEAN else len(literal_labels(key))
+        size = 2 if key.data_type.kind is TypeKind.BOOLEAN else words_of_text(key, fields)
         if not size and field is not None and field.facts.dictionary_size is not None:
-            size = max(1, field.facts.dictionary_size)
+            size = 1  # of a dictionary without words
         if not size:
             return None
         known = (0, size - 1)

@@ -18,6 +18,7 @@ from tqp.operators.rows import batches
 from tqp.operators.rows.domain_tables import look_up
 from tqp.operators.strings import layout as string_layout
 from tqp.planner.algebra.expressions import Value as StorageValue
+from tqp.planner.algebra.field_facts import MOST_WORDS
 from tqp.planner.algebra.known_fields import Answers
 from tqp.runtime.lowering.expressions.numbers import range_of
 from tqp.runtime.lowering.graph_builder import Node
@@ -26,9 +27,6 @@ from tqp.runtime.lowering.stream import Stream, Value
 
 if TYPE_CHECKING:
     from tqp.runtime.lowering.program_builder import ProgramBuilder
-
-#: Words of several dictionaries, at most, of which one is made while a program is built.
-_MOST_WORDS = 1024
 
 
 def common_dictionary(program: ProgramBuilder, values: Sequence[Value]) -> Pool | None:
@@ -44,7 +42,7 @@ def common_dictionary(program: ProgramBuilder, values: Sequence[Value]) -> Pool 
     if len(pools) == 1 and not words:
         return next(iter(pools.values()))
     known = [entries for pool in pools.values() if (entries := program.dictionary(pool)) is not None]
-    if len(known) < len(pools) or sum(map(len, known)) > _MOST_WORDS or not (known or words):
+    if len(known) < len(pools) or sum(map(len, known)) + len(words) > MOST_WORDS or not (known or words):
         return None
     if len(known) == 1 and all(known[0].place(word) >= 0 for word in words):
         return next(iter(pools.values()))
