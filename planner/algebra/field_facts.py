@@ -15,7 +15,6 @@ from tqp.core.schema import ColumnEstimates, ColumnFacts, Field
 from tqp.planner.algebra.expressions import (
     AggregateCall,
     Call,
-    Case,
     ColumnRef,
     Constant,
     Expression,
@@ -31,6 +30,7 @@ from tqp.planner.algebra.join_keys import LEFT_ONLY, JoinKeys, JoinType, key_col
 from tqp.planner.algebra.known_fields import Fields, FieldsById
 from tqp.planner.algebra.may_raise import aggregate_may_raise, may_raise
 from tqp.planner.algebra.outcomes import null_rejected_columns, nullable, strict_columns
+from tqp.planner.algebra.text_words import common_words, words_of_text
 from tqp.planner.algebra.value_ranges import inner_facts, longest_list, operand_range, value_range
 from tqp.planner.algebra.window_calls import WindowCall
 from tqp.planner.functions.conditions import MIRRORED, ORDERINGS, union
@@ -84,42 +84,6 @@ def project_field(field: Field, expression: Expression, fields: FieldsById) -> F
         return made
     inner, longest = inner_facts(expression, fields), longest_list(expression, fields)
     return made.known(made.nullable, replace(made.facts, inner=inner, longest=longest), made.estimates)
-
-
-def words_of_text(expression: Expression, fields: FieldsById) -> int | None:
-    """At most how many words the dictionary has into which the runtime stores the text as codes; None if it may be no codes.
-
-    So it stores columns with dictionaries, and what CASE and coalesce() choose between these and constants.
-    """
-    if not expression.data_type.is_string:
-        return None
-    match expression:
-        case ColumnRef():
-            field = fields.get(expression.id)
-            return None if field is None else field.facts.dictionary_size
-        case Case():
-            parts: Sequence[Expression] = (*(value for _, value in expression.branches), expression.default)
-        case Call("coalesce", parts):
-            pass
-        case _:
-            return None
-    if labels := literal_labels(expression):
-        return len(labels)
-    return common_words([_words_of_part(part, fields) for part in parts])
-
-
-def _words_of_part(part: Expression, fields: FieldsById) -> int | None:
-    return int(part.value is not None) if isinstance(part, Literal) else words_of_text(part, fields)
-
-
-def common_words(sizes: Sequence[int | None]) -> int | None:
-    """Of dictionaries of such sizes, the size of one that has all their words, if the runtime makes it."""
-    known = [size for size in sizes if size is not None]
-    return sum(known) if len(known) == len(sizes) and sum(known) <= MOST_WORDS else None
-
-
-#: Words of several dictionaries, at most, of which one is made while a program is built.
-MOST_WORDS = 1024
 
 
 def reads_checked(expression: Expression, fields: FieldsById) -> bool:

@@ -36,6 +36,7 @@ from tqp.planner.algebra.node_text import (
     outputs_text,
 )
 from tqp.planner.algebra.recursive import Recursive
+from tqp.planner.algebra.text_words import with_labels
 from tqp.planner.algebra.unique_sets import ONE_ROW, UniqueSets, few, renamed_sets
 from tqp.planner.algebra.unnest import Unnest
 from tqp.planner.algebra.window import Window
@@ -285,7 +286,15 @@ class UnionAll(LogicalPlan):
 
     @derived
     def field_facts(self) -> Fields:
-        columns = zip(*(branch.facts_in_order for branch in self.branches), strict=True)
+        columns = zip(
+            *(
+                with_labels(branch.facts_in_order, branch.outputs)
+                if isinstance(branch, Project)
+                else branch.facts_in_order
+                for branch in self.branches
+            ),
+            strict=True,
+        )
         pairs = zip(self.fields, columns, strict=True)
         return {field.id: union_field(field, column) for field, column in pairs}
 

@@ -42,6 +42,7 @@ from tqp.planner.algebra.logical_plan import (
     WorkingRows,
 )
 from tqp.planner.algebra.node import walk_plan
+from tqp.planner.algebra.text_words import with_labels
 from tqp.planner.physical import plan as physical
 from tqp.planner.physical.aggregate_planning import (
     DICTIONARY_ENCODED_KEYS,
@@ -336,8 +337,14 @@ class Planner:
             branches.append(self.with_schema(self.plan(branch, needed, inside[-1]), schema))
         for request, parts in zip(requests, zip(*inside, strict=True), strict=True):
             request.was_placed_in(parts)
+        in_branches = [
+            with_labels(branch.fields, branch.outputs)
+            if isinstance(branch, physical.Project)
+            else branch.fields
+            for branch in branches
+        ]
         fields = tuple(
-            union_field(plan.fields[position], [branch.fields[column] for branch in branches])
+            union_field(plan.fields[position], [each[column] for each in in_branches])
             for column, position in enumerate(kept)
         )
         rows = sum(branch.estimated_rows for branch in branches)

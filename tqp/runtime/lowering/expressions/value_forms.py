@@ -18,8 +18,8 @@ from tqp.operators.rows import batches
 from tqp.operators.rows.domain_tables import look_up
 from tqp.operators.strings import layout as string_layout
 from tqp.planner.algebra.expressions import Value as StorageValue
-from tqp.planner.algebra.field_facts import MOST_WORDS
 from tqp.planner.algebra.known_fields import Answers
+from tqp.planner.algebra.text_words import MOST_WORDS
 from tqp.runtime.lowering.expressions.numbers import range_of
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.layouts import Form, Layout, Pool, canonical_layout, integer_layout
