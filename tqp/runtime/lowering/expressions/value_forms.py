@@ -17,9 +17,9 @@ from tqp.operators.numbers import wide
 from tqp.operators.rows import batches
 from tqp.operators.rows.domain_tables import look_up
 from tqp.operators.strings import layout as string_layout
+from tqp.planner.algebra import text_words
 from tqp.planner.algebra.expressions import Value as StorageValue
 from tqp.planner.algebra.known_fields import Answers
-from tqp.planner.algebra.text_words import MOST_WORDS
 from tqp.runtime.lowering.expressions.numbers import range_of
 from tqp.runtime.lowering.graph_builder import Node
 from tqp.runtime.lowering.layouts import Form, Layout, Pool, canonical_layout, integer_layout
@@ -42,7 +42,11 @@ def common_dictionary(program: ProgramBuilder, values: Sequence[Value]) -> Pool 
     if len(pools) == 1 and not words:
         return next(iter(pools.values()))
     known = [entries for pool in pools.values() if (entries := program.dictionary(pool)) is not None]
-    if len(known) < len(pools) or sum(map(len, known)) + len(words) > MOST_WORDS or not (known or words):
+    if (
+        len(known) < len(pools)
+        or sum(map(len, known)) + len(words) > text_words.MOST_WORDS
+        or not (known or words)
+    ):
         return None
     if len(known) == 1 and all(known[0].place(word) >= 0 for word in words):
         return next(iter(pools.values()))
@@ -177,10 +181,12 @@ class ValueForms(Answers):
     def in_dictionary(self, value: Value, dictionary: Pool) -> Value:
         """A text as its code in a dictionary that has it, as `common_dictionary` says."""
         if value.is_constant:
-            entries = self.program.dictionary(dictionary)
-            assert entries is not None
-            code = None if value.is_null else entries.place(_encoded(value.constant))
-            dtype = narrowest((0, len(entries))) or torch.int64
+            code, dtype = None, torch.int8
+            if not value.is_null:
+                entries = self.program.dictionary(dictionary)
+                assert entries is not None
+                code = entries.place(_encoded(value.constant))
+                dtype = narrowest((0, len(entries))) or torch.int64
             layout = replace(value.layout, form=Form.CODES, dtype=dtype, pool=dictionary)
             return replace(value, constant=code, layout=layout)
         pool = value.layout.pool
