@@ -1,4 +1,4 @@
-"""The operator benchmark: every case runs and agrees with DuckDB, and its data is what the names of the cases say."""
+"""Benchmarks of cases: every case runs and agrees with DuckDB, and the data of operators is what the names of the cases say."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ import pyarrow.compute as pc
 import pytest
 from rich.console import Console
 
-from tqp.bench import operator_data
-from tqp.bench.operator_cases import SUITES
-from tqp.bench.run import run_operators
+from tqp.bench import analysis_cases, operator_cases, operator_data
+from tqp.bench.case import Suites
+from tqp.bench.run import run_cases
 from tqp.cli import main
 from tqp.measuring.measure import Engine
 
 
-def test_all_cases() -> None:
-    report = run_operators(Engine(threads=2, runs=1), Console(quiet=True), rows=3000)
+@pytest.mark.parametrize("suites", [operator_cases.SUITES, analysis_cases.SUITES])
+def test_all_cases(suites: Suites) -> None:
+    report = run_cases("Cases", suites, Engine(threads=2, runs=1), Console(quiet=True), rows=3000)
     assert [(query.label, query.problem) for query in report.queries if not query.is_equal] == []
-    cases = [case for _, suite in SUITES for case in suite]
+    cases = [case for _, suite in suites for case in suite]
     assert [query.label for query in report.queries] == [case.name for case in cases]
     assert len({case.name for case in cases}) == len(cases)
 
@@ -53,7 +54,7 @@ def test_keys_have_the_partners_they_should_have() -> None:
 
 
 def test_data_is_the_same_every_time() -> None:
-    for make_tables, _ in SUITES:
+    for make_tables, _ in (*operator_cases.SUITES, *analysis_cases.SUITES):
         assert make_tables(100) == make_tables(100)
         assert make_tables(1)
 

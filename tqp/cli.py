@@ -20,6 +20,7 @@ from tqp.data.results.formats import FORMATS, write_table
 from tqp.measuring.columns import CHOICES, CHOICES_OF_FIXED_TEXTS, COMPARED, PEERS
 
 if TYPE_CHECKING:
+    from tqp.bench.case import Suites
     from tqp.measuring.measure import Engine
     from tqp.measuring.report import BenchmarkReport
 
@@ -82,6 +83,11 @@ def _parser() -> argparse.ArgumentParser:
     _add_case_arguments(operators, 5_000_000)
     _add_benchmark_arguments(operators)
     operators.set_defaults(run=_run_operators)
+
+    analyses = suites.add_parser("analyses", help="questions about sensors, a shop, clicks and markets")
+    _add_case_arguments(analyses, 2_000_000)
+    _add_benchmark_arguments(analyses)
+    analyses.set_defaults(run=_run_analyses)
 
     predict = suites.add_parser("predict", help="queries that score rows with trained models")
     _add_case_arguments(predict, 1_000_000)
@@ -242,12 +248,25 @@ def _run_tpcds(options: argparse.Namespace) -> int:
 
 
 def _run_operators(options: argparse.Namespace) -> int:
-    from tqp.bench.run import run_operators
+    from tqp.bench.operator_cases import SUITES
+
+    return _run_cases(options, "Operators", SUITES)
+
+
+def _run_analyses(options: argparse.Namespace) -> int:
+    from tqp.bench.analysis_cases import SUITES
+
+    return _run_cases(options, "Analyses", SUITES)
+
+
+def _run_cases(options: argparse.Namespace, title: str, suites: Suites) -> int:
+    from tqp.bench.run import run_cases
 
     def run(console: Console) -> BenchmarkReport:
-        return run_operators(_measured_engine(options), console, options.rows, options.only)
+        engine = _measured_engine(options)
+        return run_cases(title, suites, engine, console, options.rows, options.only)
 
-    return _report("tqp bench operators", run, options.json)
+    return _report(f"tqp bench {title.lower()}", run, options.json)
 
 
 def _run_predictions(options: argparse.Namespace) -> int:

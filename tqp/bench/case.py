@@ -1,8 +1,11 @@
-"""One case of `tqp bench operators`."""
+"""One case of `tqp bench`, and data sets with their cases."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+
+import pyarrow as pa
 
 from tqp.measuring.query import Query
 
@@ -18,3 +21,10 @@ class Case:
     def query(self, number: int) -> Query:
         """The case as what measuring takes."""
         return Query(number, self.name, self.text)
+
+
+#: Makes tables by name, for a number of rows.
+MakeTables = Callable[[int], Mapping[str, pa.Table]]
+
+#: Data sets with the cases that run on each.
+Suites = Sequence[tuple[MakeTables, Sequence[Case]]]

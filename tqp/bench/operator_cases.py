@@ -6,16 +6,11 @@ keep their rows, which are what they are for. Their last key has no ties, so tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-
-import pyarrow as pa
+from collections.abc import Iterator
 
 from tqp.bench import operator_data as data
-from tqp.bench.case import Case
+from tqp.bench.case import Case, Suites
 from tqp.bench.nested_cases import json, nested
-
-#: Makes tables by name, for a number of rows.
-MakeTables = Callable[[int], Mapping[str, pa.Table]]
 
 
 def _joins() -> Iterator[Case]:
@@ -418,8 +413,7 @@ def _texts() -> Iterator[Case]:
         yield Case(f"from text: {name}", "written", read.format(expression))
 
 
-#: The data sets with the cases that run on each.
-SUITES: tuple[tuple[MakeTables, tuple[Case, ...]], ...] = (
+SUITES: Suites = (
     (data.join_tables, tuple(_joins())),
     (data.range_tables, (*_ranges(), *_asof())),
     (data.group_tables, (*_groups(), *_collected(), *_windows())),

@@ -1,4 +1,4 @@
-"""Runs the operator benchmark: makes each data set, and measures the chosen cases on it."""
+"""Runs benchmarks of cases: makes each data set, and measures the chosen cases on it."""
 
 from __future__ import annotations
 
@@ -8,30 +8,32 @@ from pathlib import Path
 
 from rich.console import Console
 
-from tqp.bench.operator_cases import SUITES
+from tqp.bench.case import Suites
 from tqp.measuring.duckdb_process import write_arrow
 from tqp.measuring.errors import UsageError
 from tqp.measuring.measure import Engine, measure
 from tqp.measuring.report import BenchmarkReport, QueryReport, Setting
 
 
-def run_operators(engine: Engine, console: Console, rows: int = 5_000_000, only: str = "") -> BenchmarkReport:
+def run_cases(
+    title: str, suites: Suites, engine: Engine, console: Console, rows: int, only: str = ""
+) -> BenchmarkReport:
     """Runs the cases with `only` in their names and returns what was measured; progress goes to `console`.
 
-    `rows`: of the largest tables. Raises `UsageError` where it cannot be run as asked. A case that fails, or answers
+    `rows`: what tables are made of; the largest have about as many. Raises `UsageError` where it cannot be run as asked. A case that fails, or answers
     wrongly, is part of the report.
     """
     engine.check()
     reports: list[QueryReport] = []
     settings: list[Setting] = []
     number = 0
-    for make_tables, cases in SUITES:
+    for make_tables, cases in suites:
         numbered = list(enumerate(cases, number + 1))
         number += len(cases)
         chosen = {n: case for n, case in numbered if only.lower() in case.name.lower()}
         if not chosen:
             continue
-        with tempfile.TemporaryDirectory(prefix="tqp-operators-") as directory:
+        with tempfile.TemporaryDirectory(prefix="tqp-cases-") as directory:
             with console.status("Making tables"):
                 tables = make_tables(rows)
                 sizes = {name: table.num_rows for name, table in tables.items()}
@@ -54,7 +56,7 @@ def run_operators(engine: Engine, console: Console, rows: int = 5_000_000, only:
         setting.duckdb_peak_bytes for setting in settings if setting.duckdb_peak_bytes is not None
     ]
     return BenchmarkReport(
-        title=f"Operators, {rows:,} rows",
+        title=f"{title}, {rows:,} rows",
         heading="case",
         queries=reports,
         setting=replace(settings[-1], duckdb_peak_bytes=max(duckdb_peaks, default=None)),

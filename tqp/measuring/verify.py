@@ -96,7 +96,12 @@ def _equal(left: object, right: object, tolerance: float) -> bool:
 
 
 def _rows(table: pa.Table) -> list[Row]:
-    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    """Nested values as text, which can be looked up."""
+    columns = [
+        [*map(repr, column.to_pylist())] if pa.types.is_nested(column.type) else column.to_pylist()
+        for column in table.columns
+    ]
+    return list(zip(*columns, strict=True))
 
 
 def _plain_type(data_type: pa.DataType) -> pa.DataType:
