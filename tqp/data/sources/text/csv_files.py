@@ -16,6 +16,7 @@ from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.data.sources.file_systems import content_of
 from tqp.data.sources.text.csv_headers import find_names
 from tqp.data.sources.text.csv_text import (
+    has_blanks_around_quotes,
     in_utf8,
     with_doubled_quotes,
     with_whole_line_ends,
@@ -95,7 +96,8 @@ def find_layout(content: bytes, options: ReadOptions = NO_OPTIONS) -> tuple[byte
     if has_escaped_quotes:
         content = with_doubled_quotes(content, dialect.quote)
         lines = _first_lines(content)
-    has_blanks = _has_blanks(lines, dialect)
+    sample = "\n".join(lines).encode()
+    has_blanks = bool(dialect.quote) and has_blanks_around_quotes(sample, dialect.delimiter, dialect.quote)
     if has_blanks:
         content = without_blanks_around_quotes(content, dialect.delimiter, dialect.quote)
         lines = _first_lines(content)
@@ -242,15 +244,6 @@ def _find_dialect(lines: Sequence[str], options: ReadOptions) -> _Dialect:
         # Single quotes, where they are what makes fields of some rows.
         candidates = [_Dialect(delimiter, "'") for delimiter in _DELIMITERS] + candidates
     return max(candidates, key=agreeing_lines)
-
-
-def _has_blanks(lines: Sequence[str], dialect: _Dialect) -> bool:
-    """Whether blanks stand between quotes and the ends of their fields."""
-    if not dialect.quote:
-        return False
-    end, mark = re.escape(dialect.delimiter), re.escape(dialect.quote)
-    around = re.compile(rf"(?:^|{end}) +{mark}|{mark} +(?:{end}|$)")
-    return any(dialect.quote in line and around.search(line) for line in lines)
 
 
 def _has_escaped_quotes(lines: Sequence[str], dialect: _Dialect) -> bool:

@@ -71,15 +71,29 @@ def with_doubled_quotes(content: bytes, quote: str) -> bytes:
     return quoted.sub(lambda value: escaped.sub(lambda match: doubled[match[1]], value[0]), content)
 
 
+def has_blanks_around_quotes(content: bytes, delimiter: str, quote: str) -> bool:
+    """Do blanks stand between the quotes of a value and the ends of its field?
+
+    >>> has_blanks_around_quotes(b'"a, ""b"" ",c', ",", '"'), has_blanks_around_quotes(b'a, "b"', ",", '"')
+    (False, True)
+    """
+    return any(found["before"] or found["after"] for found in _fields(delimiter, quote).finditer(content))
+
+
 def without_blanks_around_quotes(content: bytes, delimiter: str, quote: str) -> bytes:
     """The text with quoted values alone in their fields, where blanks stand around them.
 
     >>> without_blanks_around_quotes(b"1, 'x, y' ,z", ",", "'")
     b"1,'x, y',z"
     """
+    return _fields(delimiter, quote).sub(lambda found: found["quoted"] or found[0], content)
+
+
+def _fields(delimiter: str, quote: str) -> re.Pattern[bytes]:
+    """Finds field after field, and what stands between them: so nothing is found inside of a quoted value."""
     end, mark = re.escape(delimiter.encode()), re.escape(quote.encode())
-    quoted = rb"(?:(?<=[%b\r\n])|\A) *(%b(?:[^%b]|%b%b)*%b) *(?=[%b\r\n]|\Z)"
-    return re.sub(quoted % (end, mark, mark, mark, mark, mark, end), rb"\1", content)
+    quoted = rb"(?P<before> *)(?P<quoted>%b(?:[^%b]|%b%b)*+%b)(?P<after> *)(?=[%b\r\n]|\Z)"
+    return re.compile(quoted % (mark, mark, mark, mark, mark, end) + rb"|[^%b\r\n]++|[%b\r\n]++" % (end, end))
 
 
 def with_whole_line_ends(stream: pa.NativeFile) -> pa.NativeFile:
