@@ -28,7 +28,7 @@ _SENSORS = {
     "shares of alarms": "SELECT sensor, count(*) FILTER (alarm) AS a, count(*) AS n, round(100.0 * a / n, 2) AS share FROM readings GROUP BY sensor ORDER BY share DESC, sensor LIMIT 20",
     "alarms of a plant": "SELECT s.tag, r.* FROM readings r JOIN sensors s ON r.sensor = s.id WHERE s.plant = 'plant-3' AND alarm ORDER BY ts DESC LIMIT 100",
     "missing or in range": "SELECT count(*) AS n, count(pressure) AS known FROM readings WHERE pressure IS NULL OR temp BETWEEN 22 AND 23",
-    "correlation": "SELECT corr(temp, temp + pressure) AS c, regr_slope(temp, temp + pressure) AS slope FROM readings",
+    "correlation": "SELECT round(corr(temp, temp + pressure), 8) AS c, round(regr_slope(temp, temp + pressure), 8) AS slope FROM readings",
     "bins": "SELECT floor(temp * 2) / 2 AS b, count(*) AS n FROM readings GROUP BY b ORDER BY b",
 }
 _SHOP = {
