@@ -168,7 +168,8 @@ def _candidates(strings: Strings, greatest: bool) -> Tensor | None:
     few = _rows_of_pieces(strings)
     if few is not None:
         return few
-    sample = take(strings, torch.arange(0, strings.num_rows, strings.num_rows // _SAMPLE_ROWS))
+    every = strings.num_rows // _SAMPLE_ROWS
+    sample = take(strings, torch.arange(0, strings.num_rows, every, device=strings.starts.device))
     of_sample = words(sample, 0).numpy().view(np.uint64).byteswap()
     first = leading(strings, WORD).numpy().view(np.uint64).byteswap()
     if greatest:  # bytes of other rows can only make it greater
@@ -288,6 +289,7 @@ def is_mostly_distinct(strings: Strings) -> bool:
     """Whether most of a sample of the rows are distinct, so that a hash table would not shrink the work."""
     if strings.num_rows < 8 * _SAMPLE_ROWS:
         return False
-    sample = take(strings, torch.arange(0, strings.num_rows, strings.num_rows // _SAMPLE_ROWS))
+    every = strings.num_rows // _SAMPLE_ROWS
+    sample = take(strings, torch.arange(0, strings.num_rows, every, device=strings.starts.device))
     values = to_list(sample)
     return len(set(values)) > 0.9 * len(values)
