@@ -144,6 +144,24 @@ def test_other_constants_read_other_zones() -> None:
             assert connection.sql(text).fetchall() == oracle.sql(text).fetchall(), text
 
 
+@pytest.mark.parametrize("data_type", [pa.int64(), pa.uint64()])
+def test_the_ends_of_types(data_type: pa.DataType) -> None:
+    """Each of the greatest and least values lies in a zone of its own."""
+    low, high = (0, 2**64 - 1) if data_type == pa.uint64() else (-(2**63), 2**63 - 1)
+    values = [value for value in (low, low + 1, (low + high) // 2, high - 1, high) for _ in range(640)]
+    table = pa.table({"v": pa.array(values, data_type)})
+    queries = [
+        f"SELECT count(*) FROM t WHERE v {operator} {constant}"
+        for operator in ("=", "<", "<=", ">", ">=", "<>")
+        for constant in (low, low + 1, 0, high - 1, high, low - 1, high + 1)
+    ]
+    with tqp.connect(backend="host") as connection, duckdb.connect() as oracle:
+        connection.register("t", table)
+        oracle.register("t", table)
+        for query in [*queries, f"SELECT count(*) FROM t WHERE v IN ({low}, {high}, 7)"]:
+            assert connection.sql(query).fetchall() == oracle.sql(query).fetchall(), query
+
+
 def test_what_raises_is_not_skipped() -> None:
     query = "SELECT count(*) FROM (SELECT * FROM sales WHERE CAST(text AS INTEGER) >= 0) s "
     off = ["attempt_before_join", "push_down_predicates"]

@@ -94,22 +94,24 @@ class _Ranges(NamedTuple):
 
     def given(self, *values: int) -> npt.NDArray[np.int64]:
         """[n, 2]: the ends of the ranges, in order."""
-        clamped = [min(max(value, _LEAST + 1), _GREATEST - 1) for value in sorted(values)]
-        match self.function:
-            case "less":
-                ends = [(_LEAST, value - 1) for value in clamped]
-            case "less_equal":
-                ends = [(_LEAST, value) for value in clamped]
-            case "greater":
-                ends = [(value + 1, _GREATEST) for value in clamped]
-            case "greater_equal":
-                ends = [(value, _GREATEST) for value in clamped]
-            case _:
-                ends = [(value, value) for value in clamped]
-        return np.array(ends, np.int64)
+        ends = np.array([_ends(self.function, value) for value in sorted(values)], object)
+        return ends.clip(*_INT64).astype(np.int64)
 
 
-_LEAST, _GREATEST = -(2**63), 2**63 - 1
+_INT64 = -(2**63), 2**63 - 1
+
+
+def _ends(function: str, value: int) -> tuple[int, int]:
+    """The least and the greatest integer for which a comparison with the value may hold."""
+    least, greatest = _INT64
+    match function:
+        case "less" | "less_equal":
+            return least, value - (function == "less")
+        case "greater" | "greater_equal":
+            return value + (function == "greater"), greatest
+    return value, value
+
+
 _OF_RANGES = LOWER | UPPER | {"equal"}
 
 
