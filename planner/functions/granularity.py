@@ -1,4 +1,4 @@
-"""How much of an instant a call reads: `year(x)` only its day, `strftime(x, '%H:%M')` its minute.
+"""How much of an instant a call reads: `year(x)` only its day, `strftime(x, '%H:%M')` its minute; and for which instants it has a value.
 
 A rule gives seconds that divide a day, or a number of days: the call has one value for all instants between two multiples
 of them, counted from 1970. It gives None where the call reads all of an instant, or nothing is known.

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tqp
+from tests.runtime.split_aggregates import num_aggregates
 from tqp.planner.rules import group_in_two_steps as rule
 
 _CUSTOMERS, _ORDERS = 6_000, 40_000  # more names than always get a dictionary
@@ -47,11 +48,6 @@ UNCHANGED = [
 ]
 
 
-def _aggregates(connection: tqp.Connection, query: str) -> int:
-    logical, _, _ = connection.explain(query).partition("Physical plan")
-    return logical.count("Aggregate")
-
-
 @pytest.mark.parametrize("backend", ["host", "torch"])
 @pytest.mark.parametrize("table", ["orders", "none"])
 def test_answers(monkeypatch: pytest.MonkeyPatch, backend: str, table: str) -> None:
@@ -65,7 +61,7 @@ def test_answers(monkeypatch: pytest.MonkeyPatch, backend: str, table: str) -> N
             text = f"{query.format(table)} ORDER BY ALL"
             assert connection.sql(text).fetchall() == oracle.sql(text).fetchall(), text
             if table == "orders":
-                assert _aggregates(connection, text) == 1 + (query in QUERIES), text
+                assert num_aggregates(connection, text) == 1 + (query in QUERIES), text
 
 
 def test_only_where_it_leaves_fewer_strings() -> None:
@@ -73,10 +69,10 @@ def test_only_where_it_leaves_fewer_strings() -> None:
         for name, data in TABLES.items():
             connection.register(name, data)
         few = QUERIES[0].format("orders")
-        assert _aggregates(connection, few) == 1  # 40 thousand rows
+        assert num_aggregates(connection, few) == 1  # 40 thousand rows
         connection.register("orders", pa.concat_tables([TABLES["orders"]] * 4))
-        assert _aggregates(connection, few) == 2
-        assert _aggregates(connection, QUERIES[1].format("orders")) == 2
+        assert num_aggregates(connection, few) == 2
+        assert num_aggregates(connection, QUERIES[1].format("orders")) == 2
 
 
 @pytest.mark.parametrize("backend", ["host", "torch"])
@@ -110,4 +106,4 @@ def test_keys_with_too_many_combinations_for_a_table(monkeypatch: pytest.MonkeyP
         ):
             text = f"{query} ORDER BY ALL"
             assert connection.sql(text).fetchall() == oracle.sql(text).fetchall(), text
-            assert _aggregates(connection, text) == aggregates, text
+            assert num_aggregates(connection, text) == aggregates, text
