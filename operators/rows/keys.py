@@ -242,7 +242,7 @@ def sort_bounded(codes: Tensor, span: int) -> tuple[Tensor, Tensor]:
 def bits_beside_rows(codes: Tensor) -> int:
     """How many bits of each code [n] have room in a word beside the number of its row; 0 where words sort no faster than codes."""
     num_rows = codes.shape[0]
-    if num_rows < _SORTED_WORDS or not is_host(codes) or not _numpy_sorts_words_faster():
+    if num_rows < _SORTED_WORDS or not is_host(codes) or not numpy_sorts_words_faster():
         return 0
     return _WORD_BITS - (num_rows - 1).bit_length()
 
@@ -277,7 +277,7 @@ def _sort_words(codes: Tensor, low: int, shift: int = 0) -> tuple[Tensor, Tensor
 
 
 @functools.cache
-def _numpy_sorts_words_faster() -> bool:
+def numpy_sorts_words_faster() -> bool:
     """Does numpy sort words of 64 bits faster than torch sorts narrow codes with their order? Tried once a process, 2 ms.
 
     With vector instructions it takes 7 ns a row where torch takes 10 to 20; but some processors that have these are slow at

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from tqp.operators.groups import distinct_pairs
 from tqp.operators.groups.distinct_pairs import count_distinct_by_group, one_of_each
 
 
@@ -13,6 +14,8 @@ from tqp.operators.groups.distinct_pairs import count_distinct_by_group, one_of_
     [
         (1, -(2**31), 2**31 - 2, torch.int32),
         (1, 0, 2**32 - 1, torch.int64),
+        (1, -(2**63), 2**63 - 1, torch.int64),
+        (9_000, -5, 2**45, torch.int64),
         (7, -3, 5, torch.int8),
         (200, 2**62, 2**62 + 300, torch.int64),
         (22_032, 1, 100_000, torch.int32),
@@ -20,7 +23,13 @@ from tqp.operators.groups.distinct_pairs import count_distinct_by_group, one_of_
     ],
 )
 def test_distinct_pairs(
-    num_rows: int, nulls: str, num_groups: int, low: int, high: int, dtype: torch.dtype
+    num_rows: int,
+    nulls: str,
+    num_groups: int,
+    low: int,
+    high: int,
+    dtype: torch.dtype,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     generator = torch.Generator().manual_seed(num_rows)
     group_ids = torch.randint(0, num_groups, (num_rows,), generator=generator)
@@ -41,4 +50,8 @@ def test_distinct_pairs(
     counts = [0] * num_groups
     for group, _ in expected:
         counts[group] += 1
-    assert count_distinct_by_group(group_ids, num_groups, keys, validity).tolist() == counts
+    wide = torch.stack([(keys % 3).to(torch.int64), keys.to(torch.int64)], 1)
+    for sorts_words in (True, False):
+        monkeypatch.setattr(distinct_pairs, "numpy_sorts_words_faster", lambda answer=sorts_words: answer)
+        assert count_distinct_by_group(group_ids, num_groups, keys, validity).tolist() == counts
+        assert count_distinct_by_group(group_ids, num_groups, wide, validity).tolist() == counts

@@ -128,7 +128,7 @@ def test_pack_by_range_keeps_lexicographic_order(ranges: list[tuple[int, int]]) 
 def test_sort_codes_is_stable(
     num_rows: int, dtype: torch.dtype, in_words: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keys, "_numpy_sorts_words_faster", lambda: in_words)
+    monkeypatch.setattr(keys, "numpy_sorts_words_faster", lambda: in_words)
     top = torch.iinfo(dtype).max
     codes = torch.randint(top - 50, top, (num_rows,)).to(dtype)
     codes[::7] = top
@@ -140,7 +140,7 @@ def test_sort_codes_is_stable(
 @pytest.mark.parametrize("low", [0, -(2**40), -(2**63)])
 def test_sort_codes_of_many_bits(low: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Codes that have no room beside their rows: few tie by what has, many, or all."""
-    monkeypatch.setattr(keys, "_numpy_sorts_words_faster", lambda: True)
+    monkeypatch.setattr(keys, "numpy_sorts_words_faster", lambda: True)
     for top in (2**63 - 1, low + 2**50):
         codes = torch.randint(low, top, (3000,))
         codes[:1000] = torch.randint(low, low + 40, (1000,))
@@ -153,7 +153,7 @@ def test_sort_codes_of_many_bits(low: int, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("in_words", [False, True])
 @pytest.mark.parametrize("span", [1, 2**15, 2**31, 2**46 + 1, 2**62])
 def test_sort_bounded_is_stable(in_words: bool, span: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "_numpy_sorts_words_faster", lambda: in_words)
+    monkeypatch.setattr(keys, "numpy_sorts_words_faster", lambda: in_words)
     for num_rows in (0, 1, 500, 50_000):
         codes = torch.randint(max(0, span - 1000), span, (num_rows,))
         codes[::7] = span - 1

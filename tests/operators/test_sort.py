@@ -45,7 +45,7 @@ def as_many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(sort, "_FEW_ROWS", few)
     monkeypatch.setattr(sort_bits, "_FEW_ROWS", whole)
     monkeypatch.setattr(sort_bits, "_FEW_TIED_ROWS", tied)
-    monkeypatch.setattr(keys, "_numpy_sorts_words_faster", lambda: True)
+    monkeypatch.setattr(keys, "numpy_sorts_words_faster", lambda: True)
     monkeypatch.setattr(keys, "_SORTED_WORDS", in_words)
     monkeypatch.setattr(keys, "_WORD_BITS", word_bits)
 
