@@ -1,7 +1,7 @@
 """Join algorithms: what each builds, and how pairs of rows come out of it.
 
-The build side is materialised, the probe side streamed. A FULL join is a LEFT join that notes which build rows were met;
-the others come after its rows. Unnesting makes joins of types that SQL cannot write: SEMI and ANTI for EXISTS,
+The build side is materialised, the probe side streamed. A FULL join is a LEFT join that notes which build rows were met, a
+RIGHT join an INNER one; the others come after its rows. Unnesting makes joins of types that SQL cannot write: SEMI and ANTI for EXISTS,
 NULL_AWARE_ANTI for NOT IN, MARK for a subquery whose truth is a value, SINGLE for a scalar subquery (which raises for a
 second row). No subquery is ever run row by row.
 
@@ -14,6 +14,7 @@ second row). No subquery is ever run row by row.
 | sort | the same on CUDA | build rows sorted, binary search | `operators/joins/sort_join.py` |
 | string | one string without a dictionary | a perfect-hash, offset-array or hash join on numbers that the build rows' bytes give; where these are too many, hashes in a hash table, candidates compared | `operators/joins/string_join.py` |
 | range | no equality, but inequalities between an expression of each side (numbers and dates of at most 64 bits) | build rows sorted by one key; a probe row's bounds on it are found by binary search and leave a range of them; a bound on a second key is searched for in a tree of maxima over that range | `operators/joins/range_join.py` |
+| nearest | ASOF, by a value of at most 64 bits; keys that are one word, or packed into one | build rows sorted by key and value as one word; binary search | `operators/joins/nearest_join.py` |
 | nested loop | neither, or a build side of one row | every pair, a block at a time | `operators/joins/pairs.py` |
 
 Several keys of known range are packed into one integer (`KeyPacking`); others are hashed to 64 bits, and the keys
@@ -25,6 +26,8 @@ event), or one bound each on two keys (intervals that contain a point or overlap
 exchanges its sides where that costs less: points in few intervals are sorted, so that each interval is one range. Semi and anti
 joins only look at the ends of the ranges. Bounds from both sides tie two relations in the search for a join order where no
 equality does, and are taken to match about one row each.
+
+An ASOF join by other values or keys sorts the rows of both sides together (`planner/rules/joins/expand_asof_joins.py`).
 
 A runtime filter uses the build's key set to drop probe rows far below the join, before other joins and group-bys
 (`planner/physical/runtime_filters.py`). It is placed where it passed an operator that it saves work; the example has no such

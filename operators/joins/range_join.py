@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from tqp.data.backend import is_host
 from tqp.operators.joins.pairs import any_by_row, check_pairs, expand_ranges
+from tqp.operators.joins.sorted_search import MANY_KEYS, first_places, nearly_ascending
 from tqp.operators.numbers import elementwise
 from tqp.operators.numbers.logic import all_true
 from tqp.operators.rows.keys import sort_bounded, sort_codes
@@ -25,9 +24,6 @@ from tqp.operators.rows.selection import row_indices, take
 _LOWER = ("greater", "greater_equal")  # of the build key
 _STRICT = ("greater", "less")
 _INT64 = torch.iinfo(torch.int64)
-_WORD_BITS = 63
-#: From so many keys on both sides, searching for keys in about ascending order saves more cache misses than it costs.
-_MANY_KEYS = 4096
 #: Children of a node of the tree, as a power of two.
 _FAN_BITS = 3
 #: Rows or nodes that may be looked at for each probe row without the nodes above them.
@@ -91,21 +87,21 @@ class RangeBuild:
         Of a second key, those before the first place that matches it are left out besides.
         """
         words = [key.to(torch.int64).contiguous() for key in keys]
-        order = _nearly_ascending(words[0]) if self.keys.shape[0] >= _MANY_KEYS else None
+        order = nearly_ascending(words[0]) if self.keys.shape[0] >= MANY_KEYS else None
         if order is not None:
             words = [take(word, order) for word in words]
         starts = torch.zeros(words[0].shape, dtype=torch.int32, device=words[0].device)
         stops = torch.full_like(starts, self.keys.shape[0])
         for comparison, word in zip(self.comparisons, words, strict=False):
             if comparison in _LOWER:
-                found = torch.searchsorted(self.keys, word, right=comparison in _STRICT, out_int32=True)
+                found = first_places(self.keys, word, after_equal=comparison in _STRICT)
                 starts = torch.maximum(starts, found)
             else:
-                found = torch.searchsorted(self.keys, word, right=comparison not in _STRICT, out_int32=True)
+                found = first_places(self.keys, word, after_equal=comparison not in _STRICT)
                 stops = torch.minimum(stops, found)
         if self.second is not None:
             word, strict = self.second.probe_keys(words[-1]), self.second.comparison in _STRICT
-            found = torch.searchsorted(self.second.running, word, right=strict, out_int32=True)
+            found = first_places(self.second.running, word, after_equal=strict)
             starts = torch.maximum(starts, found)
         counts = stops.sub_(starts).clamp_(min=0)
         if order is not None:
@@ -158,22 +154,6 @@ def _second_key(keys: Tensor, comparison: str) -> SecondKey:
         levels.append(torch.cat([level, padding]).view(-1, fan).amax(1))
     running = torch.cummax(keys, 0)[0] if keys.shape[0] else keys
     return SecondKey(comparison, tuple(levels), running)
-
-
-def _nearly_ascending(keys: Tensor) -> Tensor | None:
-    """Rows, int64 [n], in about the order of the keys; None where they are few, in order already, or not on the CPU."""
-    num_rows = keys.shape[0]
-    if not is_host(keys) or num_rows < _MANY_KEYS or all_true(elementwise.less_equal(keys[:-1], keys[1:])):
-        return None
-    high = keys.numpy() >> 1  # whose differences fit a word
-    high -= high.min()
-    row_bits = (num_rows - 1).bit_length()
-    high >>= max(0, int(high.max()).bit_length() + row_bits - _WORD_BITS)
-    high <<= row_bits
-    high |= np.arange(num_rows)
-    high.sort()
-    high &= (1 << row_bits) - 1
-    return torch.from_numpy(high)
 
 
 def _search(second: SecondKey, keys: Tensor, starts: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:

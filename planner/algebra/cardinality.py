@@ -29,6 +29,7 @@ from tqp.planner.algebra.join_keys import JoinKeys, is_two_sided
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
+    AsofJoin,
     Filter,
     Join,
     JoinType,
@@ -169,6 +170,8 @@ class Estimator:
                 return rows * self.selectivity(plan.condition, plan.input.field_facts)
             case Join():
                 return self._join(plan)
+            case AsofJoin():
+                return self._asof_join(plan)
             case Aggregate():
                 measures = zip(plan.aggregate_fields, plan.aggregates, strict=True)
                 self._aggregate_ids.update(  # a value that is picked is spread like the argument
@@ -202,10 +205,22 @@ class Estimator:
         match plan.join_type:
             case JoinType.LEFT:
                 return max(rows, left)
+            case JoinType.RIGHT:
+                return max(rows, right)
             case JoinType.FULL:
                 return max(rows, left, right)
             case JoinType.INNER:
                 return rows
+
+    def _asof_join(self, plan: AsofJoin) -> float:
+        """Most left rows with the key of a right one have one before them."""
+        left, right = self.rows(plan.left), self.rows(plan.right)
+        keys = plan.keys
+        found = left
+        if keys.left:
+            found *= self.key_selectivity(plan.left, keys.left, plan.right, keys.right)
+        rows = left if plan.keeps_left else found
+        return rows + max(0.0, right - found) if plan.keeps_right else rows
 
     def semi_join_selectivity(self, plan: Join, keys: JoinKeys) -> float:
         """Estimated share of left rows that find a match."""

@@ -26,7 +26,7 @@ from tqp.planner.algebra.expressions import (
     is_null_literal,
     literal_labels,
 )
-from tqp.planner.algebra.join_keys import LEFT_ONLY, JoinKeys, JoinType, key_column
+from tqp.planner.algebra.join_keys import KEEPS_RIGHT, LEFT_ONLY, JoinKeys, JoinType, key_column
 from tqp.planner.algebra.known_fields import Fields, FieldsById
 from tqp.planner.algebra.may_raise import aggregate_may_raise, may_raise
 from tqp.planner.algebra.outcomes import null_rejected_columns, nullable, strict_columns
@@ -223,8 +223,8 @@ def join_fields(
     keeps_left_order: bool,
 ) -> Fields:
     """Fields of a join. `left_once`: a left row comes out at most once (`right_once` likewise)."""
-    left_padded = join_type is JoinType.FULL
-    right_padded = left_padded or join_type in (JoinType.LEFT, JoinType.SINGLE)
+    left_padded = join_type in KEEPS_RIGHT
+    right_padded = join_type in (JoinType.LEFT, JoinType.FULL, JoinType.SINGLE)
     one_side = join_type in LEFT_ONLY
     result = {
         identifier: weakened(field, left_padded, left_once or one_side, keeps_left_order)

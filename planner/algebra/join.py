@@ -8,7 +8,7 @@ from tqp.planner.algebra.derived import derived
 from tqp.planner.algebra.expression_text import Names
 from tqp.planner.algebra.expressions import TRUE, Call, Expression, column_ids, conjuncts
 from tqp.planner.algebra.field_facts import join_fields, weakened
-from tqp.planner.algebra.join_keys import LEFT_ONLY, TWO_SIDED, JoinKeys, JoinType
+from tqp.planner.algebra.join_keys import KEEPS_RIGHT, LEFT_ONLY, TWO_SIDED, JoinKeys, JoinType
 from tqp.planner.algebra.known_fields import Fields
 from tqp.planner.algebra.logical_node import Bounds, Ids, LogicalPlan
 from tqp.planner.algebra.may_raise import raising_in, shielded
@@ -40,6 +40,8 @@ class Join(LogicalPlan):
                 return self.left.schema + self.right.schema
             case JoinType.LEFT | JoinType.SINGLE:
                 return self.left.schema + as_nullable(self.right.schema)
+            case JoinType.RIGHT:
+                return as_nullable(self.left.schema) + self.right.schema
             case JoinType.FULL:
                 return as_nullable(self.left.schema) + as_nullable(self.right.schema)
             case JoinType.MARK:
@@ -121,6 +123,9 @@ class Join(LogicalPlan):
             case JoinType.LEFT:
                 most = left if self.left_at_most_once else min(left * max(right, 1), matches + left)
                 return fewest_left, most
+            case JoinType.RIGHT:
+                most = right if self.right_at_most_once else min(right * max(left, 1), matches + right)
+                return fewest_right, most
             case JoinType.FULL:
                 once = self.left_at_most_once or self.right_at_most_once
                 return max(fewest_left, fewest_right), left + right if once else matches + left + right
@@ -132,7 +137,7 @@ class Join(LogicalPlan):
         left = self.left.unique_sets
         if self.join_type in LEFT_ONLY or self.join_type is JoinType.SINGLE:
             return left
-        if self.join_type is JoinType.FULL:  # two padded rows may agree in everything but their NULLs
+        if self.join_type in KEEPS_RIGHT:  # two padded rows may agree in everything but their NULLs
             return frozenset()
         right = self.right.unique_sets
         result: set[frozenset[int]] = set()
@@ -149,7 +154,7 @@ class Join(LogicalPlan):
         return (self.reads | needed) & self.left.output_ids, right & self.right.output_ids
 
     def source_of(self, columns: Ids) -> LogicalPlan | None:
-        if self.join_type is not JoinType.FULL and columns <= self.left.output_ids:
+        if self.join_type not in KEEPS_RIGHT and columns <= self.left.output_ids:
             return self.left
         if self.join_type is JoinType.INNER and columns <= self.right.output_ids:
             return self.right

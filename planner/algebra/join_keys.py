@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from enum import Enum
 
+from tqp.core.datatypes import BIGINT, DataType
 from tqp.core.frozen import dataclass
 from tqp.planner.algebra.expressions import Call, Cast, ColumnRef, Expression, column_ids
 from tqp.planner.functions.conditions import ORDERINGS, UPPER
+from tqp.planner.functions.ranges import within
 
 
 class JoinType(Enum):
     """The rows a join puts out. `left` is the preserved side of LEFT, SEMI, ANTI, MARK and SINGLE.
 
-    RIGHT does not exist: the binder swaps the inputs. A cross join is INNER with condition TRUE.
+    A cross join is INNER with condition TRUE. Joins are never RIGHT, as the binder swaps their inputs: ASOF joins are, which
+    have no mirror image, and physical joins whose preserved side is built.
     """
 
     INNER = "inner"
     LEFT = "left"
+    RIGHT = "right"
     FULL = "full"
     SEMI = "semi"  # left rows with at least one match
     ANTI = "anti"  # left rows without a match
@@ -32,7 +36,9 @@ LEFT_ONLY = (JoinType.SEMI, JoinType.ANTI, JoinType.NULL_AWARE_ANTI, JoinType.MA
 #: Join types for which a condition that is NULL and one that is false differ.
 THREE_VALUED = (JoinType.MARK, JoinType.NULL_AWARE_ANTI)
 #: Join types whose output holds the columns of both inputs.
-TWO_SIDED = (JoinType.INNER, JoinType.LEFT, JoinType.FULL, JoinType.SINGLE)
+TWO_SIDED = (JoinType.INNER, JoinType.LEFT, JoinType.RIGHT, JoinType.FULL, JoinType.SINGLE)
+#: Join types whose output holds right rows without a match.
+KEEPS_RIGHT = (JoinType.RIGHT, JoinType.FULL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,11 @@ def is_two_sided(parts: Iterable[Expression], left_ids: Collection[int], right_i
         and _within(second_ids, left_ids)
     }
     return len(left_is_less) == 2
+
+
+def is_word(data_type: DataType) -> bool:
+    """Has each value of the type a word of 64 bits that is as great as the value is?"""
+    return data_type.is_float or (data_type.is_integer_like and within(data_type.bounds, BIGINT))
 
 
 def key_column(key: Expression) -> int | None:

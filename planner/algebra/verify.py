@@ -119,6 +119,8 @@ class PlanVerifier:
             case AsofJoin():
                 for one, other in zip(plan.left_keys, plan.right_keys, strict=True):
                     _require(one.data_type == other.data_type, "the keys of an ASOF join differ in type")
+                same = plan.left_value.data_type == plan.right_value.data_type
+                _require(same, "the values of an ASOF join differ in type")
             case Sort() | Limit() | Series() | WorkingRows():
                 pass
             case _:

@@ -51,6 +51,7 @@ class JoinAlgorithm(Enum):
     SORT = "sort join"  # any 64-bit key: sorted build rows, binary search; the general choice on CUDA
     # inequalities only: build rows sorted by a key, of which a probe row matches a range
     RANGE = "range join"
+    NEAREST = "nearest join"  # of ASOF: build rows sorted by key and value, of which a probe row finds one
     NESTED_LOOP = "nested-loop join"  # no bounds either: every pair, a block at a time
 
 
@@ -101,7 +102,7 @@ class KeyPacking:
 
 @dataclass(frozen=True, slots=True)
 class Bound(HasExpressions):
-    """An inequality of a range join: `build comparison probe`; both are integers of at most 64 bits, or floats of one type."""
+    """An inequality of a range or nearest join: `build comparison probe`; both are integers of at most 64 bits, or floats of one type."""
 
     EXPRESSIONS = ("probe", "build")
 
@@ -243,7 +244,7 @@ class Project(PhysicalPlan):
 
 @dataclass(frozen=True)
 class Join(PhysicalPlan):
-    """`probe` is streamed, `build` materialised first. Join types as in the logical plan with left = probe.
+    """`probe` is streamed, `build` materialised first. Join types as in the logical plan with left = probe, and RIGHT.
 
     `fields`: the probe's then the build's (or the probe's alone; or the probe's then the mark), pruned to those that
     are used above. A pair matches where the keys are equal and the `bounds` and `residual` are true.
@@ -264,9 +265,15 @@ class Join(PhysicalPlan):
     by_key: bool = False  # of a perfect-hash join: build columns stand in tables by key, not in rows that a position leads to
     #: The build side is a whole table, whose index on the key takes the place of a build, or the set of its keys where only these are asked for.
     indexed: bool = False
-    bounds: tuple[Bound, ...] = ()  # of a range join: all but the last on one build key, see `range_joins`
+    #: Of a range join: all but the last on one build key, see `range_joins`. Of a nearest join the one that tells which is nearest.
+    bounds: tuple[Bound, ...] = ()
 
     INPUTS, EXPRESSIONS = ("probe", "build"), ("probe_keys", "build_keys", "bounds", "residual")
+
+    @property
+    def has_keys(self) -> bool:
+        """Is there a build that can tell whether a row has a key?"""
+        return not self.indexed and self.algorithm is not JoinAlgorithm.NEAREST
 
     @property
     def asks_for_keys(self) -> bool:

@@ -25,6 +25,7 @@ from tqp.planner.algebra.field_facts import (
 from tqp.planner.algebra.known_fields import Fields
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
+    AsofJoin,
     Filter,
     Join,
     Limit,
@@ -56,6 +57,7 @@ from tqp.planner.physical.filter_order import order_conjuncts
 from tqp.planner.physical.joins.algorithms import JOIN_CHOICES
 from tqp.planner.physical.joins.build import JoinPlanner
 from tqp.planner.physical.joins.candidates import JoinCandidates, dictionary_sizes
+from tqp.planner.physical.joins.nearest import plan_nearest
 from tqp.planner.physical.plan import GroupAlgorithm, PhysicalPlan
 from tqp.planner.physical.runtime_filters import (
     Requests,
@@ -74,13 +76,13 @@ from tqp.planner.rules.columns import NewIds, is_pass_through, reference
 #: What `PhysicalOptions.disabled_rules` may switch off; any choice of them gives the same rows.
 PHYSICAL_RULES = (
     *"topk runtime_filters filter_by_runs share_filtered_scans filter_order".split(),
-    *"swap_join_sides distinct_build_side reduce_keys reduce_probe index_join dictionary_join".split(),
+    *"swap_join_sides distinct_build_side reduce_keys reduce_probe index_join dictionary_join nearest_join".split(),
     *rules_of(JOIN_CHOICES),
     *rules_of(GROUP_CHOICES),
     *"factored_sums predict_distinct first_of_partitions choose_rows in_pieces streaming".split(),
 )
 
-_LET_FILTERS_PASS = (Filter, Project, Join, Aggregate, Sort, UnionAll)
+_LET_FILTERS_PASS = (Filter, Project, Join, AsofJoin, Aggregate, Sort, UnionAll)
 
 
 def plan_physical(
@@ -148,6 +150,8 @@ class Planner:
                 return self._project(plan, required, requests)
             case Join():
                 return JoinPlanner(self, self._candidates).plan(plan, required, requests)
+            case AsofJoin():
+                return plan_nearest(self, self._candidates.dictionaries, plan, required, requests)
             case Aggregate():
                 return self._aggregate(plan, required, requests)
             case Sort():

@@ -174,7 +174,7 @@ def inner_join_on(plan: PhysicalPlan, column: int) -> PhysicalJoin | None:
         if isinstance(plan, PhysicalJoin):
             keys = (*plan.probe_keys, *plan.build_keys)
             is_key = any(isinstance(key, ColumnRef) and key.id == column for key in keys)
-            may_drop = plan.join_type in (JoinType.INNER, JoinType.SEMI) and not plan.indexed
+            may_drop = plan.join_type in (JoinType.INNER, JoinType.SEMI) and plan.has_keys
             if may_drop and len(plan.probe_keys) == 1 and is_key:
                 return None if plan.null_equal[0] else plan
             from_build = plan.join_type is JoinType.INNER and any(f.id == column for f in plan.build.fields)

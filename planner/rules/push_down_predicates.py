@@ -31,6 +31,7 @@ from tqp.planner.algebra.expressions import (
 )
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
+    AsofJoin,
     Filter,
     Join,
     JoinType,
@@ -140,8 +141,8 @@ class _PushDown:
                 return self.aggregate(plan, parts)
             case Window():
                 return self.window(plan, parts)
-            case Unnest():
-                return self.unnest(plan, parts)
+            case Unnest() | AsofJoin():
+                return self.beside_first_input(plan, parts)
             case UnionAll():
                 return self.union(plan, parts)
             case Shared():  # entered later
@@ -189,11 +190,14 @@ class _PushDown:
         down = self.sinking_past(parts, lambda part: bool(read_ids(part)) and read_ids(part) <= ids, plan)
         return filtered(plan.with_inputs((self.push(plan.input, down),)), _without(parts, down))
 
-    def unnest(self, plan: Unnest, parts: Parts) -> LogicalPlan:
-        """Predicates on the rows that hold the lists drop these."""
-        ids = plan.input.output_ids
-        down = self.sinking(parts, lambda part: read_ids(part) <= ids, plan)
-        return filtered(plan.with_inputs((self.push(plan.input, down),)), _without(parts, down))
+    def beside_first_input(self, plan: Unnest | AsofJoin, parts: Parts) -> LogicalPlan:
+        """Predicates on the rows that hold the lists, or have the nearest rows beside them, drop these."""
+        first, *others = plan.inputs
+        down = self.sinking(parts, lambda part: plan.source_of(read_ids(part)) is first, plan)
+        if isinstance(plan, AsofJoin):
+            down = self.harmless(down, first)
+        inputs = (self.push(first, down), *(self.push(other, ()) for other in others))
+        return filtered(plan.with_inputs(inputs), _without(parts, down))
 
     def union(self, plan: UnionAll, parts: Parts) -> LogicalPlan:
         branches = []
@@ -218,7 +222,7 @@ class _PushDown:
                 return self.inner(plan, parts)
             case JoinType.LEFT | JoinType.SINGLE:
                 return self.left(plan, parts)
-            case JoinType.FULL:
+            case JoinType.RIGHT | JoinType.FULL:
                 return filtered(self._rebuilt(plan, (), (), conjuncts(plan.condition)), parts)
             case JoinType.MARK:
                 return self.mark(plan, parts)

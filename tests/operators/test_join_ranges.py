@@ -13,6 +13,7 @@ from torch import Tensor
 
 from tqp.operators.joins import pairs as join_pairs
 from tqp.operators.joins import range_join as join_ranges
+from tqp.operators.joins import sorted_search
 from tqp.operators.joins.pairs import TooManyPairs, ask_with_arrays
 from tqp.operators.joins.range_join import build_ranges
 from tqp.operators.memory.arrays import as_array, as_tensor
@@ -74,7 +75,8 @@ def test_the_pairs_are_those_that_satisfy_every_bound(
     comparisons: list[tuple[str, int]], nulls: bool, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(join_ranges, "_FEW", few)
-    monkeypatch.setattr(join_ranges, "_MANY_KEYS", 2)
+    for module in (join_ranges, sorted_search):
+        monkeypatch.setattr(module, "MANY_KEYS", 2)
     generator = random.Random(str(comparisons))
     for (num_probe, num_build), span in itertools.product(SIDES, (10, 1000)):
         probe = [column(generator, num_probe, span) for _ in comparisons]

@@ -6,7 +6,8 @@ from collections.abc import Collection
 
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.expressions import TRUE, Call, Expression, conjunction, conjuncts
-from tqp.planner.algebra.logical_plan import AsofJoin, Filter, JoinType, LogicalPlan
+from tqp.planner.algebra.join_keys import KEEPS_RIGHT, JoinType
+from tqp.planner.algebra.logical_plan import AsofJoin, Filter, LogicalPlan
 from tqp.planner.algebra.subquery_expressions import read_ids
 from tqp.planner.functions.conditions import LOWER, MIRRORED, ORDERINGS
 from tqp.planner.parse import Span
@@ -24,8 +25,6 @@ def asof_join(
 
     Raises BindError for a condition without one inequality between the two sides, UnsupportedError.
     """
-    if join_type not in (JoinType.INNER, JoinType.LEFT):
-        raise UnsupportedError("ASOF RIGHT JOIN and ASOF FULL JOIN are not supported", span)
     own, others = ({field.id for field in side.schema} for side in (left, right))
     keys: list[tuple[Expression, Expression]] = []
     nearest: list[tuple[str, Expression, Expression]] = []
@@ -54,6 +53,11 @@ def asof_join(
     if len(nearest) != 1:
         raise BindError("ASOF JOIN needs one inequality, by which the nearest row is found", span)
     ((function, value, other_value),) = nearest
+    keeps_right = join_type in KEEPS_RIGHT
+    if keeps_right and (of_right or TRUE in (other for _, other in keys)):
+        raise UnsupportedError(
+            f"a condition of one side in an ASOF {join_type.value.upper()} JOIN is not supported", span
+        )
     return AsofJoin(
         left,
         Filter(right, conjunction(tuple(of_right))) if of_right else right,
@@ -63,5 +67,6 @@ def asof_join(
         other_value,
         from_above=function not in LOWER,
         is_strict=function in ("less", "greater"),
-        keeps_left=join_type is JoinType.LEFT,
+        keeps_left=join_type in (JoinType.LEFT, JoinType.FULL),
+        keeps_right=keeps_right,
     )

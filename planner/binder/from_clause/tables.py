@@ -233,23 +233,26 @@ def _bind_join(
             assert isinstance(last, Call)
             condition = conjunction((*equal, replace(last, function="greater_equal")))
         is_filter = kind in _KINDS  # which looks for any row that may be the nearest
-        asof_type = JoinType.FULL if side == "RIGHT" else JoinType.INNER if is_filter else join_type
+        asof_type = JoinType.RIGHT if side == "RIGHT" else JoinType.INNER if is_filter else join_type
         earlier_ids = () if before is None else [field.id for field in before.plan.schema]
         both.plan = asof_join(left.plan, right.plan, condition, asof_type, earlier_ids, span)
-        for relation in right.relations if side == "LEFT" else ():
-            relation.is_padded = True
         if not is_filter:
-            return both
+            return _padded(both, left, right, side)
     if join_type in (JoinType.SEMI, JoinType.ANTI):
         kept = {**left.merged, **{name: both.merged[name] for name, _ in names}}
         plan = Join(left.plan, right.plan, join_type, condition)
         return FromTree(plan, left.relations, kept, both.holds_earlier)
-    for relation in {"": (), "LEFT": right.relations, "RIGHT": left.relations}.get(side, both.relations):
-        relation.is_padded = True
     if side == "RIGHT":
         both.plan = Join(right.plan, left.plan, JoinType.LEFT, condition)
     else:
         both.plan = Join(left.plan, right.plan, join_type, condition)
+    return _padded(both, left, right, side)
+
+
+def _padded(both: FromTree, left: FromTree, right: FromTree, side: str) -> FromTree:
+    """The joined relations, with a note of those whose rows an outer join may pad."""
+    for relation in {"": (), "LEFT": right.relations, "RIGHT": left.relations}.get(side, both.relations):
+        relation.is_padded = True
     return both
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import inf
 
 from tqp.core.backends import Backend
-from tqp.core.datatypes import BIGINT, BOOLEAN, DataType
+from tqp.core.datatypes import BOOLEAN
 from tqp.core.frozen import dataclass
 from tqp.planner.algebra.cardinality import Estimator
 from tqp.planner.algebra.expressions import (
@@ -19,11 +19,10 @@ from tqp.planner.algebra.expressions import (
     conjunction,
 )
 from tqp.planner.algebra.field_facts import expression_distinct
-from tqp.planner.algebra.join_keys import THREE_VALUED, JoinKeys, JoinType
+from tqp.planner.algebra.join_keys import THREE_VALUED, JoinKeys, JoinType, is_word
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.logical_plan import Aggregate, Join, LogicalPlan, Scan, Shared
 from tqp.planner.algebra.node import walk_plan
-from tqp.planner.functions.ranges import within
 from tqp.planner.physical.algorithm_choice import PhysicalOptions
 from tqp.planner.physical.joins.costs import pairs_worth_a_hash, side_cost
 from tqp.planner.physical.joins.index import IndexedTable, index_for
@@ -180,7 +179,11 @@ class JoinCandidates:
         """Whether a join by the keys finds pairs by a hash and compares them, and nothing else."""
         if keys.residual or pack_join_keys(keys, left, right, self.dictionaries, None) is not None:
             return False
-        return len(keys.left) > 1 or keys.null_equal[0] or not _is_one_word(keys.left[0].data_type)
+        return (
+            len(keys.left) > 1
+            or keys.null_equal[0]
+            or not (is_word(key := keys.left[0].data_type) or key.is_string)
+        )
 
     def with_reduced_probe(
         self, plan: Join, join: JoinCandidate, needed: frozenset[int], new_ids: Callable[[], NewIds]
@@ -265,12 +268,6 @@ class JoinCandidates:
                 return False
             below = source
         return True
-
-
-def _is_one_word(data_type: DataType) -> bool:
-    """Whether a key of the type is looked up as it is: a number of 64 bits, or a text."""
-    is_integer = data_type.is_integer_like and within(data_type.bounds, BIGINT)
-    return is_integer or data_type.is_float or data_type.is_string
 
 
 def dictionary_sizes(root: LogicalPlan) -> dict[int, int]:

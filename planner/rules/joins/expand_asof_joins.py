@@ -1,10 +1,14 @@
-"""ASOF joins by one sort of both sides: where rows lie by value, the last right row before a left one is the nearest."""
+"""ASOF joins by one sort of both sides: where rows lie by value, the last right row before a left one is the nearest.
+
+For those that cannot be searched for by one word (`planner/physical/joins/nearest.py`).
+"""
 
 from __future__ import annotations
 
 from tqp.core.datatypes import BIGINT, BOOLEAN
 from tqp.core.schema import Schema
 from tqp.planner.algebra.expressions import Call, Expression, Literal, SortKey
+from tqp.planner.algebra.join_keys import is_word
 from tqp.planner.algebra.logical_plan import (
     AsofJoin,
     Filter,
@@ -18,6 +22,7 @@ from tqp.planner.algebra.logical_plan import (
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.window_calls import BoundKind, FrameBound, FrameMode, WindowCall, WindowFrame
 from tqp.planner.rules.columns import (
+    NewIds,
     in_subqueries,
     numbered,
     reference,
@@ -34,18 +39,25 @@ _BEFORE = WindowFrame(
 
 
 def expand_asof_joins(plan: LogicalPlan, context: OptimizerContext) -> LogicalPlan:
-    """Joins by the numbers of rows, where a window over the rows of both sides finds each left row the right one."""
+    """Those by values that are no words, and those with subqueries, or in correlated ones, which are unnested in other joins."""
     if AsofJoin not in map(type, walk_plan(plan, into_subqueries=True)):
         return plan
 
     def visit(node: LogicalPlan) -> LogicalPlan:
         node = in_subqueries(context.rewrite_inputs(node, visit), visit)
-        return _expanded(node, context) if isinstance(node, AsofJoin) else node
+        if not isinstance(node, AsofJoin) or (is_word(node.left_value.data_type) and not _is_nested(node)):
+            return node
+        return expanded(node, context)
 
     return visit(plan)
 
 
-def _expanded(join: AsofJoin, context: OptimizerContext) -> LogicalPlan:
+def _is_nested(join: AsofJoin) -> bool:
+    return bool(join.free_ids or join.subqueries)
+
+
+def expanded(join: AsofJoin, context: NewIds) -> LogicalPlan:
+    """Joins by the numbers of rows, where a window over the rows of both sides finds each left row the right one."""
     (left_rows, left_number), (right_rows, right_number) = (
         numbered(side, context) for side in (join.left, join.right)
     )
@@ -85,12 +97,16 @@ def _expanded(join: AsofJoin, context: OptimizerContext) -> LogicalPlan:
     call = WindowCall("last_value", (reference(of_right),), BIGINT, _BEFORE, ignore_nulls=True)
     window = Window(union, tuple(map(reference, fields[:-1])), order, (nearest,), (call,))
     found = Filter(window, conjoin(negate(is_null(reference(of_left))), negate(is_null(reference(nearest)))))
-    pairs = Join(found, right, JoinType.INNER, Call("equal", (reference(nearest), right_number), BOOLEAN))
-    join_type = JoinType.LEFT if join.keeps_left else JoinType.INNER
-    joined = Join(left, pairs, join_type, Call("equal", (left_number, reference(of_left)), BOOLEAN))
+    of_pair = Call("equal", (right_number, reference(nearest)), BOOLEAN)
+    pairs = Join(right, found, JoinType.LEFT if join.keeps_right else JoinType.INNER, of_pair)
+    of_row = Call("equal", (left_number, reference(of_left)), BOOLEAN)
+    if join.join_type is JoinType.RIGHT:
+        joined = Join(pairs, left, JoinType.LEFT, of_row)
+    else:
+        joined = Join(left, pairs, join.join_type, of_row)
     return restore_schema(joined, join.schema)
 
 
-def _branch(rows: LogicalPlan, outputs: tuple[Expression, ...], context: OptimizerContext) -> Project:
+def _branch(rows: LogicalPlan, outputs: tuple[Expression, ...], context: NewIds) -> Project:
     fields: Schema = tuple(context.new_field("key", output.data_type) for output in outputs)
     return Project(rows, fields, outputs)

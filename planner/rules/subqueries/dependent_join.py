@@ -277,5 +277,5 @@ def _on_single_row(
             return Project(plan, (*fields, mark), (*map(reference, fields), condition))
         case JoinType.LEFT | JoinType.SINGLE:  # the condition is true
             return plan
-        case JoinType.FULL:
-            raise AssertionError("the right side of a FULL join reads no column of the left one")
+        case JoinType.RIGHT | JoinType.FULL:
+            raise AssertionError("the right side of a RIGHT or FULL join reads no column of the left one")

@@ -1,4 +1,4 @@
-"""Lowering of what a FULL JOIN adds to a LEFT one: build rows that no probe row has met come after all pairs."""
+"""Lowering of what a FULL JOIN adds to a LEFT one, and a RIGHT one to an INNER one: build rows that no probe row has met come after all pairs."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def with_unmet_rows(
     plan: PlanLowering, probe: ExpressionLowering, node: physical.Join, slot: JoinSlot, build_space: Space
 ) -> Stream:
-    """The rows of a full join: the pairs of `probe`, padded where a probe row has no partner, which end here, and the rows that
-    these have not met of the build side, whose space is `build_space` there.
+    """The rows of a full or right join: the pairs of `probe`, which of a full one are padded where a probe row has no partner. They
+    end here, and after them come the rows that these have not met of the build side, whose space is `build_space` there.
     """
     unmet = plan.program.slot("unmet")
     rows = probe.stream.rows_of(build_space)
@@ -45,4 +45,4 @@ def with_unmet_rows(
     ]
     collect = partial(CollectAndMeet, build_rows=slot.payload, unmet=unmet)
     branches = [Branch(probe, pairs, [met], collect), Branch(lowering, padded)]
-    return one_after_the_other(plan, branches, node, "joined", "full join")
+    return one_after_the_other(plan, branches, node, "joined", f"{node.join_type.value} join")

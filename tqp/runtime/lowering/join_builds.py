@@ -14,12 +14,13 @@ from tqp.core.datatypes import BIGINT, BOOLEAN
 from tqp.core.frozen import dataclass
 from tqp.core.schema import Field
 from tqp.operators.joins.hash_join import build_hash
+from tqp.operators.joins.nearest_join import build_nearest
 from tqp.operators.joins.perfect_hash_join import build_dense, build_membership, build_perfect_hash
 from tqp.operators.joins.range_join import build_ranges
 from tqp.operators.joins.sort_join import build_sorted
 from tqp.operators.joins.string_join import build_strings
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, column_ids
-from tqp.planner.algebra.join_keys import LEFT_ONLY, THREE_VALUED
+from tqp.planner.algebra.join_keys import KEEPS_RIGHT, LEFT_ONLY, THREE_VALUED
 from tqp.planner.algebra.logical_plan import JoinType
 from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.physical import plan as physical
@@ -31,9 +32,8 @@ from tqp.runtime.lowering.keys import (
     is_exact,
     key_validity,
     lower_join_keys,
-    lower_values,
-    ordered_word,
     packed_key,
+    sorted_words,
 )
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout
 from tqp.runtime.lowering.stream import Space, StoredColumn, Stream, Value
@@ -89,7 +89,7 @@ def lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list
     hidden: list[tuple[int, Expression]] = []
     algorithm = node.algorithm
     values: list[Value] = []
-    by_equality = algorithm not in (JoinAlgorithm.NESTED_LOOP, JoinAlgorithm.RANGE)
+    by_equality = algorithm is not JoinAlgorithm.NESTED_LOOP and not node.bounds
     if by_equality:
         values = lower_join_keys(plan, lowering, node.build_keys, node.packing)
     exact = algorithm is JoinAlgorithm.STRINGS or (
@@ -108,7 +108,7 @@ def lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list
             pair = (ColumnRef(probe_id, probe_key.data_type), ColumnRef(build_id, build_key.data_type))
             residual.append(Call(compare, pair, BOOLEAN))
     build_slot, payload = program.slot("join"), program.slot("join_rows")
-    outputs: list[Value] = _sorted_keys(lowering, node)
+    outputs: list[Value] = _sorted_keys(plan, lowering, node) if node.bounds else []
     if by_equality:
         key = (
             packed_key(lowering, values, node.packing)
@@ -125,7 +125,7 @@ def lower_build(plan: PlanLowering, node: physical.Join) -> tuple[JoinSlot, list
     slot = JoinSlot(build_slot, payload, {}, node.packing, node.null_equal, tuple(residual), has_keys, exact)
     existence_only = node.join_type in LEFT_ONLY and not residual
     title = f"build side of the {algorithm.value}"
-    if algorithm is JoinAlgorithm.PERFECT_HASH and node.join_type not in (*THREE_VALUED, JoinType.FULL):
+    if algorithm is JoinAlgorithm.PERFECT_HASH and node.join_type not in (*THREE_VALUED, *KEEPS_RIGHT):
         in_tables = _by_key(plan, node, lowering, [] if existence_only else fields, slot)
         if in_tables is not None:
             by_key, found = in_tables
@@ -167,13 +167,12 @@ def _probe_may_raise(node: physical.Join) -> bool:
     return any(may_raise(key, fields) for key in keys)
 
 
-def _sorted_keys(lowering: ExpressionLowering, node: physical.Join) -> list[Value]:
-    """The one or two build keys of a range join's bounds; valid, both, where neither is NULL."""
-    keys = dict.fromkeys(bound.build for bound in node.bounds)
-    values = lower_values(lowering, list(keys))
-    validity = lowering.combine_validity(*values)
+def _sorted_keys(plan: PlanLowering, lowering: ExpressionLowering, node: physical.Join) -> list[Value]:
+    """The words by which the build rows of a range or nearest join are sorted; valid, all, where none of their keys is NULL."""
+    keys = dict.fromkeys((*node.build_keys, *(bound.build for bound in node.bounds)))
+    words, validity = sorted_words(plan, lowering, list(keys), node.packing)
     layout = Layout(BIGINT, Form.NUMBER, torch.int64, validity is not None)
-    return [Value(layout, ordered_word(lowering, value), validity) for value in values]
+    return [Value(layout, word, validity) for word in words]
 
 
 def _index(plan: PlanLowering, node: physical.Join, stream: Stream, fields: list[Field]) -> JoinSlot:
@@ -257,6 +256,11 @@ def _build_function(node: physical.Join, existence_only: bool) -> Callable[..., 
             comparisons = [bound.comparison for bound in node.bounds]
             return lambda keys, validity, workers: build_ranges(
                 comparisons, keys if isinstance(keys, list) else [keys], validity
+            )
+        case JoinAlgorithm.NEAREST:
+            (bound,) = node.bounds
+            return lambda keys, validity, workers: build_nearest(
+                bound.comparison, keys if isinstance(keys, list) else [keys], validity
             )
         case JoinAlgorithm.STRINGS:
             return functools.partial(build_strings, existence_only=existence_only)

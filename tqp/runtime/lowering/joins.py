@@ -17,7 +17,7 @@ from tqp.operators.numbers import elementwise
 from tqp.operators.rows import batches
 from tqp.operators.rows import selection as row_kernels
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, column_ids, conjunction
-from tqp.planner.algebra.join_keys import THREE_VALUED
+from tqp.planner.algebra.join_keys import KEEPS_RIGHT, THREE_VALUED
 from tqp.planner.algebra.logical_plan import JoinType
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.outcomes import nullable
@@ -33,8 +33,8 @@ from tqp.runtime.lowering.keys import (
     key_validity,
     lower_join_keys,
     lower_values,
-    ordered_word,
     packed_key,
+    sorted_words,
 )
 from tqp.runtime.lowering.layouts import Form, canonical_layout
 from tqp.runtime.lowering.runtime_filters import can_defer
@@ -53,15 +53,15 @@ def lower_join(plan: PlanLowering, node: physical.Join) -> Stream:
     if plan.has_runtime_filters:
         probe_first = _build_needs_probe(node) or not (drops or _probe_needs_build(node))
     stream = plan.lower(node.probe) if probe_first else None
-    is_full = node.join_type is JoinType.FULL  # its build rows come out even if there is no probe row
-    with nullcontext() if stream is None or is_full else plan.needing_rows_of(stream):
+    keeps_build = node.join_type in KEEPS_RIGHT  # even if there is no probe row
+    with nullcontext() if stream is None or keeps_build else plan.needing_rows_of(stream):
         slot, hidden = lower_build(plan, node)
     plan.joins[node.identifier] = slot
     needs: set[str] = {slot.build if slot.by_key else slot.payload} if drops else set()
     if stream is None:
         with plan.needing(plan.needs | needs):
             stream = plan.lower(node.probe)
-    if drops:
+    if drops and node.has_keys:
         drop_early(plan, stream, node.probe, node.probe_keys, slot)
     defers = _defers(node) and can_defer(stream, node.probe_keys, node.packing)
     if (
@@ -77,7 +77,7 @@ def lower_join(plan: PlanLowering, node: physical.Join) -> Stream:
         probe.lower()
     stream.needs |= needs
     stream.builder.operator = id(original)
-    return with_unmet_rows(plan, lowering, node, slot, probe.build_space) if is_full else stream
+    return with_unmet_rows(plan, lowering, node, slot, probe.build_space) if keeps_build else stream
 
 
 def _defers(node: physical.Join) -> bool:
@@ -108,6 +108,10 @@ def _joins(side: physical.PhysicalPlan) -> set[int]:
     return {below.identifier for below in walk_plan(side) if isinstance(below, physical.Join)}
 
 
+#: Algorithms that find one build row of each probe row.
+_OF_ONE_ROW = (JoinAlgorithm.PERFECT_HASH, JoinAlgorithm.NEAREST)
+
+
 class _Probe:
     """The probe side of one join, on a stream whose current rows are the probe rows."""
 
@@ -132,9 +136,9 @@ class _Probe:
     def lower(self) -> None:
         node = self.node
         is_loop = node.algorithm is JoinAlgorithm.NESTED_LOOP
-        unique = node.algorithm is JoinAlgorithm.PERFECT_HASH or (is_loop and node.build.max_rows <= 1)
+        unique = node.algorithm in _OF_ONE_ROW or (is_loop and node.build.max_rows <= 1)
         match node.join_type:
-            case JoinType.INNER if unique:
+            case JoinType.INNER | JoinType.RIGHT if unique:
                 self._inner_unique()
             case JoinType.LEFT | JoinType.FULL | JoinType.SINGLE if unique and not self.slot.residual:
                 self._add_build_columns()
@@ -168,12 +172,12 @@ class _Probe:
         )
 
     def _keys(self) -> tuple[Any, Node | None]:
-        """The probe rows' key, or their keys for each bound of a range join; and which rows can match."""
-        if self.node.bounds:
+        """The probe rows' key, or their words for each bound of a range or nearest join; and which rows can match."""
+        node = self.node
+        if node.bounds:
             with self._if_sought():
-                values = lower_values(self.lowering, [bound.probe for bound in self.node.bounds])
-            words = [ordered_word(self.lowering, value) for value in values]
-            return words, self.lowering.combine_validity(*values)
+                keys = (*node.probe_keys, *(bound.probe for bound in node.bounds))
+                return sorted_words(self.plan, self.lowering, keys, node.packing)
         with self._if_sought():
             values = lower_join_keys(self.plan, self.lowering, self.node.probe_keys, self.node.packing)
         validity = key_validity(self.lowering, values, self.node.null_equal)
@@ -393,7 +397,7 @@ class _Probe:
         num_probe = self.stream.num_rows()
         self._add_build_columns()
         probe_rows, build_rows = self._surviving_pairs()
-        if self.node.join_type is JoinType.INNER:
+        if self.node.join_type in (JoinType.INNER, JoinType.RIGHT):
             return
         if self.node.join_type is JoinType.SINGLE:
             probe_rows = self.build.call(join_pairs.check_single, probe_rows, num_probe, name="probe_rows")

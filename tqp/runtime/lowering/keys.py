@@ -136,6 +136,18 @@ def hash_word(lowering: ExpressionLowering, value: Value) -> Node:
     return lowering.to_dtype(value, torch.int64)
 
 
+def sorted_words(
+    plan: PlanLowering, lowering: ExpressionLowering, keys: Sequence[Expression], packing: KeyPacking | None
+) -> tuple[list[Node], Node | None]:
+    """A word for each of the keys by which rows are sorted, but one for those first ones that the packing is of; valid, all, where none is NULL."""
+    packed = 0 if packing is None else len(packing.parts)
+    values = lower_join_keys(plan, lowering, keys[:packed], packing)
+    words = [packed_key(lowering, values, packing)] if packing is not None else []
+    rest = lower_values(lowering, keys[packed:])
+    words += [ordered_word(lowering, value) for value in rest]
+    return words, lowering.combine_validity(*values, *rest)
+
+
 def ordered_word(lowering: ExpressionLowering, value: Value) -> Node:
     """int64 [n] that compares as the values do: integers that 64 bits are known to hold, or floats."""
     if value.layout.form is Form.WIDE:
