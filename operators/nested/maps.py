@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tqp.core.datatypes import DataType
 from tqp.core.errors import ExecutionError
-from tqp.data.nested import Lists, Structs, Vector, flattened, take_vector
+from tqp.data.nested import Lists, Structs, Values, Vector, flattened, take_vector
 from tqp.data.strings import Strings
 from tqp.operators.groups.aggregates import count_by_group, first_by_group, last_by_group
 from tqp.operators.groups.frequencies import Frequencies
@@ -108,12 +108,15 @@ def map_concat(*pairs: Pair, key_type: DataType) -> tuple[Lists, Tensor | None]:
     return lists_of(kept, chosen, None), validity
 
 
-def histograms(found: Frequencies, keys: Vector, num_groups: int) -> Lists:
-    """For each group, a map of its distinct values, in their order, to how often it has each. `keys`: the values of all rows."""
-    assert isinstance(keys.values, Tensor | Strings)
+def histograms(found: Frequencies, keys: Vector, compared: Values, num_groups: int) -> Lists:
+    """For each group, a map of its distinct values, in their order, to how often it has each.
+
+    `keys`: the values of all rows, `compared`: what compares as these do.
+    """
     chosen = take_vector(keys, found.first_rows)
-    assert isinstance(chosen.values, Tensor | Strings)
-    order = sort_rows([SortColumn(found.groups), *sort_columns(chosen.values, None, False, False)])
+    in_order = take_vector(Vector(compared, None), found.first_rows).values
+    assert isinstance(in_order, Tensor | Strings)
+    order = sort_rows([SortColumn(found.groups), *sort_columns(in_order, None, False, False)])
     counts = wide.from_narrow(
         torch.index_select(found.counts, 0, order)
     )  # as UBIGINT inside of nested values

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from tqp.core.datatypes import COMPOSED, HUGEINT, TypeKind
+from tqp.core.datatypes import HUGEINT, TypeKind
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.expressions import AggregateCall, Expression, Literal
 from tqp.planner.functions.constants import constant_number, no_constant
@@ -196,7 +196,7 @@ AGGREGATE_FUNCTIONS = (
     aggregate(
         "median",
         "ANY -> middle",
-        unsupported=frozenset((TypeKind.BLOB, *_IN_ANOTHER_ORDER, *COMPOSED)),
+        unsupported=_IN_ANOTHER_ORDER,
     ),
     aggregate(
         "quantile_cont",

@@ -313,8 +313,8 @@ def _binned(types: _Types, _: Sequence[Expression]) -> tuple[_Types, DataType]:
     key, bins = types
     if key.kind is TypeKind.NULL:
         raise NoOverloadError(["(ANY, ANY[]) -> MAP, of values of a known type"])
-    # DuckDB's bins are in another order than the values of these
-    if key.kind in (TypeKind.INTERVAL, TypeKind.TIME_TZ, TypeKind.BIT):
+    # DuckDB's bins are in another order than the values of the first three
+    if key.kind in (TypeKind.INTERVAL, TypeKind.TIME_TZ, TypeKind.BIT) or key.is_composed:
         raise UnsupportedError(f"a histogram over bins of {key} is not supported")
     if key.is_decimal:
         key = DOUBLE

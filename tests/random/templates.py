@@ -403,6 +403,10 @@ def _function_templates() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[s
         "len(min({any}, 3))",
         "max([{int}, {int}])[{small}]",
         "min({'a': {int}, 'b': {any}}).a",
+        "cardinality(histogram({distinct}[{any}]))",
+        "len(list(DISTINCT {'a': {int}}))",
+        "median([{int}])[1]",
+        "quantile_disc({'a': {int}}, {fraction}).a",
         "arg_max({key}, [{int}])",
     ]
     aggregates["bit"] += [

@@ -61,7 +61,8 @@ class FramedRows:
         if which is not None:
             if isinstance(column, Tensor) and column.dim() == 1:
                 return reductions.extreme_frames(column, validity, self.rows.partitions, self.ranges, which)
-            return take_padded_values(column, self._extreme_rows(sort_columns(column), validity, which))
+            columns = sort_columns(self.rows.column(reduction.compared)[0])
+            return take_padded_values(column, self._extreme_rows(columns, validity, which))
         if reduction.kind in quantiles.MEDIANS:
             return quantiles.MEDIANS[reduction.kind](column, self._ordered(reduction))
         if reduction.kind in quantiles.QUANTILES:
@@ -89,7 +90,7 @@ class FramedRows:
         counted = self.rows.grouped.validity(reduction)
         if not reduction.distinct:
             return counted
-        read = reduction.whole or (reduction.column, *reduction.others)
+        read = reduction.whole or (reduction.compared, *reduction.others)
         return self._occurrences(read, reduction).once(self.spec.starts_partition)
 
     def _occurrences(self, columns: tuple[int, ...], reduction: Reduction) -> Occurrences:
@@ -105,7 +106,7 @@ class FramedRows:
     def _count_distinct(self, reduction: Reduction) -> Tensor | None:
         if len(self.ranges) > 1:
             return None
-        occurrences = self._occurrences(reduction.whole or (reduction.column,), reduction)
+        occurrences = self._occurrences(reduction.whole or (reduction.compared,), reduction)
         return occurrences.count_values(self.ranges[0], self.rows.share)
 
     def _ordered(self, reduction: Reduction) -> OrderedFrames:
@@ -114,7 +115,7 @@ class FramedRows:
         half = half_of_pieces(self.ranges, self.rows.partitions)
 
         def make() -> OrderedPieces:
-            columns = sort_columns(self.rows.column(reduction.column)[0])
+            columns = sort_columns(self.rows.column(reduction.compared)[0])
             return OrderedPieces(columns, self._validity(reduction), self.rows.partitions, half)
 
         from_start = self.spec.starts_partition if reduction.distinct else None
@@ -195,7 +196,7 @@ class FramedRows:
     def _mode(self, reduction: Reduction) -> Tensor | None:
         if reduction.order or not self.spec.has_end_of_partition:
             return None
-        occurrences = self._occurrences((reduction.column,), reduction)
+        occurrences = self._occurrences((reduction.compared,), reduction)
         return occurrences.modes(self.ranges, self.spec.starts_partition)
 
 

@@ -85,7 +85,9 @@ class GroupedRows:
             return lists_of_groups(values, validity, self.ids, self.count, self.validity(reduction))
         if kind == "histogram":
             counted = self._counted(reduction) if reduction.others else self._frequencies(reduction)
-            return histograms(counted, Vector(values, None), self.count)
+            keys = self.column(reduction.compared).values
+            assert keys is not None
+            return histograms(counted, Vector(values, None), keys, self.count)
         if kind == "entropy":
             return frequencies.entropy(self._frequencies(reduction), self.count)
         if kind == "string_agg":
@@ -128,7 +130,7 @@ class GroupedRows:
 
     def _distinct(self, reduction: Reduction) -> SomeRows:
         """The rows that count, of those that agree in all that the reduction reads one for each group."""
-        at, columns = self._place(reduction), reduction.whole or (reduction.column, *reduction.others)
+        at, columns = self._place(reduction), reduction.whole or (reduction.compared, *reduction.others)
         known = self._narrowed.get((at, columns))
         if known is None:
             given = [self.column(index) for index in columns]
@@ -142,7 +144,7 @@ class GroupedRows:
     # what several reductions need
 
     def _place(self, reduction: Reduction) -> _Rows:
-        return _Rows(reduction.column, reduction.counted)
+        return _Rows(reduction.compared, reduction.counted)
 
     def validity(self, reduction: Reduction) -> Tensor | None:
         """Which rows count, bool [n]; None: all."""
@@ -157,9 +159,8 @@ class GroupedRows:
         at = self._place(reduction)
         known: RowsInOrder | None = self._known.get(("ordered", at))
         if known is None:
-            column = self.column(reduction.column)
             validity = self.validity(reduction)
-            values = comparable(FrameColumn(column.values, validity))
+            values = comparable(FrameColumn(self.column(reduction.compared).values, validity))
             known = order_values(values, self.ids, self.count, validity)
             self._known["ordered", at] = known
         return known
@@ -180,7 +181,7 @@ class GroupedRows:
         at = self._place(reduction)
         known: Frequencies | None = self._known.get(("frequencies", at))
         if known is None:
-            words = key_columns(FrameColumn(self.column(reduction.column).values, None))
+            words = key_columns(FrameColumn(self.column(reduction.compared).values, None))
             known = frequencies.frequencies(self.ids, words, self.validity(reduction))
             self._known["frequencies", at] = known
         return known
@@ -236,7 +237,7 @@ class GroupedRows:
         )
 
     def _extreme(self, reduction: Reduction) -> Tensor:
-        values, validity = self.column(reduction.column).values, self.validity(reduction)
+        values, validity = self.column(reduction.compared).values, self.validity(reduction)
         if isinstance(values, Strings):
             return _extreme_strings(reduction.kind, values, validity, self.ids, self.count)
         assert isinstance(values, Tensor)

@@ -28,6 +28,7 @@ class Reduction:
     kind: str  # a key of FOLDS, or one that `GroupedRows` knows
     column: int = -1
     distinct: bool = False
+    key: int = -1  # the column that compares as its values do, where these are nested; -1: its own
     others: tuple[int, ...] = ()  # columns that it reads as well
     whole: tuple[int, ...] = ()  # the columns that are DISTINCT together; without any: those that it reads
     counted: int = -1  # the column of which rows count; -1: those in which the one that it reads is valid
@@ -43,7 +44,12 @@ class Reduction:
     @property
     def columns(self) -> tuple[int, ...]:
         """Those that it reads."""
-        return tuple(each for each in (self.column, *self.others, self.counted) if each >= 0)
+        return tuple(each for each in (self.column, self.key, *self.others, self.counted) if each >= 0)
+
+    @property
+    def compared(self) -> int:
+        """The column by which its values are told apart and put in order."""
+        return self.column if self.key < 0 else self.key
 
     @property
     def parameters(self) -> tuple[object, ...]:
@@ -52,10 +58,9 @@ class Reduction:
 
     def reading(self, places: Mapping[int, int]) -> Reduction:
         """The same of other columns."""
-        column, counted = (places.get(each, each) for each in (self.column, self.counted))
-        return replace(
-            self, column=column, counted=counted, others=tuple(places[each] for each in self.others)
-        )
+        column, key, counted = (places.get(each, each) for each in (self.column, self.key, self.counted))
+        others = tuple(places[each] for each in self.others)
+        return replace(self, column=column, key=key, counted=counted, others=others)
 
     @property
     def folds(self) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tqp.core.datatypes import BIGINT, BOOLEAN, COMPOSED, INTEGER, TypeKind
+from tqp.core.datatypes import BIGINT, BOOLEAN, INTEGER, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.data.unsigned_words import turned, words_of
 from tqp.operators.groups import averages
@@ -35,6 +35,8 @@ _INT64 = (-(2**63), 2**63 - 1)
 #: Reductions that can be made of the sets of values that groups have, and how many values may come at most.
 _OF_SETS = ("count", "sum", "sum_wide")
 _LARGEST_DOMAIN = 1 << 27
+#: Reductions that compare values, and so need a key for nested ones; DISTINCT needs one, too.
+_COMPARED = ("least", "greatest", "mode", "entropy", "histogram", "median_lower", "quantile_disc")
 
 #: Makes the layout and values of a result from what its reductions came to.
 Finish = Callable[["ExpressionLowering", list[Node]], tuple[Layout, Node]]
@@ -140,8 +142,8 @@ class AggregateCalls:
         """The number of an accumulator; `reads`: what else there is to say of it, see `Reduction`."""
         if kind == "count" and not distinct and (value is None or value.validity is None):
             kind, value = "count_star", None
-        if distinct and value is not None and value.layout.data_type.kind in COMPOSED:
-            raise UnsupportedError(f"DISTINCT of {value.layout.data_type} values is not supported")
+        if value is not None and value.layout.data_type.is_composed and (distinct or kind in _COMPARED):
+            reads["key"] = self.column(self.lowering.order_key(value))
         summands = (
             range_of(value)
             if kind == "sum" and value is not None and value.layout.dtype is not torch.bool
@@ -315,10 +317,8 @@ class AggregateCalls:
             return self.plain(argument, "bool_and" if call.function == "min" else "bool_or", layout)
         if layout.form in (Form.NUMBER, Form.WIDE) or layout.has_dictionary:
             return self._folded_extreme(self.lowering.comparable(argument), call.function)
-        if layout.data_type.is_string or layout.data_type.kind is TypeKind.INTERVAL:
-            argument = self.lowering.comparable(argument)
-            return self.plain(argument, "least" if call.function == "min" else "greatest", argument.layout)
-        raise UnsupportedError(f"{call.function} of {layout.data_type} values is not supported", call.span)
+        argument = self.lowering.comparable(argument)
+        return self.plain(argument, "least" if call.function == "min" else "greatest", argument.layout)
 
     def _folded_extreme(self, argument: Value, kind: str) -> Pending:
         """The extreme of numbers or codes, batch by batch, in the dtype of the argument."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tqp.core.datatypes import BOOLEAN, COMPOSED, DOUBLE, VARCHAR, DataType, TypeKind
+from tqp.core.datatypes import BOOLEAN, DOUBLE, VARCHAR, DataType, TypeKind
 from tqp.core.errors import UnsupportedError
 from tqp.operators.groups.bit_strings import BitRange
 from tqp.operators.groups.moment_formulas import FORMULAS
@@ -34,12 +34,9 @@ if TYPE_CHECKING:
 _BOOLEANS = canonical_layout(BOOLEAN, False)
 
 
-def _comparable(calls: AggregateCalls, call: AggregateCall, place: int) -> Value:
-    """An argument that is compared with those of other rows. Raises UnsupportedError for nested values."""
-    data_type = call.arguments[place].data_type
-    if data_type.kind in COMPOSED:
-        raise UnsupportedError(f"{call.function}() of {data_type} values is not supported", call.span)
-    return calls.lowering.comparable(calls.lowering.materialised(call.arguments[place]))
+def _comparable(calls: AggregateCalls, call: AggregateCall) -> Value:
+    """The argument, which is compared with those of other rows; a nested one gets a key for that (`Reduction.key`)."""
+    return calls.lowering.comparable(calls.lowering.materialised(call.arguments[0]))
 
 
 def _with_validity(value: Value, validity: Node | None) -> Value:
@@ -85,11 +82,10 @@ def _choice(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pe
     ):
         key = call.order[0]  # no sort is needed for the first row
         extreme = "arg_max_nulls_last" if key.descending else "arg_min_nulls_last"
-        if key.expression.data_type.kind not in COMPOSED:
-            read = (*call.arguments, key.expression)
-            return _choice(calls, replace(call, function=extreme, arguments=read, order=()), kept)
-    arguments = [calls.lowering.materialised(call.arguments[0])]
-    arguments += [_comparable(calls, call, place) for place in range(1, len(call.arguments))]
+        read = (*call.arguments, key.expression)
+        return _choice(calls, replace(call, function=extreme, arguments=read, order=()), kept)
+    value, *keys = map(calls.lowering.materialised, call.arguments)
+    arguments = [value, *map(calls.lowering.order_key, keys)]
     masks = (arguments[place].validity for place in _NOT_NULL[call.function])
     counted = calls.lowering.all_valid(kept, *masks)
     others = tuple(map(calls.column, arguments[1:]))
@@ -132,7 +128,7 @@ def _any_value(calls: AggregateCalls, call: AggregateCall, kept: Node | None) ->
 
 
 def _mode(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
-    value = _counted(calls, _comparable(calls, call, 0), kept)
+    value = _counted(calls, _comparable(calls, call), kept)
     return calls.plain(value, "mode", value.layout, call.distinct, order=_order(calls, call))
 
 
@@ -140,7 +136,7 @@ def _mode(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pend
 
 
 def _entropy(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
-    value = _counted(calls, _comparable(calls, call, 0), kept)
+    value = _counted(calls, _comparable(calls, call), kept)
     found = calls.reduce("entropy", value, call.distinct)
     return Pending((found,), lambda _, nodes: Value(canonical_layout(call.data_type, False), nodes[0]))
 
@@ -216,8 +212,8 @@ _IN_ORDER_ONLY = (TypeKind.BOOLEAN, TypeKind.ENUM, TypeKind.UUID, TypeKind.NULL)
 
 def _median(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
     source = call.arguments[0].data_type
-    if source.is_string or source.kind in _IN_ORDER_ONLY:
-        value = _counted(calls, _comparable(calls, call, 0), kept)
+    if source.is_string or source.is_composed or source.kind in _IN_ORDER_ONLY:
+        value = _counted(calls, _comparable(calls, call), kept)
         return calls.plain(value, "median_lower", value.layout, call.distinct)
     return _interpolated(calls, call, kept, _kind("median", source), None)
 
@@ -290,7 +286,7 @@ def _quantile_of_many_digits(
 
 
 def _discrete(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
-    value = _counted(calls, _comparable(calls, call, 0), kept)
+    value = _counted(calls, _comparable(calls, call), kept)
     return calls.plain(value, "quantile_disc", value.layout, call.distinct, parameter=_fraction(call))
 
 
@@ -369,7 +365,7 @@ def _counted_histogram(calls: AggregateCalls, call: AggregateCall, kept: Node | 
 def _histogram_of_values(
     calls: AggregateCalls, call: AggregateCall, kept: Node | None, counts: Value | None = None
 ) -> Pending:
-    value = _comparable(calls, call, 0)
+    value = _comparable(calls, call)
     node, validity = as_elements(calls.lowering, value)
     layout = element_layout(value.layout.data_type)
     value = _with_validity(Value(layout, node, validity), calls.lowering.all_valid(kept, value.validity))

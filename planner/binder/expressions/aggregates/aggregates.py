@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE, TIME, TIME_TZ
+from tqp.core.datatypes import BIGINT, DOUBLE, TIME, TIME_TZ
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.frozen import dataclass
 from tqp.core.schema import Field
@@ -19,7 +19,6 @@ from tqp.planner.algebra.expressions import (
     Expression,
     Literal,
     SortKey,
-    conjunction,
 )
 from tqp.planner.algebra.subquery_expressions import Subquery
 from tqp.planner.binder.context import BindContext
@@ -189,7 +188,7 @@ def aggregate_call(
     distinct = distinct and not function.ignores_duplicates
     if distinct and (function.name, resolution.result) == ("avg", TIME_TZ):
         raise UnsupportedError(f"avg(DISTINCT ...) of {TIME_TZ} is not supported; cast to TIME", span)
-    call = AggregateCall(
+    return AggregateCall(
         function.name,
         (averaged(function.name, values[0], span), *values[1:]) if values else values,
         resolution.result,
@@ -198,30 +197,12 @@ def aggregate_call(
         span,
         order if function.minds_order else (),
     )
-    return _of_nested(call)
 
 
 def averaged(function: str, argument: Expression, span: Span | None) -> Expression:
     """What an aggregate takes for its argument: an average of times with a zone is one of what clocks in UTC show."""
     is_average = function == "avg" and argument.data_type == TIME_TZ
     return Call("universal_clock", (argument,), TIME, span) if is_average else argument
-
-
-def _of_nested(call: AggregateCall) -> AggregateCall:
-    """The least or greatest of nested values, and what stands beside it: the first of all in their order that is not NULL."""
-    extreme = _EXTREMES.get(call.function)
-    if extreme is None or not any(argument.data_type.is_composed for argument in call.arguments):
-        return call
-    value, *keys = call.arguments
-    filter_ = call.filter
-    for key in keys:
-        kept = Call("not", (Call("is_null", (key,), BOOLEAN),), BOOLEAN)
-        filter_ = kept if filter_ is None else conjunction((filter_, kept))
-    order = SortKey(keys[0] if keys else value, descending=extreme == "greatest")
-    return replace(call, function="any_value", arguments=(value,), filter=filter_, order=(order,))
-
-
-_EXTREMES = {"min": "least", "max": "greatest", "arg_min": "least", "arg_max": "greatest"}
 
 
 def _undetermined_order(
