@@ -87,6 +87,7 @@ def _definition(execution: Execution, clauses: CreateTable, schema: str) -> Tabl
     definition = _with_generated(execution, clauses, definition)
     table = StoredTable.empty(definition, execution.session.device)
     for check in clauses.checks:
+        execution.refuse_subquery(check, "CHECK")
         query = command.query("SELECT 1 FROM", definition.place.in_quotes, "WHERE", check)
         execution.session.queries.types(query, execution.state.with_table(table))
     return definition
@@ -103,9 +104,7 @@ def _with_generated(
         assert each.generated is not None
         source = f'{computed} AS "%row"'  # expressions name columns, not the table
         span = command.span(each.generated)
-        tokens = range(each.generated.start, each.generated.stop)
-        if any(command.tokens.kinds[index] == "SELECT" for index in tokens):
-            raise BindError("a generated column is computed without a subquery", span)
+        execution.refuse_subquery(each.generated, "a generated column")
         queries.types(command.query("SELECT 1 FROM", source, "WHERE (", each.generated, ") IS NULL"), state)
         query = command.query("SELECT (", each.generated, ") FROM", source)
         if queries.is_random(query, state):
@@ -162,6 +161,7 @@ def column_definition(execution: Execution, clause: ColumnClause, schema: str) -
 
 def default_text(execution: Execution, default: Part, data_type: DataType, schema: str) -> str:
     """The SQL of a default. Raises what it raises if it cannot be computed."""
+    execution.refuse_subquery(default, "DEFAULT")
     query = execution.command.query("SELECT CAST((", default, f") AS {data_type})")
     execution.session.queries.types(query, execution.state)
     return with_schemas(execution.command.source(default), execution.state, schema)

@@ -73,6 +73,11 @@ class Execution:
         """The schema in which what has that name is made; see `CatalogState.schema_for`."""
         return self.state.schema_for(name.qualifiers, temporary, name.span)
 
+    def refuse_subquery(self, part: Part, what: str) -> None:
+        """Raises BindError where a subquery stands in an expression that takes none, as in DuckDB."""
+        if "SELECT" in self.command.tokens.kinds[part.start : part.stop]:
+            raise BindError(f"{what} takes no subquery", self.command.span(part))
+
     def refuse_parameters(self, what: str) -> None:
         """Raises BindError where parameters stand in what is kept."""
         if self.command.parameter_keys:

@@ -56,6 +56,7 @@ def _column(execution: Execution, table: StoredTable, item: Part) -> str | None:
         place = table.definition.place_of(tokens.name(item.start), span)
         check_key_type(table.definition.columns[place], span)
         return table.definition.names[place]
+    execution.refuse_subquery(item, "an index")
     query = execution.command.query("SELECT 1 FROM", table.place.in_quotes, "WHERE (", item, ") IS NULL")
     execution.session.queries.types(query, execution.state)
     return None

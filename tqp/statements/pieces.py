@@ -75,5 +75,6 @@ def aliased(table: StoredTable, alias: Name | None) -> str:
 
 def told(execution: Execution, rows: StoredTable, returning: Part, alias: Name | None) -> Result:
     """What RETURNING says of the rows."""
+    execution.refuse_subquery(returning, "RETURNING")
     query = execution.command.query("SELECT", returning, f"FROM {aliased(rows, alias)}", of_rows=True)
     return execution.rows(query, execution.state.with_table(rows))
