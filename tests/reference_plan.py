@@ -27,6 +27,7 @@ from tqp.planner.algebra.expressions import (
     Literal,
     Try,
 )
+from tqp.planner.algebra.join_keys import KEEPS_RIGHT
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
@@ -207,7 +208,7 @@ class Interpreter:
             matches = [right for right, verdict in zip(right_rows, verdicts, strict=True) if verdict is True]
             met.update(i for i, verdict in enumerate(verdicts) if verdict is True)
             match plan.join_type:
-                case JoinType.INNER:
+                case JoinType.INNER | JoinType.RIGHT:
                     result += [left | right for right in matches]
                 case JoinType.LEFT | JoinType.FULL:
                     result += [left | right for right in matches or [right_nulls]]
@@ -224,7 +225,7 @@ class Interpreter:
                 case JoinType.MARK:
                     assert plan.mark is not None
                     result.append(left | {plan.mark.id: any_of(verdicts)})
-        if plan.join_type is JoinType.FULL:
+        if plan.join_type in KEEPS_RIGHT:
             result += [left_nulls | right for i, right in enumerate(fixed) if i not in met]
         return result
 
