@@ -178,7 +178,6 @@ def test_compressed_csv(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ("a,b\n1,2\n1,2,3\n", "Expected 2 columns, got 3"),
-        ("", "the file is empty"),
         ("a\nMünchen\n".encode("latin-1"), "line 2 is not UTF-8"),
         ("a,b\n1,2\n".encode("utf-16"), "is UTF-16; say encoding = 'utf-16'"),
     ],

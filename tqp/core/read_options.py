@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tqp.core.datatypes import DataType
+from tqp.core.datatypes import DataType, TypeKind
 
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """None and empty: the file tells. Of CSV: `delimiter`, `quote`, `escape` (of a quote in quotes), `comment` (what begins one;
+    """None and empty: the file tells. Of CSV: `delimiter`, `quote`, `escape` (of a quote in quotes), `strict` (no
+    quote but a doubled one stands in a value in quotes), `comment` (what begins one;
     empty: nothing does), `header`, `skip` (lines at the start), `nulls` (texts of NULL; with `quoted_nulls` in quotes, too),
-    `names`, their `types` where all columns have one, `date_format` and `timestamp_format` (as strptime has them), `encoding` (as Python knows it), `decimal_separator`
+    `names`, their `types` where all columns have one, `candidates` (the types that are looked for), `date_format` and `timestamp_format` (as strptime has them), `encoding` (as Python knows it), `decimal_separator`
     and `thousands` (between groups of digits).
 
     `null_padding`: rows that are too short end with NULLs. `ignore_errors`: rows that are too short or too long, or hold what is
@@ -25,6 +26,7 @@ class ReadOptions:
 
     delimiter: str | None = None
     quote: str | None = None
+    strict: bool = True
     escape: str | None = None
     comment: str | None = None
     header: bool | None = None
@@ -33,6 +35,7 @@ class ReadOptions:
     quoted_nulls: bool = True
     names: tuple[str, ...] = ()
     types: tuple[DataType, ...] = ()
+    candidates: frozenset[TypeKind] | None = None
     date_format: str | None = None
     timestamp_format: str | None = None
     encoding: str | None = None
@@ -51,4 +54,22 @@ class ReadOptions:
     written: tuple[tuple[str, str], ...] = ()
 
 
+#: What `candidates` may be.
+CANDIDATES = frozenset(
+    {
+        TypeKind.BOOLEAN,
+        TypeKind.TINYINT,
+        TypeKind.SMALLINT,
+        TypeKind.INTEGER,
+        TypeKind.BIGINT,
+        TypeKind.HUGEINT,
+        TypeKind.FLOAT,
+        TypeKind.DOUBLE,
+        TypeKind.DATE,
+        TypeKind.TIME,
+        TypeKind.TIMESTAMP,
+        TypeKind.TIMESTAMP_TZ,
+        TypeKind.VARCHAR,
+    }
+)
 NO_OPTIONS = ReadOptions()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +14,7 @@ from tqp.core.datatypes import DataType, TypeKind, holds_kind
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.file_kinds import FileKind
 from tqp.core.keywords import lower_ascii, quoted_text
-from tqp.core.read_options import ReadOptions
+from tqp.core.read_options import CANDIDATES, ReadOptions
 from tqp.planner.binder.expressions.type_names import type_of_text
 from tqp.planner.parse import Span, span_of
 
@@ -52,6 +53,12 @@ def read_options(kind: FileKind, function: str, nodes: Sequence[exp.Expr]) -> Gi
             f"UNION as the type of a column of {function}() is not supported; read objects with read_json_objects() and cast"
             " what they hold from JSON"
         )
+    marks = [(name, said.get(name)) for name in ("delimiter", "quote", "comment")]
+    for (name, mark), (other, within) in itertools.combinations(marks, 2):
+        if mark and within and (mark in within or within in mark):
+            raise BindError(
+                f"the {name} {mark!r} and the {other} {within!r} of {function}() are not told apart"
+            )
     formats = {kind for kind, key in _FORMATS.items() if said.get(key) is not None}
     text = {key for key, data_type in types.items() if isinstance(key, str) and data_type.kind not in formats}
     if any(isinstance(key, int) for key in types):
@@ -140,6 +147,33 @@ def _nothing_or_character(key: str) -> Meaning:
     return lambda value, span: {key: ""} if value == "" else _character(key)(value, span)
 
 
+def _delimiter(value: Any, span: Span | None) -> Mapping[str, Any]:
+    """None, or some characters, of which a line may have none."""
+    text = value.replace("\\t", "\t") if isinstance(value, str) else ""
+    if not isinstance(value, str) or len(text.encode()) > _LONGEST_DELIMITER:
+        raise BindError(f"a delimiter is a text of up to {_LONGEST_DELIMITER} bytes, not {value!r}", span)
+    return {"delimiter": text}
+
+
+_LONGEST_DELIMITER = 4
+
+
+def _candidates(value: Any, span: Span | None) -> Mapping[str, Any]:
+    if not isinstance(value, list) or not value:
+        raise BindError("auto_type_candidates takes a list of types", span)
+    types = [type_of_text(each, span) for each in value]
+    for each in types:
+        if each.kind not in CANDIDATES:
+            raise UnsupportedError(f"{each} among the types that are looked for is not supported", span)
+    return {"candidates": frozenset(each.kind for each in types)}
+
+
+def _skip(value: Any, span: Span | None) -> Mapping[str, Any]:
+    if not isinstance(value, int) or value < 0:
+        raise BindError(f"skip takes a number of lines, not {value!r}", span)
+    return {"skip": value}
+
+
 def _encoding(value: Any, span: Span | None) -> Mapping[str, Any]:
     try:
         return {"encoding": codecs.lookup(value).name}
@@ -220,12 +254,13 @@ _ALL = {
 }
 _CSV: Mapping[str, Meaning] = {
     **_ALL,
-    **dict.fromkeys(("delim", "delimiter", "sep"), _character("delimiter")),
+    **dict.fromkeys(("delim", "delimiter", "sep"), _delimiter),
     "quote": _nothing_or_character("quote"),
     "escape": _one_of("escape", "", '"', "\\"),
     "comment": _nothing_or_character("comment"),
     "header": _one("header", bool),
-    "skip": _one("skip", int),
+    "skip": _skip,
+    "auto_type_candidates": _candidates,
     **dict.fromkeys(("nullstr", "null"), _nulls),
     **dict.fromkeys(("names", "column_names"), _names),
     "columns": _columns,
@@ -235,6 +270,7 @@ _CSV: Mapping[str, Meaning] = {
     **dict.fromkeys(("timestampformat", "timestamp_format"), _one("timestamp_format", str)),
     "auto_detect": _one("finds_header", bool),
     "ignore_errors": _one("ignore_errors", bool),
+    "strict_mode": _one("strict", bool),
     "null_padding": _one("null_padding", bool),
     "normalize_names": _one("normalize_names", bool),
     "allow_quoted_nulls": _one("quoted_nulls", bool),
@@ -243,7 +279,7 @@ _CSV: Mapping[str, Meaning] = {
     "thousands": _character("thousands"),
     "compression": _only("auto", "auto_detect", "gzip", "none", "zstd"),
     **dict.fromkeys(
-        ("sample_size", "parallel", "buffer_size", "max_line_size", "maximum_line_size", "strict_mode"),
+        ("sample_size", "parallel", "buffer_size", "max_line_size", "maximum_line_size"),
         _ignored,
     ),
     **dict.fromkeys(("new_line", "files_to_sniff"), _ignored),

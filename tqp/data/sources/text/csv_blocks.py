@@ -12,7 +12,8 @@ from tqp.core.read_options import ReadOptions
 from tqp.data.sources.file_identity import reading
 from tqp.data.sources.file_systems import Identity, content_stream
 from tqp.data.sources.text.blocks import FileInBlocks
-from tqp.data.sources.text.csv_files import SAMPLE_BYTES, arrow_options, find_layout
+from tqp.data.sources.text.csv_dialects import SAMPLE_BYTES
+from tqp.data.sources.text.csv_files import arrow_options, find_layout
 from tqp.data.sources.text.csv_text import BYTE_ORDER_MARK, with_whole_line_ends, without_lines
 from tqp.data.sources.text.csv_types import Convert, conversions
 
@@ -31,15 +32,13 @@ class CsvInBlocks(FileInBlocks):
             with content_stream(path) as stream:
                 head = bytes(stream.read(_HEAD_BYTES))
             codecs.getincrementaldecoder("utf-8")().decode(head)  # Arrow looks at no names
+            is_recoded = options.encoding not in (None, "utf-8")
+            has_long_delimiter = options.delimiter is not None and len(options.delimiter.encode()) != 1
+            if options.comment or is_recoded or has_long_delimiter or options.null_padding:
+                raise ValueError("its text is changed before it is read")
             rows = without_lines(head.removeprefix(BYTE_ORDER_MARK), options.skip).lstrip(b"\r\n")
-            content, self._layout = find_layout(rows, options)
-            is_changed = bool(options.comment) or options.encoding not in (None, "utf-8")
-            if (
-                is_changed
-                or options.null_padding
-                or self._layout.has_escaped_quotes
-                or self._layout.has_blanks
-            ):
+            content, self._layout = find_layout(rows, options, is_whole=False)
+            if self._layout.is_changed:
                 raise ValueError("its text is changed before it is read")
             if options.types and len(self._layout.names) > len(options.types):
                 raise ValueError("its rows end with a delimiter")

@@ -2,75 +2,66 @@
 
 from __future__ import annotations
 
-import csv
 import io
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.data.sources.file_systems import content_of
+from tqp.data.sources.text.csv_dialects import (
+    SAMPLE_BYTES,
+    Dialect,
+    find_dialect,
+    first_lines,
+    has_escaped_quotes,
+)
 from tqp.data.sources.text.csv_headers import find_names
-from tqp.data.sources.text.csv_text import (
+from tqp.data.sources.text.csv_quotes import (
     has_blanks_around_quotes,
-    in_utf8,
+    loose_quote,
     with_doubled_quotes,
-    with_whole_line_ends,
+    with_inner_quotes_doubled,
     without_blanks_around_quotes,
+)
+from tqp.data.sources.text.csv_text import (
+    in_utf8,
+    with_plain_delimiter,
+    with_whole_line_ends,
     without_comments,
     without_first_comments,
     without_lines,
 )
 
-_DELIMITERS = ",|;\t"
-#: The first bytes of a file, whose lines tell how it is written.
-SAMPLE_BYTES = 65_536
-
-
-@dataclass(frozen=True, slots=True)
-class _Dialect:
-    """`quote`: empty where nothing is in quotes."""
-
-    delimiter: str
-    quote: str
-
-    def rows(self, lines: Iterable[str]) -> Iterator[list[str]]:
-        """The fields of lines, or of parts of them."""
-        quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if self.quote else csv.QUOTE_NONE
-        return csv.reader(lines, delimiter=self.delimiter, quotechar=self.quote or None, quoting=quoting)
-
 
 @dataclass(frozen=True, slots=True)
 class Layout:
     """How a file is written, as its first lines tell. `has_comments`: at its start; others are to be left out, too.
-    `has_escaped_quotes`: by backslashes. `has_blanks`: around quotes."""
+    `has_escaped_quotes`: by backslashes. `is_changed`: what is read is not as it is written."""
 
-    dialect: _Dialect
+    dialect: Dialect
     names: Sequence[str]
     has_header: bool
     has_comments: bool
     has_escaped_quotes: bool
-    has_blanks: bool
+    is_changed: bool
 
 
 def read_csv_text(file: str, options: ReadOptions = NO_OPTIONS) -> pa.Table:
     """The whole file, decompressed if its name says so, each column as text; `csv_types.typed` finds the types.
 
     Without a header the columns are column0, column1, ...; so is a column whose name is empty. Empty fields are NULL.
-    Raises ValueError for a file that is empty, not of its encoding, or has rows that differ in length.
+    An empty file has a column without rows. Raises ValueError for a file that is not of its encoding, or has rows that differ in length.
     """
-    content = without_lines(in_utf8(content_of(file), options.encoding), options.skip)
+    content, options = text_of(file, options)
     if options.comment:
         content = without_comments(content, options.comment, options.quote or '"', options.delimiter)
     content = content.lstrip(b"\r\n")
-    if not content and options.names:
-        return pa.table({name: pa.array([], pa.string()) for name in options.names})
     if not content:
-        raise ValueError("the file is empty, so it has no columns")
+        return pa.table({name: pa.array([], pa.string()) for name in options.names or ("column0",)})
     if content[-1:] not in b"\r\n":
         content += b"\n"  # without which Arrow finds no end of names alone
     content, layout = find_layout(content, options)
@@ -81,35 +72,63 @@ def read_csv_text(file: str, options: ReadOptions = NO_OPTIONS) -> pa.Table:
     return table.select(range(len(options.types))) if options.types else table
 
 
-def find_layout(content: bytes, options: ReadOptions = NO_OPTIONS) -> tuple[bytes, Layout]:
-    """How content is written, and what is to be read of it: without comments at its start and backslashes before quotes."""
-    lines = _first_lines(content)
-    dialect = _find_dialect(lines, options)
+def text_of(file: str, options: ReadOptions) -> tuple[bytes, ReadOptions]:
+    """The content without the lines that are left out, with a delimiter of one byte where another is said, and how that is read."""
+    content = without_lines(in_utf8(content_of(file), options.encoding), options.skip)
+    if options.delimiter is not None and len(options.delimiter.encode()) != 1:
+        quote = '"' if options.quote is None else options.quote
+        content, delimiter = with_plain_delimiter(content, options.delimiter, quote)
+        options = replace(options, delimiter=delimiter)
+    return content, options
+
+
+def find_layout(
+    content: bytes, options: ReadOptions = NO_OPTIONS, *, is_whole: bool = True
+) -> tuple[bytes, Layout]:
+    """How content is written, and what is to be read of it: without what stands before the first row, and with quotes as they are
+    read. `is_whole`: it is not only the beginning of a file."""
+    given = content
+    lines = first_lines(content)
+    dialect, lines_before = find_dialect(lines, options)
     has_comments = options.comment is None and _begins_with_comments(lines, options)
     if has_comments:
         content = without_first_comments(content)
-        lines = _first_lines(content)
-        dialect = _find_dialect(lines, options)
-    has_escaped_quotes = (options.escape == "\\" and bool(dialect.quote)) or (
-        options.escape is None and _has_escaped_quotes(lines, dialect)
+        dialect, lines_before = find_dialect(first_lines(content), options)
+    content = without_lines(content, lines_before)
+    unchanged = content
+    lines = first_lines(content)
+    is_escaped = (options.escape == "\\" and bool(dialect.quote)) or (
+        options.escape is None and has_escaped_quotes(lines, dialect)
     )
-    if has_escaped_quotes:
+    if is_escaped:
         content = with_doubled_quotes(content, dialect.quote)
-        lines = _first_lines(content)
+        lines = first_lines(content)
     sample = "\n".join(lines).encode()
-    has_blanks = bool(dialect.quote) and has_blanks_around_quotes(sample, dialect.delimiter, dialect.quote)
-    if has_blanks:
+    if dialect.quote and has_blanks_around_quotes(sample, dialect.delimiter, dialect.quote):
         content = without_blanks_around_quotes(content, dialect.delimiter, dialect.quote)
-        lines = _first_lines(content)
-        dialect = _find_dialect(lines, options)
-    rows = _split(lines, dialect)
+        lines = first_lines(content)
+        dialect, _ = find_dialect(lines, options)
+    fault = loose_quote(content, *dialect, is_whole=is_whole) if dialect.quote else None
+    if fault is not None and not options.strict:
+        content = with_inner_quotes_doubled(content, *dialect)
+        lines = first_lines(content)
+        fault = loose_quote(content, *dialect, is_whole=is_whole)
+    if fault is not None:
+        if options.quote is None and fault < SAMPLE_BYTES:  # so they are no quotes
+            return find_layout(given, replace(options, quote=""), is_whole=is_whole)
+        line = content.count(b"\n", 0, fault) + given.count(b"\n") - content.count(b"\n") + 1
+        raise ValueError(
+            f"line {line} has a value in quotes that does not end with its field; in read_csv(), strict_mode = false takes quotes "
+            "inside of values as they are, and quote = '' takes all for text"
+        )
+    rows = dialect.rows(lines)
     if options.null_padding:
         width = max(map(len, rows))
         rows = [row + [""] * (width - len(row)) for row in rows]
     names, has_header = find_names(rows, options)
     if options.types and len(names) > len(options.types) + 1:
         raise ValueError(f"{len(options.types)} columns are given, and the file has {len(names)}")
-    return content, Layout(dialect, names, has_header, has_comments, has_escaped_quotes, has_blanks)
+    return content, Layout(dialect, names, has_header, has_comments, is_escaped, content != unchanged)
 
 
 def arrow_options(
@@ -176,7 +195,7 @@ def _read(content: bytes, layout: Layout, options: ReadOptions) -> pa.Table:
         raise ValueError("rows that are too short cannot be filled where allow_quoted_nulls = false")
     rows = [
         row
-        for row in dialect.rows(io.StringIO(content.decode(), newline=""))
+        for row in dialect.reader(io.StringIO(content.decode(), newline=""))
         if row
         and len(row) <= width
         and not (layout.has_comments and len(row) < width and row[0].startswith("#"))
@@ -199,56 +218,6 @@ def _begins_with_comments(lines: Sequence[str], options: ReadOptions) -> bool:
     begin = next((place for place, line in enumerate(lines) if not line.startswith("#")), 0)
     if not begin:
         return False
-    dialect = _find_dialect(lines[begin:], options)
-    [below] = _split(lines[begin : begin + 1], dialect)
-    return all(len(row) != len(below) for row in _split(lines[:begin], dialect))
-
-
-def _first_lines(content: bytes) -> list[str]:
-    sample = content[:SAMPLE_BYTES]
-    # Not `str.splitlines`, which also splits at control characters inside values.
-    lines = re.split("\r\n|\n|\r", sample.decode(errors="replace"))
-    if len(content) > len(sample) and len(lines) > 1 or not lines[-1]:
-        lines.pop()
-    return lines
-
-
-def _split(lines: Sequence[str], dialect: _Dialect) -> list[list[str]]:
-    return list(dialect.rows(line + "\n" for line in lines))
-
-
-def _fits(row: Sequence[str], options: ReadOptions) -> bool:
-    """Whether the row has as many fields as there are types; each row may end with a delimiter."""
-    return len(row) == len(options.types) or (len(row) == len(options.types) + 1 and not row[-1])
-
-
-def _find_dialect(lines: Sequence[str], options: ReadOptions) -> _Dialect:
-    """Of what is not said the candidate that splits most lines into as many fields as there are types, or as the first has, then
-    the one with most fields."""
-
-    def agreeing_lines(dialect: _Dialect) -> tuple[int, int, int]:
-        rows = [row for row in _split(lines, dialect) if row]
-        fitting = sum(_fits(row, options) for row in rows) if options.types else 0
-        widths = [len(row) for row in rows]
-        if not widths or widths[0] == 1:
-            return fitting, 0, 0
-        return fitting, sum(width == widths[0] for width in widths), widths[0]
-
-    if options.delimiter is not None:
-        return _Dialect(options.delimiter, '"' if options.quote is None else options.quote)
-    if options.quote is not None:
-        return max((_Dialect(delimiter, options.quote) for delimiter in _DELIMITERS), key=agreeing_lines)
-    candidates = [_Dialect(delimiter, '"') for delimiter in _DELIMITERS]
-    quoted = re.compile(rf"(^|[{re.escape(_DELIMITERS)}])'[^']*'([{re.escape(_DELIMITERS)}]|$)")
-    if any(quoted.search(line) for line in lines) and not any('"' in line for line in lines):
-        # Single quotes, where they are what makes fields of some rows.
-        candidates = [_Dialect(delimiter, "'") for delimiter in _DELIMITERS] + candidates
-    return max(candidates, key=agreeing_lines)
-
-
-def _has_escaped_quotes(lines: Sequence[str], dialect: _Dialect) -> bool:
-    """Whether quotes inside of values are written with a backslash: one that does not end the field."""
-    if not dialect.quote:
-        return False
-    inside = re.compile(rf"\\{dialect.quote}(?![{re.escape(dialect.delimiter + dialect.quote)}]|$)")
-    return any(dialect.quote in line and inside.search(line) for line in lines)
+    dialect, before = find_dialect(lines[begin:], options)
+    [below] = dialect.rows(lines[begin + before :][:1])
+    return all(len(row) != len(below) for row in dialect.rows(lines[:begin]))

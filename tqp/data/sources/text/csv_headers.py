@@ -21,7 +21,7 @@ _OF_PARTS = (TypeKind.LIST, TypeKind.ARRAY, TypeKind.STRUCT, TypeKind.MAP)
 
 def find_names(rows: Sequence[Sequence[str]], options: ReadOptions) -> tuple[list[str], bool]:
     """The names of the columns, and whether they are the first row, unless that is said."""
-    first, *others = rows
+    first, *others = rows or [[""]]
     if options.header is not None:
         has_header = options.header
     elif options.types:

@@ -9,9 +9,8 @@ import pyarrow as pa
 from tqp.core.keywords import quoted_text
 from tqp.core.read_options import ReadOptions
 from tqp.data.arrow_types import field_type
-from tqp.data.sources.file_systems import content_of
-from tqp.data.sources.text.csv_files import SAMPLE_BYTES, find_layout, read_csv_text
-from tqp.data.sources.text.csv_text import in_utf8, without_lines
+from tqp.data.sources.text.csv_dialects import SAMPLE_BYTES
+from tqp.data.sources.text.csv_files import find_layout, read_csv_text, text_of
 from tqp.data.sources.text.csv_types import typed
 
 _EMPTY = "(empty)"
@@ -24,12 +23,12 @@ def csv_layout(file: str, options: ReadOptions) -> pa.Table:
     Raises ValueError where the file cannot be read.
     """
     table = typed(read_csv_text(file, options), options)
-    content = without_lines(in_utf8(content_of(file), options.encoding), options.skip)
+    said = options.delimiter
+    content, options = text_of(file, options)
     begun = content.lstrip(b"\r\n")
     rest, layout = find_layout(begun, options)
-    skipped = options.skip + content[: len(content) - len(begun)].count(b"\n")
-    if layout.has_comments:
-        skipped += begun.count(b"\n") - rest.count(b"\n")
+    skipped = options.skip + content.count(b"\n") - rest.count(b"\n")
+    delimiter = layout.dialect.delimiter if said is None else said
     sample = begun[:SAMPLE_BYTES].decode(errors="replace")
     quote = layout.dialect.quote
     if not re.search(rf"(^|[{re.escape(layout.dialect.delimiter)}\r\n]){quote}", sample):
@@ -51,7 +50,7 @@ def csv_layout(file: str, options: ReadOptions) -> pa.Table:
     times = any(pa.types.is_timestamp(field.type) for field in table.schema)
     timestamp_format = options.timestamp_format if times else None
     found = {
-        "delim": quoted_text(layout.dialect.delimiter),
+        "delim": quoted_text(delimiter),
         "quote": quoted_text(quote),
         "escape": quoted_text(escape),
         "new_line": quoted_text(_written(newline)),
@@ -66,12 +65,14 @@ def csv_layout(file: str, options: ReadOptions) -> pa.Table:
         if form is not None:
             found[name] = quoted_text(form)
     given = dict(options.written)
-    said = [f"{name}={value}" for name, value in found.items() if name not in map(_plain_name, given)]
-    said += [f"{name}={value}" for name, value in given.items()]
-    query = f"FROM read_csv({quoted_text(file)}, {', '.join(['auto_detect=false', *said])});"
+    arguments_said = [
+        f"{name}={value}" for name, value in found.items() if name not in map(_plain_name, given)
+    ]
+    arguments_said += [f"{name}={value}" for name, value in given.items()]
+    query = f"FROM read_csv({quoted_text(file)}, {', '.join(['auto_detect=false', *arguments_said])});"
     arguments = ", ".join(f"{name}={value}" for name, value in given.items()) or None
     values = {
-        "Delimiter": pa.array([layout.dialect.delimiter]),
+        "Delimiter": pa.array([delimiter]),
         "Quote": pa.array([quote or _EMPTY]),
         "Escape": pa.array([escape or _EMPTY]),
         "NewLineDelimiter": pa.array([_written(newline)]),

@@ -1,4 +1,4 @@
-"""The text of a CSV file as its reader wants it: UTF-8, without comments and without backslashes before quotes."""
+"""The text of a CSV file as its reader wants it: UTF-8, without comments, of whole line ends."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import pyarrow as pa
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+#: Bytes that text hardly has.
+_UNUSED = (b"\x1f", b"\x1e", b"\x1d", b"\x1c", b"\x01", b"\x02")
 #: What may stand before a field in quotes: a separator, or nothing.
 _BEFORE_QUOTES = rb"(?<![^\r\n,|;\t%b])"
 
@@ -35,10 +37,36 @@ def in_utf8(content: bytes, encoding: str | None) -> bytes:
 
 
 def without_lines(content: bytes, count: int) -> bytes:
-    """What stands behind so many lines."""
-    for _ in range(count):
-        content = content.partition(b"\n")[2]
-    return content
+    """What stands behind so many lines.
+
+    >>> without_lines(b"a\\r\\nb\\nc", 2), without_lines(b"a\\nb", 3)
+    (b'c', b'')
+    """
+    found = re.match(rb"(?:[^\r\n]*+(?:\r\n|\n|\r|\Z)){%d}" % count, content)
+    assert found is not None  # at the end there is always one more
+    return content[found.end() :]
+
+
+def with_plain_delimiter(content: bytes, delimiter: str, quote: str) -> tuple[bytes, str]:
+    """The content with a byte that it has nowhere for each delimiter outside of quotes, and this byte.
+
+    >>> with_plain_delimiter(b"a||b\\n'x||y'||2", "||", "'")
+    (b"a\\x1fb\\n'x||y'\\x1f2", '\\x1f')
+    """
+    byte = next((each for each in _UNUSED if each not in content), None)
+    if byte is None:
+        raise ValueError(
+            f"the delimiter {delimiter!r} is not supported in a file of so many control characters"
+        )
+    if not delimiter:
+        return content, byte.decode()
+    plain, mark = delimiter.encode(), re.escape(quote.encode())
+    if not quote or quote.encode() not in content:
+        return content.replace(plain, byte), byte.decode()
+    end = rb"(?:%b|[\r\n]|\Z)" % re.escape(plain)
+    quoted = rb"%b(?:[^%b]|%b%b)*+%b *+(?=%b)" % (mark, mark, mark, mark, mark, end)
+    fields = re.compile(rb"(?P<end>%b)|[\r\n]|%b|(?:(?!%b).)++" % (re.escape(plain), quoted, end), re.DOTALL)
+    return fields.sub(lambda found: byte if found["end"] else found[0], content), byte.decode()
 
 
 def without_comments(content: bytes, mark: str, quote: str, delimiter: str | None) -> bytes:
@@ -60,40 +88,6 @@ def without_comments(content: bytes, mark: str, quote: str, delimiter: str | Non
 def without_first_comments(content: bytes) -> bytes:
     """Without the lines at the start that begin with `#`."""
     return re.sub(rb"\A(?:#[^\r\n]*(?:\r\n|\n|\r|\Z))+", b"", content)
-
-
-def with_doubled_quotes(content: bytes, quote: str) -> bytes:
-    r"""The text with `""` for `\"`, and `\` for `\\`, inside of quoted values; other backslashes stay."""
-    mark = re.escape(quote.encode())
-    quoted = re.compile(rb"%b(?:[^%b\\]|\\.|%b%b)*%b" % (mark, mark, mark, mark, mark), re.DOTALL)
-    escaped = re.compile(rb"\\([\\%b])" % mark)
-    doubled = {b"\\": b"\\", quote.encode(): quote.encode() * 2}
-    return quoted.sub(lambda value: escaped.sub(lambda match: doubled[match[1]], value[0]), content)
-
-
-def has_blanks_around_quotes(content: bytes, delimiter: str, quote: str) -> bool:
-    """Do blanks stand between the quotes of a value and the ends of its field?
-
-    >>> has_blanks_around_quotes(b'"a, ""b"" ",c', ",", '"'), has_blanks_around_quotes(b'a, "b"', ",", '"')
-    (False, True)
-    """
-    return any(found["before"] or found["after"] for found in _fields(delimiter, quote).finditer(content))
-
-
-def without_blanks_around_quotes(content: bytes, delimiter: str, quote: str) -> bytes:
-    """The text with quoted values alone in their fields, where blanks stand around them.
-
-    >>> without_blanks_around_quotes(b"1, 'x, y' ,z", ",", "'")
-    b"1,'x, y',z"
-    """
-    return _fields(delimiter, quote).sub(lambda found: found["quoted"] or found[0], content)
-
-
-def _fields(delimiter: str, quote: str) -> re.Pattern[bytes]:
-    """Finds field after field, and what stands between them: so nothing is found inside of a quoted value."""
-    end, mark = re.escape(delimiter.encode()), re.escape(quote.encode())
-    quoted = rb"(?P<before> *)(?P<quoted>%b(?:[^%b]|%b%b)*+%b)(?P<after> *)(?=[%b\r\n]|\Z)"
-    return re.compile(quoted % (mark, mark, mark, mark, mark, end) + rb"|[^%b\r\n]++|[%b\r\n]++" % (end, end))
 
 
 def with_whole_line_ends(stream: pa.NativeFile) -> pa.NativeFile:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import decimal
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tqp.core.datatypes import TypeKind
 from tqp.core.keywords import lower_ascii
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.data.arrow_types import HUGEINT_ARRAY
@@ -61,10 +62,14 @@ def conversions(name: str, options: ReadOptions = NO_OPTIONS) -> Sequence[Conver
         formats.append(partial(_in_format, options.timestamp_format, "us", None))
     if options.date_format is not None:
         formats.append(partial(_in_format, options.date_format, "s", pa.date32()))
+    kinds = _KINDS
+    if options.candidates is not None:
+        kinds = tuple(convert for kind, convert in _CANDIDATES.items() if kind in options.candidates)
+    tried = _in_both_forms(kinds)
     if options.decimal_separator == "." and not options.thousands:
-        return (*formats, *_CONVERSIONS)
-    numbers = [partial(_of_plain_numbers, each, options) for each in _CONVERSIONS]
-    return (*formats, *numbers, *_WITHOUT_DOUBLES)
+        return (*formats, *tried)
+    numbers = [partial(_of_plain_numbers, each, options) for each in tried]
+    return (*formats, *numbers, *_in_both_forms([each for each in kinds if each is not _doubles]))
 
 
 def _of_plain_numbers(
@@ -206,7 +211,42 @@ def _in_plain_form(convert: Convert) -> Convert:
     return lambda column: convert(_canonical(column))
 
 
-#: In the order in which they are tried.
+def _narrower(convert: Convert, target: pa.DataType) -> Convert:
+    """Those of a conversion's values that are of a narrower type: all of them, or ArrowInvalid is raised."""
+
+    def narrowed(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+        values = convert(column)
+        return None if values is None else values.cast(target)
+
+    return narrowed
+
+
+def _dates_and_timestamps(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Timestamps, of which all may be written without a time."""
+    values = values_or_none(_timestamps("us", None), column)
+    return _dates(column).cast(pa.timestamp("us")) if values is None else values
+
+
+def _in_both_forms(kinds: Sequence[Convert]) -> tuple[Convert, ...]:
+    return tuple(form for each in kinds for form in (each, _in_plain_form(each)))
+
+
+#: What may be asked for, in the order in which it is tried.
+_CANDIDATES: Mapping[TypeKind, Convert] = {
+    TypeKind.BOOLEAN: _booleans,
+    TypeKind.TINYINT: _narrower(_integers, pa.int8()),
+    TypeKind.SMALLINT: _narrower(_integers, pa.int16()),
+    TypeKind.INTEGER: _narrower(_integers, pa.int32()),
+    TypeKind.BIGINT: _integers,
+    TypeKind.HUGEINT: _huge_integers,
+    TypeKind.FLOAT: _narrower(_doubles, pa.float32()),
+    TypeKind.DOUBLE: _doubles,
+    TypeKind.DATE: _dates,
+    TypeKind.TIME: _times,
+    TypeKind.TIMESTAMP: _dates_and_timestamps,
+    TypeKind.TIMESTAMP_TZ: _timestamps("us", "UTC"),
+}
+#: In the order in which they are tried where nothing is said.
 _KINDS: tuple[Convert, ...] = (
     _booleans,
     _integers,
@@ -218,8 +258,4 @@ _KINDS: tuple[Convert, ...] = (
     _timestamps("us", "UTC"),
     _timestamps("ns", None),
 )
-_CONVERSIONS = tuple(form for each in _KINDS for form in (each, _in_plain_form(each)))
-#: Where a decimal point is something else.
-_WITHOUT_DOUBLES = tuple(
-    form for each in _KINDS if each is not _doubles for form in (each, _in_plain_form(each))
-)
+_CONVERSIONS = _in_both_forms(_KINDS)
