@@ -237,3 +237,139 @@ def test_ways_out_under_the_names_of_others() -> None:
     assert np.asarray(tqp.sql("SELECT i FROM range(3) r(i)")).tolist() == [0, 1, 2]
     with tqp.connect() as con:
         assert con.execute("SELECT ? + 1", [1]).fetchone() == (2,) == con.query("SELECT 2").fetchone()
+
+
+FOLDERS = (  # statements, of which each begins in an empty folder
+    "COPY t TO 'o' (FORMAT csv, PARTITION_BY (k), FILENAME_PATTERN 'f_{i}', FILE_EXTENSION 'txt')",
+    "COPY t TO 'o' (FORMAT csv, PARTITION_BY (k), FILENAME_PATTERN 'f')",
+    "COPY t TO 'o' (FORMAT csv, PARTITION_BY *, WRITE_PARTITION_COLUMNS)",
+    "COPY t TO 'o' (FORMAT csv, PARTITION_BY (K), HIVE_FILE_PATTERN false)",
+    "COPY t TO 'o' (FORMAT json, PARTITION_BY k, OVERWRITE_OR_IGNORE true)",
+    "COPY t TO 'o' (FORMAT csv, PER_THREAD_OUTPUT)",
+    "COPY t TO 'o.csv' (APPEND); COPY t TO 'o.csv' (OVERWRITE)",
+    "COPY t TO 'o' (FORMAT csv, PER_THREAD_OUTPUT); COPY t TO 'o/other.csv'; COPY t TO 'o' (FORMAT csv, PARTITION_BY k, OVERWRITE)",
+    "COPY t TO 'o' (FORMAT csv); COPY t TO 'o' (FORMAT csv, PER_THREAD_OUTPUT, OVERWRITE)",
+    "COPY (FROM range(300000)) TO 'o' (FORMAT csv, FILE_SIZE_BYTES 10); COPY (FROM range(3)) TO 'p' (FORMAT csv, FILE_SIZE_BYTES '1kb')",
+    "COPY (FROM t LIMIT 0) TO 'o.csv' (WRITE_EMPTY_FILE false); COPY (FROM t LIMIT 0) TO 'p' (FORMAT csv, PARTITION_BY k)",
+    "COPY t TO 'o.csv' (PREFIX '[', SUFFIX ']', NEW_LINE '\\r\\n'); COPY t TO 'p.csv' (PREFIX '<', SUFFIX '>', HEADER false)",
+    "COPY t TO 'o.csv' (FORCE_QUOTE (s), DATE_FORMAT '%d.%m.%Y', TIMESTAMP_FORMAT '%H', NULL '-', USE_TMP_FILE false)",
+    "COPY t TO 'o.json' (TIMESTAMPFORMAT '%Y', ARRAY)",
+    "COPY t TO 'o' (FORMAT csv, COMPRESSION gzip, PARTITION_BY k)",
+)
+
+
+@pytest.mark.parametrize("statements", FOLDERS)
+def test_folders_of_files_are_those_of_duckdb(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statements: str
+) -> None:
+    table = """CREATE TABLE t AS SELECT i, i % 2 AS k, CASE WHEN i > 1 THEN 'a b/c=d~"%' END AS s, DATE '2024-01-02' AS d,
+        TIMESTAMP '2024-01-02 03:04:05' AS ts FROM range(4) r(i)"""
+    found = []
+    for name, connection in ("ours", tqp.connect()), ("theirs", duckdb.connect(config={"threads": 1})):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        with connection:
+            connection.execute(table)
+            for statement in statements.split("; "):
+                connection.execute(statement)
+        files = [path for path in (tmp_path / name).rglob("*") if path.is_file()]
+        found.append(
+            {
+                str(path.relative_to(tmp_path / name)): path.suffix == ".gz" or path.read_bytes()
+                for path in files
+            }
+        )
+    assert found[0] == found[1]
+
+
+def test_files_are_added_to_folders_and_named(tmp_path: Path) -> None:
+    with tqp.connect() as con:
+        copy = f"COPY (SELECT i, i % 2 AS k FROM range(4) r(i)) TO '{tmp_path / 'o'}' (FORMAT parquet, PARTITION_BY k"
+        con.sql(f"{copy}, APPEND)")
+        count, files = con.sql(f"{copy}, APPEND, FILENAME_PATTERN 'x_{{uuid}}', RETURN_FILES)").fetchall()[0]
+        assert count == 4 and len(files) == 2 and all(Path(file).is_file() for file in files)
+        assert sum(path.name.startswith("x_") for path in tmp_path.rglob("*.parquet")) == 2
+        assert con.sql(f"SELECT count(*), sum(k) FROM '{tmp_path}/o/*/*.parquet'").fetchall() == [(8, 4)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    (
+        "PARTITION_BY ()", "PARTITION_BY (k, k)", "PARTITION_BY", "OVERWRITE, APPEND", "OVERWRITE 'x'", "PER_THREAD_OUTPUT, PARTITION_BY k",
+        "APPEND, PER_THREAD_OUTPUT, FILENAME_PATTERN 'x'", "FILENAME_PATTERN 3", "FILE_SIZE_BYTES 'x'", "FORCE_QUOTE (zz)", "PREFIX 'x'",
+        "PREFIX 'x', SUFFIX 'y', HEADER", "HEADER 'x'", "DATEFORMAT 3", "DELIM ';', SEP ','", "USE_TMP_FILE, PARTITION_BY k",
+        "WRITE_EMPTY_FILE false, PER_THREAD_OUTPUT", "ENCODING 'latin-1'", "COMPRESSION_LEVEL 3", "FORMAT parquet, COMPRESSION_LEVEL 3",
+        "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 99", "FORMAT parquet, KV_METADATA 3", "FORMAT parquet, FIELD_IDS {zz: 1}",
+        "FORMAT parquet, FIELD_IDS {i: 1, k: 1}", "FORMAT parquet, PARQUET_VERSION V3", "FORMAT parquet, ROW_GROUP_SIZE 'x'", "nonsense",
+    ),
+)  # fmt: skip
+def test_wrong_options_write_nothing(tmp_path: Path, options: str) -> None:
+    statement = f"COPY (SELECT i, i % 2 AS k FROM range(4) r(i)) TO '{tmp_path / 'o'}' ({options})"
+    with pytest.raises(duckdb.Error), duckdb.connect() as con:
+        con.execute(statement)
+    with pytest.raises((tqp.BindError, tqp.UnsupportedError)), tqp.connect() as con:
+        con.sql(statement)
+    assert not list(tmp_path.iterdir())
+
+
+def test_parquet_files_say_what_they_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    with tqp.connect() as con:
+        query = "SELECT {x: 1, y: [2]} AS s, 3 AS z, MAP {1: 2} AS m"
+        con.sql(
+            f"COPY ({query}) TO '{path}' (FIELD_IDS auto, KV_METADATA {{a: 'x', b: 3}}, PARQUET_VERSION V2)"
+        )
+        schema = f"SELECT name, field_id FROM parquet_schema('{path}') WHERE field_id IS NOT NULL"
+        numbered = [
+            ("s", 0),
+            ("x", 1),
+            ("y", 2),
+            ("element", 3),
+            ("z", 4),
+            ("m", 5),
+            ("key", 6),
+            ("value", 7),
+        ]
+        assert con.sql(schema).fetchall() == duckdb.sql(schema).fetchall() == numbered
+        said = con.sql(f"SELECT key::VARCHAR, value::VARCHAR FROM parquet_kv_metadata('{path}')").fetchall()
+        assert {("a", "x"), ("b", "3")} <= set(said)
+        assert con.sql(f"FROM '{path}'").fetchall() == duckdb.sql(f"FROM '{path}'").fetchall()
+        ids = "{s: {__duckdb_field_id: 5, X: 6, y: {__duckdb_field_id: 7, element: 8}}}"
+        con.sql(query).to_parquet(path, field_ids=con.sql(f"SELECT {ids}").fetchall()[0][0])
+        assert con.sql(schema).fetchall() == [("s", 5), ("x", 6), ("y", 7), ("element", 8)]
+        rows = con.sql("SELECT i FROM range(50000) r(i)")
+        rows.write_parquet(path, row_group_size_bytes="80KB", compression="zstd", compression_level=3)
+        assert pq.ParquetFile(path).num_row_groups == 5
+        rows.write_parquet(tmp_path / "o", row_groups_per_file=1, row_group_size=20000)
+        assert con.sql(f"SELECT sum(i) FROM '{tmp_path}/o/data_[012].parquet'").fetchall() == [(1249975000,)]
+
+
+@pytest.mark.parametrize(
+    "options",
+    (
+        {"quoting": "all"}, {"quoting": 1, "sep": "|", "header": False}, {"na_rep": "N", "encoding": "utf-8"},
+        {"quotechar": "'", "escapechar": "'", "date_format": "%Y", "timestamp_format": "%m", "compression": None},
+        {"partition_by": ["a"], "overwrite": True}, {"partition_by": ["a"], "write_partition_columns": True},
+        {"per_thread_output": True}, {"use_tmp_file": False},
+    ),
+)  # fmt: skip
+def test_options_of_to_csv(tmp_path: Path, options: dict[str, object]) -> None:
+    rows = (
+        "SELECT 1 AS a, 'x''y' AS b, DATE '2024-02-01' AS d, TIMESTAMP '2024-02-01 00:00:00' AS t, NULL AS n"
+    )
+    found = []
+    for module in (tqp, duckdb):
+        out = tmp_path / module.__name__
+        module.sql(rows).to_csv(str(out), **options)
+        files = [out] if out.is_file() else [path for path in out.rglob("*") if path.is_file()]
+        found.append({str(path.relative_to(out)): path.read_text() for path in files})
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    "options", ({"encoding": "latin-1"}, {"quoting": 3}, {"quoting": "none"}, {"nope": 1}, {"header": "x"})
+)
+def test_wrong_options_of_to_csv_are_named(tmp_path: Path, options: dict[str, object]) -> None:
+    (name,) = options
+    with pytest.raises(tqp.Error, match=f"(?i){name}"):
+        tqp.sql("SELECT 1 AS a").to_csv(tmp_path / "t.csv", **options)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +20,7 @@ from tqp.core.arguments import (
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError
 from tqp.core.keywords import in_quotes, lower_ascii
+from tqp.data.column import Table
 from tqp.data.results.display import MAX_ROWS
 from tqp.data.sources.base import Source
 from tqp.data.sources.stored_tables import StoredTable, table_of_rows
@@ -34,6 +34,7 @@ from tqp.statements.execution import Effect
 from tqp.statements.session import Session
 from tqp.summaries import Summaries
 from tqp.ways_out import WaysOut
+from tqp.writing.ways_to_files import WaysToFiles
 
 #: What relations are called that nobody has named.
 UNNAMED = "relation"
@@ -292,7 +293,7 @@ def _in_one_from(left: Relational, right: Relational, are_closed: bool) -> tuple
     return ('"left_relation"', {"left_relation": left}), ('"right_relation"', {"right_relation": right})
 
 
-class Relation(Relational, WaysOut):
+class Relation(Relational, WaysOut, WaysToFiles):
     """A query that has not run; each way out runs it, with the tables as they are then."""
 
     def __init__(self, session: Session, view: View) -> None:
@@ -375,25 +376,8 @@ class Relation(Relational, WaysOut):
             self._open = self.execute()
         return self._open
 
-    def write_parquet(self, path: str | os.PathLike[str], *, compression: str = "snappy") -> None:
-        """See `Result.write_parquet`."""
-        self.execute().write_parquet(path, compression=compression)
-
-    def write_csv(self, path: str | os.PathLike[str], *, sep: str = ",", header: bool = True) -> None:
-        """See `Result.write_csv`."""
-        self.execute().write_csv(path, sep=sep, header=header)
-
-    def to_parquet(self, path: str | os.PathLike[str], *, compression: str = "snappy") -> None:
-        """See `Result.write_parquet`."""
-        self.execute().write_parquet(path, compression=compression)
-
-    def to_csv(self, path: str | os.PathLike[str], *, sep: str = ",", header: bool = True) -> None:
-        """See `Result.write_csv`."""
-        self.execute().write_csv(path, sep=sep, header=header)
-
-    def write_json(self, path: str | os.PathLike[str], *, array: bool = False) -> None:
-        """See `Result.write_json`."""
-        self.execute().write_json(path, array=array)
+    def _to_write(self) -> Table:
+        return self.execute()._table
 
     def show(self, max_rows: int = MAX_ROWS, max_width: int | None = None) -> None:
         """See `Result.show`."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -20,10 +19,7 @@ from tqp.data.results.to_arrow import column_to_arrow, interval_to_duration, tab
 from tqp.data.results.to_numpy import column_to_numpy
 from tqp.data.results.to_python import python_values
 from tqp.data.results.to_tensors import Decimals, StringsAs, tensors_by_name
-from tqp.data.sources.file_systems import located
-from tqp.writing.csv_writer import CsvFormat, write_csv
-from tqp.writing.json_writer import write_json
-from tqp.writing.parquet_writer import ROW_GROUP_ROWS, write_parquet
+from tqp.writing.ways_to_files import WaysToFiles
 
 if TYPE_CHECKING:
     import pandas
@@ -33,7 +29,7 @@ if TYPE_CHECKING:
 _FETCH_ROWS = 65_536
 
 
-class Result:
+class Result(WaysToFiles):
     """The immutable answer of one query. Names may repeat, as they may in SQL.
 
     >>> import tqp
@@ -274,54 +270,8 @@ class Result:
         check_count("max_width", max_width, "at least one character is wanted")
         print(text_table(self._table, max_width, max_rows))
 
-    # files
-
-    def write_parquet(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        compression: str = "snappy",
-        row_group_size: int = ROW_GROUP_ROWS,
-    ) -> None:
-        """Write a Parquet file, which takes the place of another of that name when it is complete.
-
-        `compression`: "uncompressed", "snappy", "gzip", "brotli", "lz4" or "zstd". Raises ExecutionError that names the file if
-        it cannot be written, UnsupportedError for a type that it cannot hold.
-        """
-        write_parquet([self._table], located(path), compression, row_group_size)
-
-    def write_csv(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        sep: str = ",",
-        header: bool = True,
-        na_rep: str = "",
-        quotechar: str = '"',
-        compression: str | None = None,
-    ) -> None:
-        """Write a CSV file, which takes the place of another of that name when it is complete.
-
-        `na_rep`: the text of NULL; `compression`: "gzip", "zstd", "bz2" or "lz4", by default what the name ends in. Values are
-        written as CAST to VARCHAR writes them. Raises ExecutionError that names the file if it cannot be written.
-        """
-        write_csv(
-            [self._table], located(path), CsvFormat(header, sep, quotechar, quotechar, na_rep), compression
-        )
-
-    def to_parquet(self, path: str | os.PathLike[str], *, compression: str = "snappy") -> None:
-        """`write_parquet`."""
-        self.write_parquet(path, compression=compression)
-
-    def to_csv(self, path: str | os.PathLike[str], *, sep: str = ",", header: bool = True) -> None:
-        """`write_csv`."""
-        self.write_csv(path, sep=sep, header=header)
-
-    def write_json(
-        self, path: str | os.PathLike[str], *, array: bool = False, compression: str | None = None
-    ) -> None:
-        """Write a file of JSON objects, one a line, or with `array` an array of them; see `write_csv`."""
-        write_json([self._table], located(path), array, compression)
+    def _to_write(self) -> Table:
+        return self._table
 
     def __repr__(self) -> str:
         return text_table(self._table)

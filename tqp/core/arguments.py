@@ -212,7 +212,7 @@ def parse_threads(threads: object) -> int | None:
     return check_integer("threads", threads)
 
 
-def parse_size(size: object) -> int | None:
+def parse_size(size: object, name: str = "memory_limit") -> int | None:
     """Bytes of a limit such as 2_000_000_000 or "2GiB"; None stays None. Raises BindError if it is no size.
 
     >>> parse_size("1.5 kB"), parse_size(1e9)
@@ -224,9 +224,9 @@ def parse_size(size: object) -> int | None:
     if number is None and isinstance(size, float) and math.isfinite(size):
         number = int(size)
     if number is None:
-        raise BindError(f"memory_limit={size!r}: give a number of bytes, or a size such as '4GiB'")
+        raise BindError(f"{name}={size!r}: give a number of bytes, or a size such as '4GiB'")
     if number <= 0:
-        raise BindError(f"memory_limit={size!r}: give a positive number of bytes, or a size such as '4GiB'")
+        raise BindError(f"{name}={size!r}: give a positive number of bytes, or a size such as '4GiB'")
     return number
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from tqp.core.datatypes import DataType
 from tqp.core.schema import NO_ESTIMATES, NO_FACTS, ColumnEstimates, ColumnFacts
 from tqp.data.arrow_buffers import BoolArray
-from tqp.data.nested import Lists, Nested, Structs, Values, count_of, cut, flattened, mapped, tensors_in
+from tqp.data.nested import Lists, Nested, Structs, Values, count_of, cut, flattened, mapped, take, tensors_in
 from tqp.data.strings import Strings
 
 
@@ -88,6 +88,25 @@ class Column:
             nested=nested,
         )
 
+    def take(self, rows: Tensor) -> Column:
+        """The rows of these numbers, int64 [m]; without statistics."""
+        rows = rows.to(self.tensors()[0].device)
+        values, validity = (each if each is None else each[rows] for each in (self.values, self.validity))
+        pool: Any = self.pool
+        if pool is not None and values is None:
+            pool = take(pool, rows)
+        nested: Any = None if self.nested is None else take(self.nested, rows)
+        return Column(
+            self.data_type,
+            rows.shape[0],
+            values,
+            validity,
+            pool,
+            self.pool_is_dictionary,
+            self.pool_is_sorted,
+            nested=nested,
+        )
+
 
 def column_of(data_type: DataType, num_rows: int, values: Values, validity: Tensor | None) -> Column:
     """A column of values that are no codes."""
@@ -131,3 +150,7 @@ class Table:
     def cut(self, start: int, stop: int) -> Table:
         """Rows start to stop (exclusive), as views."""
         return Table(self.names, tuple(column.cut(start, stop) for column in self.columns), stop - start)
+
+    def take(self, rows: Tensor) -> Table:
+        """The rows of these numbers, int64 [m]; without statistics."""
+        return Table(self.names, tuple(column.take(rows) for column in self.columns), rows.shape[0])

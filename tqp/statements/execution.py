@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
@@ -31,6 +31,8 @@ from tqp.result import Result
 if TYPE_CHECKING:
     from tqp.statements.session import Session
 
+Outcome = TypeVar("Outcome")
+
 
 @dataclass(frozen=True, slots=True)
 class Execution:
@@ -52,7 +54,7 @@ class Execution:
         """What a query made of parts of the statement answers."""
         return self.session.queries.run_on(state, query, self.params, self.variables, arranged)
 
-    def written(self, query: ParsedStatement, write: Callable[[Rows], int]) -> int:
+    def written(self, query: ParsedStatement, write: Callable[[Rows], Outcome]) -> Outcome:
         """What `write` says of the rows of a query made of parts of the statement."""
         return self.session.queries.write(query, self.params, self.variables, write)
 

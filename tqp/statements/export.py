@@ -21,9 +21,12 @@ from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.parse import Command, parse, parse_statement, split_statements
 from tqp.planner.syntax.clauses import ExportDatabase, ImportDatabase, Transaction
 from tqp.result import Result
-from tqp.statements.copy import constant_text, format_of, options_of, path_of
+from tqp.statements.copy import constant_text, options_of, path_of
 from tqp.statements.execution import Execution, done
+from tqp.writing.formats import OPTIONS_OF_FORMATS, format_of
+from tqp.writing.options import Options
 from tqp.writing.replaced_files import stream_beside, writing
+from tqp.writing.targets import TARGET_OPTIONS
 
 _SCHEMA, _LOAD = "schema.sql", "load.sql"
 #: What a file of tables is read with, by its format, unless options say otherwise; of CSV, an empty text is in quotes and NULL is not.
@@ -33,8 +36,9 @@ _READ: Mapping[str, Mapping[str, Any]] = {
     "parquet": {},
 }
 #: Options of writing that reading need not know, or that are said otherwise there.
-_ONLY_WRITTEN = ("force_quote", "array", "codec", "compression", "row_group_size")
-_OF_FILES = ("partition_by", "overwrite_or_ignore", "overwrite", "write_partition_columns")
+_ONLY_WRITTEN = ("force_quote", "array", *OPTIONS_OF_FORMATS["parquet"])
+#: Options that say which files there are, or that reading would have to know.
+_REFUSED = (*TARGET_OPTIONS, "prefix", "suffix", "new_line")
 
 
 def export_database(execution: Execution) -> Result:
@@ -45,9 +49,10 @@ def export_database(execution: Execution) -> Result:
     if database is not None and lower_ascii(database.text) != DATABASE:
         raise BindError(f'there is no database "{database.text}"; its name is "{DATABASE}"', database.span)
     folder = located(path_of(execution, clauses.path))
-    options = options_of(execution, clauses.options)
-    form = format_of("", options)
-    refused = [*_OF_FILES, *(["compression"] if form != "parquet" else [])]
+    said = Options(options_of(execution, clauses.options))
+    form = format_of("", said, TARGET_OPTIONS)
+    options = said.left()
+    refused = [*_REFUSED, *(["compression"] if form != "parquet" else [])]
     for option in refused:
         if option in options:
             raise UnsupportedError(

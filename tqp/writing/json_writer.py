@@ -16,7 +16,7 @@ from tqp.core.json.values import write_json as as_json
 from tqp.data.column import Column, Table
 from tqp.data.results.to_python import python_values
 from tqp.writing.replaced_files import stream_beside
-from tqp.writing.texts import beside, blocks, bytes_of, text_array
+from tqp.writing.texts import NO_FORMATS, TimeFormats, beside, blocks, bytes_of, text_array
 
 _CONTROL = "[\x00-\x1f]"
 #: Control characters that have a short form, and what replaces them.
@@ -24,7 +24,11 @@ _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f"}
 
 
 def write_json(
-    tables: Iterable[Table], path: str, array: bool = False, compression: str | None = None
+    tables: Iterable[Table],
+    path: str,
+    array: bool = False,
+    compression: str | None = None,
+    formats: TimeFormats = NO_FORMATS,
 ) -> int:
     """Writes the rows of tables with the same columns to a file: newline-delimited objects, or with `array` one array of them.
 
@@ -37,32 +41,32 @@ def write_json(
             stream.write(b"[\n\t")
         for block in blocks(tables):
             if array:
-                stream.write(bytes_of(_elements(block, is_first=not num_rows)))
+                stream.write(bytes_of(_elements(block, formats, is_first=not num_rows)))
             else:
-                stream.write(bytes_of(beside(_objects(block), "\n")))
+                stream.write(bytes_of(beside(_objects(block, formats), "\n")))
             num_rows += block.num_rows
         if array:
             stream.write(b"\n]\n")
     return num_rows
 
 
-def _objects(block: Table) -> pa.LargeStringArray:
+def _objects(block: Table, formats: TimeFormats) -> pa.LargeStringArray:
     parts: list[pa.LargeStringArray | str] = []
     for place, (name, column) in enumerate(zip(block.names, block.columns, strict=True)):
         parts.append(("," if place else "{") + json.dumps(name, ensure_ascii=False) + ":")
-        parts.append(_values(column))
+        parts.append(_values(column, formats))
     return beside(*parts, "}")
 
 
-def _elements(block: Table, is_first: bool) -> pa.LargeStringArray:
+def _elements(block: Table, formats: TimeFormats, is_first: bool) -> pa.LargeStringArray:
     """The objects, each with what stands before it in an array."""
     before = pa.array(
         ["" if is_first and not row else ",\n\t" for row in range(block.num_rows)], pa.large_string()
     )
-    return beside(before, _objects(block))
+    return beside(before, _objects(block, formats))
 
 
-def _values(column: Column) -> pa.LargeStringArray:
+def _values(column: Column, formats: TimeFormats) -> pa.LargeStringArray:
     data_type = column.data_type
     if data_type.kind is TypeKind.FLOAT:  # JSON's numbers have 64 bits
         assert column.values is not None
@@ -75,7 +79,7 @@ def _values(column: Column) -> pa.LargeStringArray:
     if data_type.is_nested:
         values = map(_nested, python_values(column, tagged=True))
         return pa.array(["null" if value is None else value for value in values], pa.large_string())
-    texts = text_array(column)
+    texts = text_array(column, formats)
     if data_type.is_float:
         for text, word in (("nan", "NaN"), ("inf", "Infinity"), ("-inf", "-Infinity")):
             texts = pc.if_else(pc.equal(texts, text), pa.scalar(word, pa.large_string()), texts)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +17,12 @@ from tqp.data.results.display import cell_texts
 from tqp.data.results.to_arrow import column_to_arrow
 from tqp.data.string_buffers import string_array
 from tqp.operators.strings.layout import to_arrow
+from tqp.operators.text.strftime import strftime
 from tqp.operators.text.value_format import formatter
 
+#: Formats of strftime() by the kinds of the dates and timestamps that are written by them.
+TimeFormats = Mapping[TypeKind, str]
+NO_FORMATS: TimeFormats = {}
 #: Rows whose text is in memory at a time.
 _BLOCK_ROWS = 131_072
 
@@ -30,7 +35,7 @@ def blocks(tables: Iterable[Table]) -> Iterator[Table]:
             yield table.cut(start, min(start + _BLOCK_ROWS, table.num_rows))
 
 
-def text_array(column: Column) -> pa.LargeStringArray:
+def text_array(column: Column, formats: TimeFormats = NO_FORMATS) -> pa.LargeStringArray:
     """The text of each value; NULL stays NULL."""
     data_type = column.data_type
     if data_type.kind in (TypeKind.VARCHAR, TypeKind.BIT):
@@ -41,7 +46,10 @@ def text_array(column: Column) -> pa.LargeStringArray:
         return column_to_arrow("", column).cast(pa.large_string())
     if data_type.is_nested and holds_json(data_type):
         raise UnsupportedError(f"{data_type} in a file of text is not supported; cast it to VARCHAR")
-    write = formatter(data_type)
+    pattern = formats.get(data_type.kind)
+    write = (
+        formatter(data_type) if pattern is None else partial(strftime, pattern=pattern, data_type=data_type)
+    )
     if write is None or column.values is None:
         return pa.array(cell_texts(column), pa.large_string())
     return to_arrow(
