@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import io
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tqp
@@ -445,3 +447,41 @@ def test_one_connection_is_behind_sql(tmp_path: Path) -> None:
         assert not _default.connection()._catalog.files.tables()  # nothing of files stays
     finally:
         tqp.sql("DROP TABLE of_this_test")
+
+
+def test_open_files_are_read() -> None:
+    parquet = io.BytesIO()
+    pq.write_table(pa.table({"a": [1, 2]}), parquet)
+    with tqp.connect() as con:
+        parquet.seek(0)
+        rows = con.read_parquet(parquet)
+        assert rows.fetchall() == rows.fetchall() == [(1,), (2,)]
+        assert con.read_csv([io.StringIO("a,b\n1,x\n"), io.BytesIO(b"a,b\n2,y\n")]).fetchall() == [
+            (1, "x"),
+            (2, "y"),
+        ]
+        assert con.read_json(io.StringIO('{"a": 1}')).filter("a = 1").fetchall() == [(1,)]
+        with pytest.raises(tqp.ExecutionError, match="cannot read"):
+            closed = io.StringIO("a")
+            closed.close()
+            con.read_csv(closed)
+        with pytest.raises(tqp.BindError, match="no option, nor the path"):
+            con.read_csv(3)
+
+
+def test_answers_have_names() -> None:
+    with tqp.connect() as con:
+        left, right = con.sql("SELECT 1 AS q", alias="l"), con.query("SELECT ? AS q", [1], alias="r")
+        assert left.alias == "l" and left.join(right, "l.q = r.q").fetchall() == [(1, 1)]
+        with pytest.raises(tqp.BindError, match="a relation"):
+            con.sql("SELECT 1", alias=3)
+    assert tqp.sql("SELECT 1 AS q", alias="z").filter("z.q = 1").fetchall() == [(1,)]
+
+
+def test_what_is_shown_is_as_wide_as_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = tqp.sql("SELECT 'abcdefghij' AS a, NULL AS n FROM range(9)")
+    rows.show(max_rows=2, max_col_width=5, null_value="-")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[4] == "│ abcd… │ -    │" and lines[-1] == "9 rows (2 shown), 2 columns"
+    with pytest.raises(tqp.UnsupportedError, match="render_mode"):
+        rows.show(render_mode="columns")

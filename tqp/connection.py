@@ -289,18 +289,20 @@ class Connection(WaysIn, WaysOut):
 
     # queries
 
-    def sql(self, query: str, params: Parameters | None = None) -> QueryResult:
-        """Run one query. `params`: values for `?` and `$1` (a sequence) or `$name` (a mapping).
+    def sql(self, query: str, params: Parameters | None = None, *, alias: str = "") -> QueryResult:
+        """Run one query. `params`: values for `?` and `$1` (a sequence) or `$name` (a mapping). `alias`: the answer's name in joins.
 
         >>> import tqp
         >>> with tqp.connect() as con:
         ...     con.sql("SELECT $x + 1 AS y", params={"x": 41}).fetchall()
         [(42,)]
         """
-        return self._answer(query, params, self._variables(sys._getframe(1)))
+        return self._answer(query, params, self._variables(sys._getframe(1)), alias)
 
-    def _answer(self, query: str, params: Parameters | None, variables: Variables | None) -> QueryResult:
-        return QueryResult(self._session, self._session.run(query, params, variables), query, params)
+    def _answer(
+        self, query: str, params: Parameters | None, variables: Variables | None, alias: str = ""
+    ) -> QueryResult:
+        return QueryResult(self._session, self._session.run(query, params, variables), query, params, alias)
 
     def execute(self, query: str, params: Parameters | None = None) -> QueryResult:
         """`sql`, under the name that PEP 249 has for it. `fetchone` and the like of the connection give the answer's rows.
@@ -331,10 +333,6 @@ class Connection(WaysIn, WaysOut):
         """How many rows the statement that `execute` has run last has changed; -1 where it changes none."""
         answer: QueryResult | None = getattr(self._of_thread, "answer", None)
         return -1 if answer is None else answer.rowcount
-
-    def query(self, query: str, params: Parameters | None = None) -> QueryResult:
-        """`sql`, under another of DuckDB's names."""
-        return self._answer(query, params, self._variables(sys._getframe(1)))
 
     @property
     def in_transaction(self) -> bool:

@@ -379,9 +379,9 @@ class Relation(Relational, WaysOut, WaysToFiles):
     def _to_write(self) -> Table:
         return self.execute()._table
 
-    def show(self, max_rows: int = MAX_ROWS, max_width: int | None = None) -> None:
+    def show(self, max_rows: int = MAX_ROWS, max_width: int | None = None, **options: Any) -> None:
         """See `Result.show`."""
-        self.execute().show(max_rows, max_width)
+        self.execute().show(max_rows, max_width, **options)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.execute().__arrow_c_stream__(requested_schema)
@@ -420,8 +420,13 @@ def _view(text: str, inputs: Inputs, alias: str) -> View:
 class QueryResult(Result, Relational):
     """The answer of a query, of which its methods make further queries."""
 
-    def __init__(self, session: Session, result: Result, query: str, params: Parameters | None) -> None:
+    def __init__(
+        self, session: Session, result: Result, query: str, params: Parameters | None, alias: str = ""
+    ) -> None:
         super().__init__(result.columns, result.types, result._table)
+        if alias:
+            check_name("a relation", alias)
+        self._alias = alias or UNNAMED
         self._session, self._query, self._params = session, query, params
         self._num_changed = result.num_changed if isinstance(result, Effect) else None
         self._stored: StoredTable | None = None
@@ -430,6 +435,11 @@ class QueryResult(Result, Relational):
     def rowcount(self) -> int:
         """How many rows the statement has changed; -1 where it is one that changes none."""
         return -1 if self._num_changed is None else self._num_changed
+
+    @property
+    def alias(self) -> str:
+        """The name under which conditions of joins know it."""
+        return self._alias
 
     def _input(self) -> View | Source:
         if self._stored is None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tqp.core.arguments import check_count, check_integer, unique_names
 from tqp.core.datatypes import INTERVAL, DataType, TypeKind, holds_kind
-from tqp.core.errors import ExecutionError, UnsupportedError
+from tqp.core.errors import BindError, ExecutionError, UnsupportedError
 from tqp.data.column import Table
 from tqp.data.results.display import MAX_ROWS, html_table, text_table
 from tqp.data.results.to_arrow import column_to_arrow, interval_to_duration, table_to_arrow
@@ -263,12 +263,26 @@ class Result(WaysToFiles):
         """`to_torch`."""
         return self.to_torch()
 
-    def show(self, max_rows: int = MAX_ROWS, max_width: int | None = None) -> None:
+    def show(
+        self,
+        max_rows: int | None = MAX_ROWS,
+        max_width: int | None = None,
+        *,
+        max_col_width: int | None = None,
+        null_value: str | None = None,
+        render_mode: object = None,
+    ) -> None:
         """Print the first and last rows, `max_rows` at most, and as many columns as fit into `max_width` characters, by default
-        those of the terminal."""
-        check_count("max_rows", max_rows, "at least one row is shown")
+        those of the terminal; `max_col_width`: of a value, `null_value`: the text of NULL."""
+        rows = MAX_ROWS if max_rows is None else max_rows
+        check_count("max_rows", rows, "at least one row is shown")
         check_count("max_width", max_width, "at least one character is wanted")
-        print(text_table(self._table, max_width, max_rows))
+        check_count("max_col_width", max_col_width, "at least one character is wanted")
+        if render_mode is not None and str(render_mode).rpartition(".")[2].lower() not in ("rows", "0"):
+            raise UnsupportedError(f"render_mode={render_mode!r} of show() is not supported; rows are lines")
+        if not isinstance(null_value, str | None):
+            raise BindError(f"null_value={null_value!r}: give a text")
+        print(text_table(self._table, max_width, rows, max_col_width, null_value))
 
     def _to_write(self) -> Table:
         return self._table

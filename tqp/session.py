@@ -47,7 +47,9 @@ _default = _Default()
 
 
 @overload
-def sql(query: str, tables: None = None, *, params: Parameters | None = None) -> QueryResult: ...
+def sql(
+    query: str, tables: None = None, *, params: Parameters | None = None, alias: str = ""
+) -> QueryResult: ...
 
 
 @overload
@@ -68,6 +70,7 @@ def sql(
     params: Parameters | None = None,
     device: str | torch.device | None = None,
     models: Mapping[str, object] | None = None,
+    alias: str = "",
 ) -> Result:
     """Run one query on `tables`, a mapping from table name to data; see `Connection.register` for what data may be.
 
@@ -75,18 +78,21 @@ def sql(
     more than the model itself is a pair of it and a mapping of keywords, such as `(net, {"inputs": ["a", "b"]})`.
 
     Without `tables`, `models` and `device`, tables that statements make stay for the next call: there is one connection behind
-    all these. Other names that the query uses are looked up among the caller's variables, local before global.
+    all these; `alias` names the answer in joins then. Other names that the query uses are looked up among the caller's variables,
+    local before global.
 
     >>> import tqp
     >>> tqp.sql("SELECT max(x) AS top FROM t", {"t": {"x": torch.tensor([1, 5, 2])}}).fetchall()
     [(5,)]
     """
+    if alias and not (tables is None and models is None and device is None):
+        raise BindError("an alias is for relations: there are none with tables, models or device")
     check_tables("tables", tables)
     check_tables("models", models)
     if tables is None and models is None and device is None:
         connection = _default.connection()
         try:
-            return connection._answer(query, params, connection._variables(sys._getframe(1)))
+            return connection._answer(query, params, connection._variables(sys._getframe(1)), alias)
         finally:
             connection._catalog.forget_files()
     with connect(device) as connection:
@@ -106,10 +112,10 @@ def default_connection() -> Connection:
     return _default.connection()
 
 
-def query(query: str, params: Parameters | None = None) -> QueryResult:
+def query(query: str, params: Parameters | None = None, *, alias: str = "") -> QueryResult:
     """`Connection.query` of the default connection."""
     connection = _default.connection()
-    return connection._answer(query, params, connection._variables(sys._getframe(1)))
+    return connection._answer(query, params, connection._variables(sys._getframe(1)), alias)
 
 
 def execute(query: str, params: Parameters | None = None) -> QueryResult:

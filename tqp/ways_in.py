@@ -16,6 +16,7 @@ from tqp.compiled import Parameters
 from tqp.core.arguments import check_name, check_parameters
 from tqp.core.errors import BindError
 from tqp.core.keywords import in_quotes, quoted_text
+from tqp.data.sources.copied_files import SupportsRead
 from tqp.data.sources.make_source import make_source
 from tqp.planner.catalog_protocol import View
 from tqp.planner.parse import parse
@@ -24,8 +25,9 @@ from tqp.statements.session import Session
 from tqp.table_relation import TableRelation
 
 Made = TypeVar("Made", bound=Relation)
-#: A path, a pattern, an address, or a list of these.
-Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+#: A path, a pattern, an address, an open file, or a list of these.
+OnePath = str | os.PathLike[str] | SupportsRead
+Paths = OnePath | Sequence[OnePath]
 #: What pandas calls options of read_csv, by the names that SQL has for them.
 _OPTIONS = {
     "delimiter": "delim",
@@ -46,7 +48,9 @@ class WaysIn(ABC):
     _device: torch.device
 
     @abstractmethod
-    def _answer(self, query: str, params: Parameters | None, variables: Variables | None) -> QueryResult:
+    def _answer(
+        self, query: str, params: Parameters | None, variables: Variables | None, alias: str = ""
+    ) -> QueryResult:
         """Run a query."""
 
     def table(self, name: str) -> TableRelation:
@@ -102,9 +106,13 @@ class WaysIn(ABC):
         """`from_df`."""
         return self.from_df(arrow_object)
 
-    def from_query(self, query: str, params: Parameters | None = None) -> QueryResult:
+    def query(self, query: str, params: Parameters | None = None, *, alias: str = "") -> QueryResult:
         """`Connection.sql`, under another of DuckDB's names."""
-        return self._answer(query, params, self._variables(sys._getframe(1)))
+        return self._answer(query, params, self._variables(sys._getframe(1)), alias)
+
+    def from_query(self, query: str, params: Parameters | None = None, *, alias: str = "") -> QueryResult:
+        """`Connection.sql`, under another of DuckDB's names."""
+        return self._answer(query, params, self._variables(sys._getframe(1)), alias)
 
     def values(self, *values: Any) -> QueryResult:
         """A row of these values, or with tuples or lists a row of each.
@@ -131,7 +139,9 @@ class WaysIn(ABC):
         self.from_df(df).insert_into(table_name, by_name=by_name)
 
     def _read(self, function: str, paths: Paths, options: Mapping[str, Any]) -> Relation:
-        said = [_constant(paths)]
+        copied = self._session.copies.path_of
+        places = [copied(each) for each in paths] if isinstance(paths, list | tuple) else copied(paths)
+        said = [_constant(places)]
         for name, value in options.items():
             if value is not None:
                 said.append(f"{in_quotes(_OPTIONS.get(name, name))} = {_constant(value)}")

@@ -17,6 +17,7 @@ from tqp.core.errors import BindError
 from tqp.core.keywords import in_quotes
 from tqp.core.process.deep_recursion import call_deep
 from tqp.data.sources.base import Source
+from tqp.data.sources.copied_files import CopiedFiles
 from tqp.data.sources.file_identity import read_again_if_changed
 from tqp.data.sources.stored_tables import table_of_rows
 from tqp.planner.catalog_protocol import View
@@ -54,6 +55,7 @@ class Session:
     memory_limit: int | None
     prepared: dict[str, str] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    copies: CopiedFiles = field(default_factory=CopiedFiles)
 
     def variables(self, frame: FrameType) -> Variables:
         """The tables among the variables of a frame."""

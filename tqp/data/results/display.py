@@ -75,16 +75,25 @@ def _inner_texts(column: Column) -> list[str]:
     return [text if plain and text is not None else inner_text(text) for text in cell_texts(column)]
 
 
-def text_table(table: Table, width: int | None = None, max_rows: int = MAX_ROWS) -> str:
-    """A box of at most `max_rows` rows, and of as many columns as the terminal (or `width`) has room for."""
+def text_table(
+    table: Table,
+    width: int | None = None,
+    max_rows: int = MAX_ROWS,
+    max_cell: int | None = None,
+    null: str | None = None,
+) -> str:
+    """A box of at most `max_rows` rows, and of as many columns as the terminal (or `width`) has room for.
+
+    `max_cell`: characters of a value, `null`: the text of NULL.
+    """
     if not table.names:
         return f"({_count(table.num_rows, 'row')}, no columns)"
     width = max(20, width or shutil.get_terminal_size((100, 24)).columns)
     types = [column.data_type for column in table.columns]
-    cells, cut = _shown_cells(table, max_rows=max_rows)
+    cells, cut = _shown_cells(table, max_rows=max_rows, null=null)
     headers = [(_one_line(name), str(data_type)) for name, data_type in zip(table.names, types, strict=True)]
     widths = [
-        min(_MAX_CELL, max(map(cell_len, (*header, *column))))
+        min(max_cell or _MAX_CELL, max(map(cell_len, (*header, *column))))
         for header, column in zip(headers, cells, strict=True)
     ]
     left, right = _fitting_columns(widths, width)
@@ -144,18 +153,18 @@ def html_table(table: Table) -> str:
 
 
 def _shown_cells(
-    table: Table, max_columns: int | None = None, max_rows: int = MAX_ROWS
+    table: Table, max_columns: int | None = None, max_rows: int = MAX_ROWS, null: str | None = None
 ) -> tuple[list[list[str]], int]:
     """(texts per column, the position before which rows were left out or -1): the first and last rows of the table."""
     columns = table.columns[:max_columns]
     num_rows = table.num_rows
     if num_rows <= max_rows:
-        return [list(map(_one_line, cell_texts(column))) for column in columns], -1
+        return [[_one_line(text, null) for text in cell_texts(column)] for column in columns], -1
     last = max_rows // 2
     first = max_rows - last
     slices = ((0, first), (num_rows - last, num_rows))
     cells = [
-        [_one_line(text) for start, stop in slices for text in cell_texts(column.cut(start, stop))]
+        [_one_line(text, null) for start, stop in slices for text in cell_texts(column.cut(start, stop))]
         for column in columns
     ]
     return cells, first
@@ -214,9 +223,9 @@ _WRITERS: dict[TypeKind, Callable[[Any], str]] = {
 }
 
 
-def _one_line(text: str | None) -> str:
+def _one_line(text: str | None, null: str | None = None) -> str:
     if text is None:
-        return "NULL"
+        return "NULL" if null is None else null
     text = text[: 2 * _MAX_HTML_CELL]  # no more is shown, however long it is
     return text.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
 
