@@ -205,6 +205,7 @@ class AddColumn:
 
     column: ColumnClause
     if_not_exists: bool
+    is_unique: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,6 +325,7 @@ class Transaction:
     """BEGIN, COMMIT or ROLLBACK."""
 
     action: OneOf["begin", "commit", "rollback"]
+    only_reads: bool = False
 
 
 @dataclass(frozen=True, slots=True)

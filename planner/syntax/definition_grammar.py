@@ -344,9 +344,13 @@ class DefinitionGrammar(ColumnGrammar):
         column = self.column(constraints, self._column_or_field())
         if column.type is None:
             self.refuse("a type")
-        if constraints.are_said or not column.nullable:
-            self.lacks("ALTER TABLE ADD COLUMN with a constraint")
-        return AddColumn(column, if_not_exists)
+        is_primary = any(key.is_primary for key in constraints.keys)
+        if is_primary or constraints.checks or constraints.foreign_keys:
+            self.lacks("ALTER TABLE ADD COLUMN with PRIMARY KEY, CHECK or REFERENCES")
+        is_unique, is_field = bool(constraints.keys), bool(column.name.qualifiers)
+        if (is_unique or not column.nullable) and (is_field or if_not_exists):
+            self.lacks("a constraint of a field, or of a column that may be there,")
+        return AddColumn(column, if_not_exists, is_unique)
 
     def _altered(self, column: Name) -> ChangeType | ChangeDefault | ChangeNullable:
         if self.skip("SET", "NOT"):

@@ -23,6 +23,7 @@ class Kind(Enum):
     ALL_TABLES = "SHOW ALL TABLES"
     DATABASES = "SHOW DATABASES"
     SCHEMAS = "SHOW SCHEMAS"
+    VARIABLES = "SHOW VARIABLES"
 
 
 _WORDS = (TokenType.DESCRIBE, TokenType.DESC, TokenType.SHOW, TokenType.SUMMARIZE)
@@ -30,7 +31,7 @@ _QUERY_STARTS = (
     *(TokenType.SELECT, TokenType.FROM, TokenType.WITH, TokenType.VALUES, TokenType.TABLE, TokenType.L_PAREN),
     *(TokenType.PIVOT, TokenType.UNPIVOT, *_WORDS),
 )
-_LISTED = {"DATABASES": Kind.DATABASES, "SCHEMAS": Kind.SCHEMAS}
+_LISTED = {"DATABASES": Kind.DATABASES, "SCHEMAS": Kind.SCHEMAS, "VARIABLES": Kind.VARIABLES}
 _ENDS = (TokenType.R_PAREN, TokenType.SEMICOLON)
 
 

@@ -126,10 +126,11 @@ class StatementGrammar(ChangeGrammar):
         word = self.kind
         self.advance()
         self.skip_any(("WORK", "TRANSACTION"))
-        if self.kind == "READ":
-            self.lacks("READ ONLY or READ WRITE of a transaction")
         if word in ("BEGIN", "START"):
-            return Transaction("begin")
+            only_reads = self.skip("READ", "ONLY")
+            if not only_reads and self.skip("READ"):
+                self.expect_any(("WRITE",), "ONLY or WRITE")
+            return Transaction("begin", only_reads)
         return Transaction("rollback" if word in ("ROLLBACK", "ABORT") else "commit")
 
     # COMMENT

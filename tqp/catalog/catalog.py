@@ -36,6 +36,7 @@ class Catalog:
         self.files = OpenFiles(device)
         self._before: CatalogState | None = None
         self._failed = False
+        self._only_reads = False
         self._closed = False
         self.after_fork()
         renew_after_fork(self)
@@ -89,7 +90,12 @@ class Catalog:
         """What queries see from now on. What `next_state` raises changes nothing."""
         with self.writing, self.lock:
             self.check_open()
-            self._set(next_state(self.state))
+            state = next_state(self.state)
+            if self._only_reads and not state.keeps_what_lasts(self.state):
+                raise BindError(
+                    "this transaction was begun as READ ONLY; what is not temporary cannot change"
+                )
+            self._set(state)
 
     def now(self, variables: Variables | None = None) -> Snapshot:
         """What names mean, with files as they were when they were looked at last."""
@@ -109,13 +115,13 @@ class Catalog:
                 free_tables()
             return self.now(variables)
 
-    def begin(self) -> None:
-        """Begin a transaction. Raises BindError within one."""
+    def begin(self, only_reads: bool = False) -> None:
+        """Begin a transaction, in which nothing but what is temporary changes where it `only_reads`. Raises BindError within one."""
         with self.writing, self.lock:
             self.check_open()
             if self._before is not None:
                 raise BindError("a transaction has begun already; COMMIT or ROLLBACK ends it")
-            self._before = self.state
+            self._before, self._only_reads = self.state, only_reads
             self.state = replace(self.state, began=time.time_ns() // 1000)
 
     def end(self, keep: bool) -> None:
@@ -131,7 +137,7 @@ class Catalog:
                     f"there is no transaction to {'commit' if keep else 'roll back'}; BEGIN starts one"
                 )
             before, failed = self._before, self._failed
-            self._before, self._failed = None, False
+            self._before, self._failed, self._only_reads = None, False, False
             is_kept = keep and not failed
             after = self.state if is_kept else before
             self._set(replace(after, began=None).with_session_of(self.state))

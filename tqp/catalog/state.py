@@ -195,6 +195,26 @@ class CatalogState:
         """With what SET has said in another state: no transaction takes it back."""
         return replace(self, variables=other.variables, settings=other.settings, path=other.path)
 
+    def keeps_what_lasts(self, other: CatalogState) -> bool:
+        """Whether nothing that is not temporary is another than in the other state."""
+        pairs: SequenceOf[tuple[Mapping[Any, object], Mapping[Any, object]]] = [
+            (self.tables, other.tables),
+            (self.views, other.views),
+            (self.macros, other.macros),
+            (self.types, other.types),
+            (self.sequences, other.sequences),
+            (self.schemas, other.schemas),
+        ]
+        return all(
+            mine is theirs
+            or all(
+                mine.get(name) is theirs.get(name)
+                for name in {**mine, **theirs}
+                if not isinstance(name, ObjectName) or name.schema != TEMPORARY
+            )
+            for mine, theirs in pairs
+        )
+
     def _replaced(self, **changes: Mapping[Any, object]) -> CatalogState:
         return replace(self, **changes)  # type: ignore[arg-type]
 

@@ -21,6 +21,7 @@ from tqp.planner.syntax.clauses import (
     ChangeType,
     ColumnClause,
     DropColumn,
+    KeyClause,
     RenameColumn,
     RenameTable,
 )
@@ -142,8 +143,12 @@ def _add_column(execution: Execution, table: StoredTable, alteration: AddColumn)
     values = None
     if column.default is not None:
         values = _values(execution, table, column.data_type, alteration.column.default)
-    changed = dataclasses.replace(definition, columns=(*definition.columns, column))
-    return table.with_column(changed, place, values)
+    definition = dataclasses.replace(definition, columns=(*definition.columns, column))
+    if alteration.is_unique:
+        definition = with_keys(definition, [KeyClause((name,), False)])
+    changed = table.with_column(definition, place, values)
+    check_constraints(execution, changed, changed, [place])
+    return changed
 
 
 def _add_key(execution: Execution, table: StoredTable, alteration: AddKey) -> StoredTable:

@@ -27,6 +27,10 @@ def resolved(
 ) -> tuple[StoredTable, StoredTable]:
     """The next version of the table, and its rows that were inserted or updated. Of rows with one key, the first counts."""
     keys = _keys(table, conflict)
+    values = [each.value for each in conflict.assignments or ()]
+    for part in (*values, conflict.condition):
+        if part is not None:
+            execution.refuse_subquery(part, "DO UPDATE SET")
     if ROW_ID not in table.hidden_names or lower_ascii(table.name) == _NEW:
         raise UnsupportedError(
             f'ON CONFLICT of a table "{_NEW}", or one with a column "{ROW_ID}", is not supported'

@@ -29,11 +29,14 @@ def create_table(execution: Execution) -> Result:
     with session.catalog.writing:
         schema = execution.schema_for(clauses.name, clauses.temporary)
         place = ObjectName.of(clauses.name.text, schema, clauses.temporary)
+        definition = _definition(execution, clauses, schema) if clauses.query is None else None
         if is_there(clauses, "table", execution.state.kind_at(place)):
+            if clauses.query is not None:
+                query = execution.command.query(clauses.query)
+                session.queries.describe(query, execution.state, execution.variables, execution.params)
             return made()
         check_unreferred(execution.state, place, clauses.name.span, "replaced")
-        if clauses.query is None:
-            definition = _definition(execution, clauses, schema)
+        if definition is not None:
             table = StoredTable.empty(definition, session.device)
         else:
             table = _table_of_query(execution, clauses, schema)

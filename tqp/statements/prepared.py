@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from tqp.compiled import Parameters
-from tqp.core.errors import BindError, nearest
+from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.keywords import lower_ascii
+from tqp.core.process.deep_recursion import call_deep
+from tqp.planner.describe import describe
+from tqp.planner.parse import ParsedStatement, parse_statement
+from tqp.planner.syntax.change_clauses import Delete, Insert, Update
 from tqp.planner.syntax.clauses import Argument, Deallocate, Execute, Prepare
 from tqp.planner.syntax.parts import Name
+from tqp.queries import named_place
 from tqp.result import Result
 from tqp.statements.execution import Execution, done
 
 
 def prepare(execution: Execution) -> Result:
-    """Keeps the text of a statement under a name, in place of another."""
+    """Keeps the text of a statement under a name, in place of another. Raises BindError for what no value can mend."""
     clauses, session = execution.command.clauses, execution.session
     assert isinstance(clauses, Prepare)
+    text = execution.command.source(clauses.statement)
+    parsed = call_deep(lambda: parse_statement(text))
+    if isinstance(parsed, ParsedStatement):
+        if parsed.explain is None:
+            # What describing does not know, such as the values of a PIVOT, executing may.
+            with named_place(text), suppress(UnsupportedError):
+                describe(parsed, session.catalog.snapshot(execution.variables))
+    elif isinstance(parsed.clauses, Insert | Update | Delete):
+        execution.state.stored_table(parsed.clauses.table)
     with session.lock:
-        session.prepared[lower_ascii(clauses.name.text)] = execution.command.source(clauses.statement)
+        session.prepared[lower_ascii(clauses.name.text)] = text
     return done()
 
 

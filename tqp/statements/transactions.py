@@ -12,7 +12,7 @@ def transaction(execution: Execution) -> Result:
     clauses, catalog = execution.command.clauses, execution.session.catalog
     assert isinstance(clauses, Transaction)
     if clauses.action == "begin":
-        catalog.begin()
+        catalog.begin(clauses.only_reads)
     else:
         catalog.end(keep=clauses.action == "commit")
     return done()

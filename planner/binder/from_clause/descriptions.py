@@ -50,6 +50,7 @@ _LISTS: dict[Kind, str] = {
         GROUP BY ALL ORDER BY ALL
     """,
     Kind.DATABASES: "SELECT current_database() AS database_name",
+    Kind.VARIABLES: "SELECT name, value, type FROM duckdb_variables() ORDER BY name",
     Kind.SCHEMAS: """
         SELECT database_name, schema_name, schema_name = current_schema() AS current
         FROM duckdb_schemas() WHERE database_name = current_database() AND (NOT internal OR schema_name = 'main')
@@ -74,7 +75,25 @@ def bind_description(context: BindContext, node: exp.Describe, siblings: Scope) 
     if kind is Kind.SUMMARY:
         summary = _summary(node.this, _columns(context, node.this, siblings))
         return context.bind_query.bind_exact(summary, siblings)
-    return _described(context, node.this, siblings)
+    try:
+        return _described(context, node.this, siblings)
+    except BindError:
+        setting = _setting(context, node.this)
+        if setting is None:
+            raise
+        return setting
+
+
+def _setting(context: BindContext, query: exp.Expr) -> BoundQuery | None:
+    """The value of the setting that is named where a table would be."""
+    table = query.args["from_"].this if isinstance(query, exp.Select) and query.args.get("from_") else None
+    if not isinstance(table, exp.Table) or not table.name or len(table.parts) > 1:
+        return None
+    text = f"SELECT current_setting({quoted_text(table.name)}) AS {in_quotes(table.name)}"
+    try:
+        return context.bind_query.bind_exact(parse(text).tree, Scope())
+    except Error:
+        return None
 
 
 def bind_table_description(context: BindContext, call: exp.Anonymous, span: Span | None) -> BoundQuery:
