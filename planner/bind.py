@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tqp.core.datatypes import DataType
@@ -71,20 +71,21 @@ def bind(
     catalog: Catalog,
     parameters: Parameters = None,
     *,
-    with_text_constants: bool = False,
+    text_constants: Container[Place] | None = None,
     arranged: Arrangement | None = None,
 ) -> BoundStatement:
     """Bind one statement, which is parsed first where it is text.
 
     `arranged`: what is put out in place of the query's own columns; the names stay those.
 
-    `with_text_constants`: constants that predicates compare with, list and search for are `Varying`.
+    `text_constants`: constants that predicates compare with, list and search for are `Varying`, and those at such places that
+    are computed with.
 
     `parameters`: a sequence for `?` and `$1`, a mapping for `$name`. Raises ParseError, BindError, UnsupportedError and,
     where a constant cannot be computed, ExecutionError, all pointing at the SQL.
     """
     try:
-        return call_deep(lambda: _bind(query, catalog, parameters, with_text_constants, arranged))
+        return call_deep(lambda: _bind(query, catalog, parameters, text_constants, arranged))
     except Error as error:
         raise error.with_query(text_of(query)) from None
 
@@ -93,15 +94,15 @@ def _bind(
     query: Query,
     catalog: Catalog,
     parameters: Parameters,
-    with_text_constants: bool,
+    text_constants: Container[Place] | None,
     arranged: Arrangement | None,
 ) -> BoundStatement:
     statement = parse(query) if isinstance(query, str) else query
     varying: frozenset[Place] = frozenset()
     limit = NO_LIMIT
-    if with_text_constants:
+    if text_constants is not None:
         statement = replace(statement, tree=statement.tree.copy())
-        varying, limit = mark_text_constants(statement)
+        varying, limit = mark_text_constants(statement, text_constants)
     tree = expanded(statement.tree, catalog, statement.text)
     context = BindContext(
         catalog, parameters, statement.text, statement.parameter_keys, inputs=statement.inputs

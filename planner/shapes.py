@@ -6,14 +6,15 @@ the planner or of the program sees their values. Only estimates do, by an exampl
 the rows is another one of the shape.
 
 The LIMIT and OFFSET of the whole query are constants, too: the program makes room for more rows, of which each text takes its
-own. Constants elsewhere are part of the shape, and so are the kind of a pattern, the length of a list, which constants are equal, and what
-ranks are compared with, which tells how many rows of a partition are wanted.
+own. A constant that is computed with is a parameter where it was seen to vary, within a range (`planner/operands.py`). Constants
+elsewhere are part of the shape, and so are the kind of a pattern, the length of a list, which constants are equal, and what ranks are
+compared with, which tells how many rows of a partition are wanted.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import NamedTuple
@@ -25,7 +26,6 @@ from tqp.planner.algebra.expression_text import format_expression, format_litera
 from tqp.planner.algebra.expressions import (
     Call,
     ColumnRef,
-    Constant,
     Expression,
     InList,
     Literal,
@@ -44,8 +44,9 @@ from tqp.planner.algebra.node_text import limit_text
 from tqp.planner.algebra.random_calls import is_random
 from tqp.planner.algebra.subquery_expressions import read_ids
 from tqp.planner.functions.conditions import COMPARISONS, MIRRORED, ORDERINGS, TEXT_PREDICATES
-from tqp.planner.functions.ranges import within
+from tqp.planner.functions.ranges import Range, within
 from tqp.planner.functions.registry import counts_rows_before
+from tqp.planner.operands import can_compute, range_of, with_labels, with_operands
 from tqp.planner.rules.cast_comparisons import list_without_cast, without_cast
 from tqp.planner.rules.instant_ranges import compared_instants
 
@@ -61,7 +62,8 @@ _ROOMS = (64, 256, 1024, 4096)
 class Shape:
     """`key`: equal where the plans are, but for the values of the parameters. `plan` reads `values` as parameters.
 
-    `lifts`: in turn, what became of the predicates, which read columns of `fields`.
+    `lifts`: in turn, what became of the predicates, which read columns of `fields`. `operands`: in turn, the constants that are
+    computed with.
     """
 
     key: Hashable
@@ -69,6 +71,7 @@ class Shape:
     constants: ShapeConstants
     lifts: tuple[Lift, ...] = ()
     fields: KnownFields = field(default_factory=KnownFields)
+    operands: tuple[Literal, ...] = ()
 
 
 class TakenRows(NamedTuple):
@@ -133,7 +136,10 @@ class Shares:
 
 @dataclass(frozen=True, slots=True)
 class Lift:
-    """A predicate before and after its constants became parameters. `effect`: what it does to the rows of a filter, or join."""
+    """A predicate before and after its constants became parameters, or a constant that is computed with.
+
+    `effect`: what it does to the rows of a filter, or join.
+    """
 
     predicate: Expression
     lifted: Expression
@@ -161,11 +167,15 @@ class Lifting:
         assert isinstance(literal, Literal)
         return replace(predicate, arguments=(side, self._parameter(literal)))
 
-    def _parameter(self, literal: Literal) -> Constant:
+    def operand(self, literal: Literal) -> Parameter | None:
+        """A parameter in place of a constant that is computed with; None where it can be none."""
+        return self._parameter(literal, range_of(literal)) if can_compute(literal) else None
+
+    def _parameter(self, literal: Literal, range: Range | None = None) -> Parameter:
         index = self._indexes.setdefault((repr(literal.value), literal.data_type), len(self.values))
         if index == len(self.values):
             self.values.append(literal.value)
-        return Parameter(index, literal.data_type, literal.value)
+        return Parameter(index, literal.data_type, literal.value, range)
 
 
 class ValuesByIndex:
@@ -185,6 +195,11 @@ class ValuesByIndex:
 
     def put(self, lifted: Expression, predicate: Expression) -> Expression | None:
         """The lifted predicate with the constants of `predicate` as examples; None if no part of that is such."""
+        if isinstance(lifted, Parameter):
+            if not isinstance(predicate, Literal) or not can_compute(predicate):
+                return None
+            examples = self._put_all((lifted,), (predicate,)) if range_of(predicate) == lifted.range else ()
+            return examples[0] if examples else None
         for found in _with_constants(predicate, self._fields):
             match lifted, found:
                 case InList(), InList() if found.input == lifted.input and len(found.values) == len(
@@ -210,7 +225,7 @@ class ValuesByIndex:
             known = self._values.setdefault(parameter.index, literal.value)
             if literal.data_type != parameter.data_type or not _is_one(known, literal.value):
                 return ()
-            examples.append(Parameter(parameter.index, parameter.data_type, literal.value))
+            examples.append(replace(parameter, example=literal.value))
         return tuple(examples)
 
 
@@ -219,8 +234,11 @@ def _is_one(value: Value, other: Value) -> bool:
     return value is other or repr(value) == repr(other)
 
 
-def shape_of(plan: LogicalPlan) -> Shape:
-    """The shape of a bound plan `without_subqueries` (see the optimizer) whose columns are encoded."""
+def shape_of(plan: LogicalPlan, varying: Collection[int] = ()) -> Shape:
+    """The shape of a bound plan `without_subqueries` (see the optimizer) whose columns are encoded.
+
+    `varying`: the places among its operands of those that are parameters.
+    """
     fields = KnownFields()
     ranks: set[int] = set()
     for node in walk_plan(plan):
@@ -238,16 +256,29 @@ def shape_of(plan: LogicalPlan) -> Shape:
     lifting, selectivities = Lifting(fields), Shares(fields)
     lifts: list[tuple[Expression, Expression]] = []
     effects: dict[int, Effect] = {}
+    operands: list[Literal] = []
+
+    def operand(constant: Literal | Varying) -> Expression:
+        literal = constant if isinstance(constant, Literal) else constant.literal
+        operands.append(literal)
+        parameter = lifting.operand(literal) if len(operands) - 1 in varying else None
+        if parameter is None:
+            return constant
+        lifts.append((constant, parameter))
+        return parameter
 
     def lifted(expression: Expression) -> Expression:
+        if ranks and not ranks.isdisjoint(read_ids(expression)):
+            return expression
+        expression = with_operands(expression, operand)
         parts = lifting.lifted(expression)
-        if not parts or (ranks and not ranks.isdisjoint(read_ids(expression))):
+        if not parts:
             return expression
         lifts.extend([(expression, part) for part in parts])
         return conjunction(tuple(parts))
 
     def with_parameters(node: LogicalPlan) -> LogicalPlan:
-        changed = node.map_expressions(lambda expression: transform(expression, lifted))
+        changed = with_labels(node.map_expressions(lambda expression: transform(expression, lifted)), operand)
         if isinstance(changed, Filter | Join):
             for part in conjuncts(changed.condition):
                 for predicate in filter(_has_parameter, walk(part)):
@@ -259,7 +290,7 @@ def shape_of(plan: LogicalPlan) -> Shape:
     for lift in made:
         selectivities.add(lift.lifted, lift.effect)
     constants = ShapeConstants(tuple(lifting.values), selectivities.values, rows)
-    return Shape(_key(plan), plan, constants, made, fields)
+    return Shape(_key(plan), plan, constants, made, fields, tuple(operands))
 
 
 def _with_room(plan: LogicalPlan) -> tuple[LogicalPlan, TakenRows | None]:
@@ -296,12 +327,16 @@ def explain_shape(shape: Shape) -> str:
 
 
 def operands_of(predicate: Expression) -> Sequence[Expression]:
-    """What a predicate compares: of a list, what is listed."""
+    """What a predicate compares: of a list, what is listed. A constant is its own operand."""
+    if isinstance(predicate, Varying):
+        return (predicate,)
     return predicate.values if isinstance(predicate, InList) else predicate.inputs
 
 
 def with_literals(predicate: Expression, literal_of: Callable[[Varying], Literal]) -> Expression:
     """The predicate with literals in place of the operands that vary."""
+    if isinstance(predicate, Varying):
+        return literal_of(predicate)
     if isinstance(predicate, InList):
         values = [literal_of(each) if isinstance(each, Varying) else each for each in predicate.values]
         return replace(predicate, values=tuple(values))
@@ -379,7 +414,7 @@ def _can_vary(literal: Literal) -> bool:
 
 
 def _key(plan: LogicalPlan) -> Hashable:
-    """Each node once, after its inputs, which it knows by their places."""
+    """Each node once, after its inputs, which it knows by their places; what columns are called is left out."""
     places: dict[int, int] = {}
     parts: list[Hashable] = []
 
@@ -387,7 +422,8 @@ def _key(plan: LogicalPlan) -> Hashable:
         known = places.get(id(node))
         if known is None:
             inputs = tuple(map(place, node.inputs))
-            parts.append((node.shape(lambda expression: expression), inputs, node.created_fields))
+            fields = [(each.id, each.data_type, each.nullable, each.facts) for each in node.created_fields]
+            parts.append((node.shape(lambda expression: expression), inputs, *fields))
             known = places[id(node)] = len(parts)
         return known
 

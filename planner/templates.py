@@ -10,7 +10,7 @@ the same way: those are computed again, and taken out of the predicates again, b
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass
 
 from tqp.core.errors import Error, ExecutionError
@@ -48,6 +48,7 @@ from tqp.planner.shapes import (
 from tqp.planner.syntax.tokens import tokenize
 
 _NOTHING: Mapping[Place, GivenValue] = {}
+_NONE: frozenset[Place] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,14 @@ class SplitText:
 
     words: tuple[Hashable, ...]
     constants: Constants
+
+
+@dataclass(frozen=True, slots=True)
+class Varied:
+    """What texts with the same words differ in: constants, by their places, and among the operands of their shapes."""
+
+    places: frozenset[Place] = frozenset()
+    operands: frozenset[int] = frozenset()
 
 
 #: What stands around constants as far as it goes, and a constant. It cuts nearly all texts as `tokenize` does, at a fifth of the time.
@@ -101,11 +110,12 @@ def _is_cut_at_tokens(split_text: SplitText, query: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """`fixed`: the constants that all its texts have in common, by place.
+    """`names`: those of the columns. `fixed`: the constants that all its texts have in common, by place.
 
     `rows`: those that the text took that it is learnt of; other texts take others by the numbers at the places of `limit`.
     """
 
+    names: tuple[str, ...]
     fixed: Constants
     lifts: tuple[Lift, ...]
     fields: KnownFields
@@ -130,14 +140,32 @@ class Template:
 
 
 def learn(
-    query: Query, parameters: Parameters, text: SplitText, shape: Shape, catalog: Catalog
+    query: Query, parameters: Parameters, text: SplitText, shape: Shape, varied: Varied, catalog: Catalog
 ) -> Template | None:
-    """The template of a text and its shape; None where another text with the same words may have another shape."""
+    """The template of a text and its shape; None where another text with the same words may have another shape.
+
+    `varied`: what varies among the texts with these words.
+    """
     if not _is_cut_at_tokens(text, text_of(query)):
         return None
+    # what is computed with in one place may say more than a value in another
+    tried = [varied.places, _NONE] if varied.operands else [_NONE]
+    learnt = (_learn(query, parameters, text, shape, varied.operands, each, catalog) for each in tried)
+    return next((template for template in learnt if template is not None), None)
+
+
+def _learn(
+    query: Query,
+    parameters: Parameters,
+    text: SplitText,
+    shape: Shape,
+    operands: Collection[int],
+    computing: Collection[Place],
+    catalog: Catalog,
+) -> Template | None:
     try:
-        statement = bind(query, catalog, parameters, with_text_constants=True)
-        same = call_deep(lambda: shape_of(without_subqueries(statement.plan, OptimizerContext())))
+        statement = bind(query, catalog, parameters, text_constants=computing)
+        same = call_deep(lambda: shape_of(without_subqueries(statement.plan, OptimizerContext()), operands))
     except Error:
         return None
     places = {
@@ -155,7 +183,7 @@ def learn(
         limit = NO_LIMIT
     varying = places.union(limit)
     fixed = {place: source for place, source in text.constants.items() if place not in varying}
-    return Template(fixed, same.lifts, same.fields, rows, limit)
+    return Template(statement.names, fixed, same.lifts, same.fields, rows, limit)
 
 
 def _rows_taken(rows: TakenRows, places: LimitPlaces, constants: Constants) -> TakenRows | None:

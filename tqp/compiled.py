@@ -14,9 +14,10 @@ import torch
 
 from tqp.catalog.snapshot import Meanings, Snapshot
 from tqp.core.arguments import list_elements
+from tqp.planner.algebra.expressions import Literal
 from tqp.planner.binder.text_constants import Constants, GivenValue, Place, place_of_parameter
 from tqp.planner.shapes import ShapeConstants
-from tqp.planner.templates import Template
+from tqp.planner.templates import Template, Varied
 from tqp.runtime.program import TensorProgram
 
 #: Compiled queries that a connection keeps. Plans are kept, results never are.
@@ -100,9 +101,12 @@ class KnownShape:
     variants: list[tuple[tuple[float, ...], TensorProgram]] = field(default_factory=list)
     texts: deque[Hashable] = field(default_factory=partial(deque, maxlen=_MAX_TEXTS))
 
-    def is_worth_parameters(self, text: Hashable) -> bool:
-        """Is this another text than the first, and than the last ones? What is soon sent again has a program of its own."""
-        is_worth = bool(self.texts) and text not in self.texts
+    def is_worth_parameters(self, text: Hashable, has_varied: bool = False) -> bool:
+        """Is this another text than the first, and than the last ones? What is soon sent again has a program of its own.
+
+        `has_varied`: there was another before, of another shape.
+        """
+        is_worth = (has_varied or bool(self.texts)) and text not in self.texts
         self.texts.append(text)
         return is_worth
 
@@ -126,13 +130,28 @@ class KnownWords:
     def __init__(self) -> None:
         self._templates: list[tuple[Template, KnownShape, Meanings]] = []
         self._tried = 0
+        self._first: tuple[Constants, tuple[Literal, ...]] | None = None
+        self._varied = Varied()
 
-    def find(self, constants: Constants, now: Snapshot) -> tuple[KnownShape, ShapeConstants] | None:
-        """The shape of a text with these constants, if a template fits."""
+    def varied(self, constants: Constants, operands: tuple[Literal, ...]) -> Varied:
+        """What texts were seen to vary in, this one among them."""
+        if self._first is None or len(self._first[1]) != len(operands):
+            self._first, self._varied = (constants, operands), Varied()
+        known, literals = self._first
+        places = {place for place, constant in constants.items() if constant != known.get(place)}
+        pairs = enumerate(zip(literals, operands, strict=True))
+        others = {place for place, (first, other) in pairs if first != other}
+        self._varied = Varied(self._varied.places | places, self._varied.operands | others)
+        return self._varied
+
+    def find(
+        self, constants: Constants, now: Snapshot
+    ) -> tuple[KnownShape, ShapeConstants, tuple[str, ...]] | None:
+        """The shape of a text with these constants, if a template fits, and the names of its columns."""
         for template, shape, read in self._templates:
             found = template.constants_of(constants)
             if found is not None and now.agrees(read):
-                return shape, found
+                return shape, found, template.names
         return None
 
     def forget_others(self, now: Snapshot) -> None:

@@ -29,8 +29,8 @@ from tqp.planner.binder.pivot_values import with_values
 from tqp.planner.binder.select.columns_calls import UnknownNamesError
 from tqp.planner.parse import ParsedStatement, Query, parse, text_of
 from tqp.planner.scan_conditions import scan_conditions
-from tqp.planner.shapes import shape_of
-from tqp.planner.templates import SplitText, learn, split
+from tqp.planner.shapes import Shape, shape_of
+from tqp.planner.templates import SplitText, Varied, learn, split
 from tqp.result import Result
 from tqp.runtime.executor import Executor
 from tqp.runtime.program import TensorProgram
@@ -342,11 +342,11 @@ class Queries:
             found = None if words is None else words.find(text.constants, snapshot)
             if found is None:
                 return None
-            known, constants = found
+            known, constants, names = found
             program = known.program_for(constants)
             if program is None or not known.is_worth_parameters(key):
                 return None
-        return program.with_parameters(constants)
+        return program.with_parameters(constants, names)
 
     def _program_of_shape(
         self,
@@ -361,14 +361,13 @@ class Queries:
 
         None of a new shape, and of a text that is sent again: they are planned for their own constants.
         """
-        shape = shape_of(statement.plan)
+        shape, varied = self._shape(text, statement, snapshot)
         constants = shape.constants
         if not constants.values and constants.rows is None:
             return None
         with self.catalog.lock:
-            key_of_shape = shape.key, statement.names
-            known = self.compiled.shapes.known(key_of_shape, KnownShape, snapshot.read, self.catalog.now())
-            if not known.is_worth_parameters(key):
+            known = self.compiled.shapes.known(shape.key, KnownShape, snapshot.read, self.catalog.now())
+            if not known.is_worth_parameters(key, bool(varied.operands)):
                 return None
             program = known.program_for(constants)
         if program is None:
@@ -381,11 +380,21 @@ class Queries:
         with self.catalog.lock:
             words = self.compiled.words.known(text.words, KnownWords, snapshot.read, self.catalog.now())
             is_worth_learning = words.is_worth_learning()
-        template = learn(query, params, text, shape, snapshot) if is_worth_learning else None
+        template = learn(query, params, text, shape, varied, snapshot) if is_worth_learning else None
         if template is not None:
             with self.catalog.lock:
                 words.learn(template, known, snapshot.read)
-        return program.with_parameters(constants)
+        return program.with_parameters(constants, statement.names)
+
+    def _shape(self, text: SplitText, statement: BoundStatement, snapshot: Snapshot) -> tuple[Shape, Varied]:
+        """The shape of a text, with the operands as parameters that vary among the texts with the same words; and what varies."""
+        shape = shape_of(statement.plan)
+        if not shape.operands:
+            return shape, Varied()
+        with self.catalog.lock:
+            words = self.compiled.words.known(text.words, KnownWords, snapshot.read, self.catalog.now())
+            varied = words.varied(text.constants, shape.operands)
+        return (shape_of(statement.plan, varied.operands) if varied.operands else shape), varied
 
 
 @contextmanager

@@ -75,14 +75,16 @@ class Literal(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Parameter(Expression):
-    """A constant that is given when the program runs, not NULL: one side of a comparison (see `planner/shapes.py`).
+    """A constant that is given when the program runs, not NULL: one side of a comparison (see `planner/shapes.py`), or an operand.
 
-    `example`: what it was when the query was planned, for estimates only.
+    `example`: what it was when the query was planned, for estimates only. `range`: of an operand that is an integer, the least and the
+    greatest that it may be; an operand is not zero (see `planner/operands.py`).
     """
 
     index: int
     data_type: DataType
     example: Value = field(compare=False)
+    range: tuple[int, int] | None = None
 
     @property
     def literal(self) -> Literal:

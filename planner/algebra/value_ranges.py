@@ -9,7 +9,7 @@ from __future__ import annotations
 from tqp.core.datatypes import DataType, TypeKind
 from tqp.core.schema import InnerFacts
 from tqp.core.text.numbers import round_half_away
-from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, Literal
+from tqp.planner.algebra.expressions import Call, Case, Cast, ColumnRef, Expression, Literal, Parameter
 from tqp.planner.algebra.known_fields import FieldsById, known_fields
 from tqp.planner.functions import ranges
 from tqp.planner.functions.conditions import union
@@ -30,6 +30,8 @@ def value_range(expression: Expression, schema_by_id: FieldsById) -> Range | Non
         case Literal():
             value = expression.value
             return (value, value) if type(value) is int and expression.data_type.is_integer_like else None
+        case Parameter():
+            return expression.range
         case Call(function="struct_extract" | "list_extract"):
             part = extracted(expression, schema_by_id)
             return None if part is None else part.range

@@ -1,11 +1,11 @@
-"""Which constants may vary while everything else of a text's plan stays: operands of predicates, bound as `Varying`.
+"""Which constants may vary while everything else of a text's plan stays: operands of predicates, bound as `Varying`, and of computations.
 
 They are numbers and texts of the SQL, and values given for its parameters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Container, Hashable, Mapping
 from dataclasses import field
 from typing import NamedTuple
 
@@ -37,6 +37,8 @@ _PREDICATES = (
     exp.ILike,
 )
 _NO_CONSTANTS = (exp.Column, exp.PositionalColumn, exp.Star, exp.Query)
+#: Where a value is computed with.
+_COMPUTATIONS = (exp.Binary, exp.Func, exp.Alias)
 #: What an operand may be made of constants by.
 _COMPUTED = (exp.Neg, exp.Paren, exp.Cast, exp.Add, exp.Sub, exp.Mul, exp.Interval)
 
@@ -72,10 +74,12 @@ class LimitPlaces(NamedTuple):
 NO_LIMIT = LimitPlaces(None, None)
 
 
-def mark_text_constants(statement: ParsedStatement) -> tuple[frozenset[Place], LimitPlaces]:
+def mark_text_constants(
+    statement: ParsedStatement, computing: Container[Place]
+) -> tuple[frozenset[Place], LimitPlaces]:
     """Let the binder take for `Varying` what stands for a value in predicates, and in no name of a column: their places.
 
-    And those of the query's own LIMIT and OFFSET, which stay as they are.
+    Of what is computed with, only what stands at the places `computing`. And those of the query's own LIMIT and OFFSET, which stay as they are.
     """
     tokens = tokenize(statement.text)
     indexes = places_of_constants(tokens)
@@ -95,7 +99,13 @@ def mark_text_constants(statement: ParsedStatement) -> tuple[frozenset[Place], L
     for node in statement.tree.find_all(exp.Literal, exp.Placeholder):
         if (place := place_of(node)) is not None:
             uses.setdefault(place, []).append(node)
-    marked = frozenset([place for place, nodes in uses.items() if all(map(_is_operand, nodes))])
+    marked = frozenset(
+        [
+            place
+            for place, nodes in uses.items()
+            if all(_is_operand(each, place in computing) for each in nodes)
+        ]
+    )
     for place in marked:
         for use in uses[place]:
             use.meta[_PLACE] = place
@@ -114,17 +124,13 @@ def place_of_parameter(key: int | str) -> Place:
     return f"${key}"
 
 
-def _is_operand(node: exp.Expr) -> bool:
-    while isinstance(node.parent, _COMPUTED):
+def _is_operand(node: exp.Expr, computes: bool) -> bool:
+    while isinstance(node.parent, _COMPUTED) and not node.parent.find(*_NO_CONSTANTS):
         node = node.parent
-    predicate = node.parent
-    if (
-        not isinstance(predicate, _PREDICATES)
-        or node.find(*_NO_CONSTANTS)
-        or not predicate.find(*_NO_CONSTANTS)
-    ):
-        return False
-    return not _is_in_name(predicate)
+    parent = node.parent
+    if isinstance(parent, _PREDICATES):
+        return parent.find(*_NO_CONSTANTS) is not None and not _is_in_name(parent)
+    return computes and isinstance(parent, _COMPUTATIONS) and not _is_in_name(node)
 
 
 def _is_in_name(node: exp.Expr) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tqp.core.datatypes import VARCHAR, TypeKind
 from tqp.core.errors import ExecutionError
-from tqp.planner.algebra.expressions import Call, Expression, Literal
+from tqp.planner.algebra.expressions import Call, Expression, Literal, Parameter
 from tqp.planner.functions.declaration import Fold, Infix, RangeRule, ScalarFunction, Work, scalar
 from tqp.planner.functions.literal_casts import cast_value
 from tqp.planner.functions.ranges import Range, Ranges, added, operand, operands_of, subtracted, within
@@ -117,8 +117,8 @@ def _division_raises(call: Call, ranges: Ranges, result: Range | None) -> bool:
     """A zero divisor, or the one quotient that does not fit; the remainder of two floats has neither."""
     dividend, divisor = call.arguments
     if call.data_type.is_float:
-        literal = divisor.value if isinstance(divisor, Literal) else 0
-        return call.function != "modulo" and not literal
+        is_zero = divisor.value == 0 if isinstance(divisor, Literal) else not isinstance(divisor, Parameter)
+        return call.function != "modulo" and is_zero
     known = operand(ranges[1], divisor.data_type)
     if known is None or known[0] <= 0 <= known[1]:
         return True

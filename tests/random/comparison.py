@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 import duckdb
+import pyarrow as pa
 from sqlglot import exp
 
 import tqp
@@ -120,6 +121,11 @@ class Engines:
         self._connection.close()
         if self._without_rules is not None:
             self._without_rules.close()
+
+    @property
+    def arrow(self) -> Mapping[str, pa.Table]:
+        """The tables, as DuckDB holds them."""
+        return self._oracle.arrow
 
     def text_rows(self, table: RandomTable) -> tuple[tuple[str | None, ...], ...]:
         """What DuckDB holds in a table, as texts."""

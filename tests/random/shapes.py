@@ -1,7 +1,7 @@
 """`python -m tests.random.shapes [--pairs N] [--seed S]`: queries of one shape, by a program that they share and by their own.
 
 The constants of a random query are drawn several times; each text is sent to a connection on which every shape has a program
-with parameters, and to one on which every text is planned for itself. Both give the same rows.
+with parameters, and to one on which every text is planned for itself. Both give the same rows, and those are DuckDB's.
 """
 
 from __future__ import annotations
@@ -15,15 +15,18 @@ from typing import Any
 from unittest.mock import patch
 
 import tqp
+from tests.random.comparison import Engines
 from tests.random.differences import difference
-from tests.random.engines import MEMORY_LIMIT, Oracle, Rows, in_tqp
-from tests.random.queries import Queries
+from tests.random.engines import MEMORY_LIMIT, Rows, in_tqp
+from tests.random.queries import Queries as RandomQueries
+from tests.random.queries import RandomQuery
 from tests.random.run import GROUP_SIZE
 from tests.random.tables import RandomTable, random_tables
 from tests.random.values import INTEGERS, random_value
 from tqp.compiled import KnownShape
 from tqp.core.errors import ExecutionError
 from tqp.planner.templates import split
+from tqp.queries import Queries
 from tqp.runtime.program import TensorProgram
 
 #: Texts of one shape.
@@ -39,6 +42,16 @@ _SIDES: dict[str, tuple[str, str]] = {
     "DATE": ("year({})", "BIGINT"),
     "DOUBLE": ("abs({})", "DOUBLE"),
     **{sql_type: ("{} % 7", sql_type) for sql_type in INTEGERS},
+}
+
+#: What an expression computes with a constant of its type.
+_COMPUTED: dict[str, tuple[str, ...]] = {
+    "VARCHAR": ("concat({0}, {1})", "replace({0}, {1}, 'x')", "{1} || {0}"),
+    "DOUBLE": ("{0} * {1}", "{1} - {0}", "{0} / {1}", "greatest({0}, {1})"),
+    **dict.fromkeys(
+        INTEGERS,
+        ("{0} + {1}", "{0} * {1}", "{1} - {0}", "{0} % {1}", "{0} // {1}", "{0} / {1}", "least({0}, {1})"),
+    ),
 }
 
 _PATTERNS = (
@@ -70,10 +83,23 @@ def random_shape(random: Random, tables: Mapping[str, RandomTable]) -> Template:
     both = _condition(random, [*a, *b], 2)
     other = _condition(random, b, 1)
     names = ", ".join(name for name, _ in a[:3])
+    value, group = _computed(random, *random.choice(a)), _computed(random, *random.choice(a))
     name, _ = random.choice(a)
     count = _constant(random, "BIGINT", "small")
     negation = random.choice(("", "NOT"))
     shapes: tuple[Template, ...] = (
+        lambda draw: f"SELECT {names}, {value(draw)} AS v FROM {first.name} a WHERE {where(draw)}",
+        lambda draw: (
+            f"SELECT {group(draw)} AS g, count(*), count({value(draw)}), min({value(draw)}) AS v "
+            f"FROM {first.name} a GROUP BY g"
+        ),
+        lambda draw: (
+            f"SELECT {names}, CASE WHEN {where(draw)} THEN {value(draw)} END AS v FROM {first.name} a"
+        ),
+        lambda draw: f"SELECT {names} FROM {first.name} a WHERE {value(draw)} >= {value(draw)}",
+        lambda draw: (
+            f"SELECT {names}, {value(draw)} FROM {first.name} a JOIN {second.name} b ON {joined} AND {both(draw)}"
+        ),
         lambda draw: f"SELECT {names} FROM {first.name} a WHERE {where(draw)}",
         lambda draw: f"SELECT count(*), min({name}), count({name}) FROM {first.name} a WHERE {where(draw)}",
         lambda draw: (
@@ -113,7 +139,7 @@ def random_shape(random: Random, tables: Mapping[str, RandomTable]) -> Template:
 
 def any_query(random: Random, tables: Mapping[str, RandomTable]) -> Template:
     """Any query, with other numbers and texts in the places of its own: some fail, and some are no queries."""
-    text = split(Queries(random, tables).query())
+    text = split(RandomQueries(random, tables).query())
     constants = [constant for constant in text.constants.values() if isinstance(constant, str)]
     share = random.choice((0.2, 0.5, 1.0))
 
@@ -171,6 +197,18 @@ def _comparison(random: Random, name: str, sql_type: str) -> Template:
     return lambda draw: f"{side} {operator} {constant(draw)}"
 
 
+def _computed(random: Random, name: str, sql_type: str) -> Template:
+    """What is computed of the column and a constant; itself where nothing is."""
+    forms = _COMPUTED.get(sql_type)
+    if forms is None:
+        return lambda draw: name
+    form, constant = (
+        random.choice(forms),
+        _constant(random, sql_type, random.choice(("small", "small", "ends"))),
+    )
+    return lambda draw: form.format(name, constant(draw))
+
+
 def _constant(random: Random, sql_type: str, profile: str) -> Template:
     is_bare = sql_type in INTEGERS and random.random() < 0.6
 
@@ -193,6 +231,11 @@ class Pairs:
         self.differences: list[str] = []
         self._shared_runs = 0
 
+    @property
+    def num_compared(self) -> int:
+        """Texts that a shared program has answered, and that were compared."""
+        return self.outcomes.total() - self.outcomes["no parameters"] - self.outcomes["not compared"]
+
     def run(self, seed: int, group: int) -> None:
         """The queries of one group, which share tables and settings."""
         random = Random(f"shapes {seed} {group}")
@@ -203,45 +246,51 @@ class Pairs:
             "backend": random.choice(("host", "torch")),
         }
         with (
-            tqp.connect(**settings) as shared,
+            Engines(tables, settings) as engines,
             tqp.connect(**settings) as own,
-            patch.object(KnownShape, "is_worth_parameters", lambda self, text: True),
+            patch.object(KnownShape, "is_worth_parameters", lambda *_: True),
             patch.object(own._queries, "_program_of_shape", lambda *_: None),
             patch.object(TensorProgram, "with_parameters", self._counted(TensorProgram.with_parameters)),
-            patch.object(
-                shared._queries, "_program_of_words", self._noted(shared._queries._program_of_words)
-            ),
+            patch.object(Queries, "_program_of_words", self._noted(Queries._program_of_words)),
         ):
-            oracle = Oracle(tables)
-            for name, table in oracle.arrow.items():
-                shared.register(name, table)
+            for name, table in engines.arrow.items():
                 own.register(name, table)
-            oracle.close()
             for _ in range(GROUP_SIZE):
-                template = random.choice((random_shape, random_shape, any_query))(random, tables)
+                kind = random.choice((random_shape, random_shape, any_query))
+                template = kind(random, tables)
                 for _ in range(_TEXTS):
-                    self._compare(shared, own, template(random), f"{seed} {group}")
+                    self._compare(engines, own, template(random), f"{seed} {group}", kind is any_query)
 
     def _noted(self, program_of_words):  # type: ignore[no-untyped-def]
-        def noted(*arguments):  # type: ignore[no-untyped-def]
-            program = program_of_words(*arguments)
+        def noted(queries, *arguments):  # type: ignore[no-untyped-def]
+            program = program_of_words(queries, *arguments)
             self.known_by_words += program is not None
             return program
 
         return noted
 
     def _counted(self, with_parameters):  # type: ignore[no-untyped-def]
-        def counted(program, values):  # type: ignore[no-untyped-def]
+        def counted(program, values, names):  # type: ignore[no-untyped-def]
             self._shared_runs += bool(program.placeholders) or values.rows is not None
-            return with_parameters(program, values)
+            return with_parameters(program, values, names)
 
         return counted
 
-    def _compare(self, shared: tqp.Connection, own: tqp.Connection, text: str, where: str) -> None:
+    def _compare(
+        self, engines: Engines, own: tqp.Connection, text: str, where: str, is_mutated: bool
+    ) -> None:
         before = self._shared_runs
-        answer, expected = in_tqp(shared, text, None), in_tqp(own, text, None)
+        verdict = engines.compare(RandomQuery(text), is_mutated)
         if self._shared_runs == before:
             self.outcomes["no parameters"] += 1
+            return
+        if verdict.is_difference:
+            self.differences.append(
+                f"{where}: {verdict.outcome} {verdict.signature} {verdict.detail}: {text}"
+            )
+        answer, expected = verdict.tqp, in_tqp(own, text, None)
+        if answer is None:  # DuckDB cannot be asked
+            self.outcomes["not compared"] += 1
         elif isinstance(answer, Rows) and isinstance(expected, Rows):
             problem = difference(text, expected, answer, False)
             self.outcomes["equal" if problem is None else "different"] += 1
@@ -267,7 +316,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
     pairs, group = Pairs(), 0
-    while pairs.outcomes.total() - pairs.outcomes["no parameters"] < options.pairs:
+    while pairs.num_compared < options.pairs:
         pairs.run(options.seed, group)
         group += 1
         if sys.stderr.isatty():

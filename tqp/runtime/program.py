@@ -70,9 +70,10 @@ class TensorProgram(nn.Module):
         self.names, self.types = tuple(names), tuple(types)
         self._executor = executor
 
-    def with_parameters(self, given: ShapeConstants) -> TensorProgram:
-        """The same program for these values of its parameters, and with these rows; programs without any need none."""
+    def with_parameters(self, given: ShapeConstants, names: tuple[str, ...]) -> TensorProgram:
+        """The same program for these values of its parameters, and with these rows and names of columns."""
         program = copy(self)
+        program.names = names
         program._given = {
             slot: convert(*(_value_of(constant, given.values) for constant in constants))
             for slot, (constants, convert) in self.placeholders.items()

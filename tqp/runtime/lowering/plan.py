@@ -162,7 +162,7 @@ class PlanLowering:
             parts = [lowering.lower(literal) for literal in literals]
             null = Literal(None, output.data_type)
             layout = lowering.common_layout(parts or [lowering.lower(null)], output.data_type)
-            constants = [part.constant for part in parts]
+            constants = [literal.value for literal in literals if isinstance(literal, Literal)]
             values = constant_values(constants, layout, self.program.device)
             validity = None
             if layout.nullable:

@@ -29,7 +29,14 @@ from tqp.operators.string_keys import codes as string_codes
 from tqp.operators.string_keys.first_bits import PackedStrings, pack_column
 from tqp.operators.strings import layout as string_layout
 from tqp.planner.algebra.expression_text import format_expression
-from tqp.planner.algebra.expressions import ColumnRef, Constant, Expression, are_literals, transform
+from tqp.planner.algebra.expressions import (
+    ColumnRef,
+    Constant,
+    Expression,
+    Parameter,
+    are_literals,
+    transform,
+)
 from tqp.planner.algebra.expressions import Value as StorageValue
 from tqp.runtime.breakers.collect import BuildDictionary, Collect, SortRows
 from tqp.runtime.frame import Frame, FrameColumn
@@ -283,8 +290,11 @@ class ProgramBuilder:
             (self.constants if into is None else into)[slot] = make()
         return slot
 
-    def constant(self, value: StorageValue, layout: Layout) -> str:
-        """The slot of a one-row tensor (or Strings) that holds a literal; zero for NULL."""
+    def constant(self, value: StorageValue | Parameter, layout: Layout) -> str:
+        """The slot of a one-row tensor (or Strings) that holds a literal, zero for NULL, or a parameter."""
+        if isinstance(value, Parameter):
+            form = "row", layout.form, layout.dtype
+            return self.parameter((value,), form, partial(self.one_row, layout=layout))
         exact = repr(value) if isinstance(value, (float, tuple)) else value  # 0.0 and -0.0 are equal
         key = (
             type(value),

@@ -33,6 +33,7 @@ from tqp.data import nested
 from tqp.operators.nested import layout as nested_layout
 from tqp.operators.rows import batches
 from tqp.operators.rows import selection as row_kernels
+from tqp.planner.algebra.expressions import Parameter
 from tqp.planner.algebra.expressions import Value as StorageValue
 from tqp.planner.algebra.known_fields import KnownFields
 from tqp.runtime.graph import Node
@@ -75,17 +76,22 @@ class Input(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One expression's values over the rows of one space; or a literal, until somebody needs its tensor."""
+    """One expression's values over the rows of one space; or a constant, literal or parameter, until somebody needs its tensor."""
 
     layout: Layout
     node: Node | None
     validity: Node | None = None
     is_constant: bool = False
-    constant: StorageValue = None
+    constant: StorageValue | Parameter = None
 
     def __post_init__(self) -> None:
         if self.node is not None:
             self.node.row_bytes = self.layout.row_bytes
+
+    @property
+    def is_literal(self) -> bool:
+        """Is it a constant whose value is known?"""
+        return self.is_constant and not isinstance(self.constant, Parameter)
 
     @property
     def is_null(self) -> bool:

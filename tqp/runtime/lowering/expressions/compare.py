@@ -96,7 +96,7 @@ def compare_nodes(lowering: ExpressionLowering, function: str, left: Value, righ
         return compare_by_order(build, WIDE, function, wide_node(lowering, left), wide_node(lowering, right))
     if data_type.is_float:
         return _compare_floats(lowering, function, left, right)
-    if right.is_constant and data_type.is_integer_like:
+    if right.is_literal and data_type.is_integer_like:
         return _compare_with_literal(lowering, function, left, right)
     return build.call(NUMBER_COMPARISONS[function], lowering.tensor(left), lowering.scalar_or_tensor(right))
 
@@ -114,7 +114,7 @@ def _compare_composed(lowering: ExpressionLowering, function: str, left: Value, 
 
 def _compare_floats(lowering: ExpressionLowering, function: str, left: Value, right: Value) -> Node:
     build = lowering.stream.builder
-    if right.is_constant and right.constant == right.constant:  # not NaN
+    if right.is_literal and right.constant == right.constant:  # not NaN
         return compare_with_float(lowering, function, left, right.constant)
     return compare_by_order(build, _FLOATS, function, lowering.tensor(left), lowering.tensor(right))
 

@@ -135,7 +135,7 @@ def _arguments(
             custom = kernel.nulls is NullRule.CUSTOM
             lowered.append((node, lowering.combine_validity(value)) if custom else node)
         elif value.is_constant:
-            lowered.append(value.constant)
+            lowered.append(lowering.plain(value))
         else:
             raise UnsupportedError(
                 f"{format_expression(expression)} needs a constant as argument {position + 1}",

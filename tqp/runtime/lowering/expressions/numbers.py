@@ -60,7 +60,10 @@ def lower_arithmetic(lowering: ExpressionLowering, call: Call, left: Value, righ
     nullable = left.layout.nullable or right.layout.nullable
     if call.data_type.is_float:
         dtype = torch.float64 if call.data_type.kind is TypeKind.DOUBLE else torch.float32
-        operands = lowering.number(left, dtype), lowering.number(right, dtype)
+        operands = [
+            lowering.plain(each) if each.is_constant and not each.is_null else lowering.number(each, dtype)
+            for each in (left, right)
+        ]
         node = build.call(_FLOAT_OPERATORS[call.function], *operands, name=call.function)
         return Value(Layout(call.data_type, Form.NUMBER, dtype, nullable), node, validity)
     bounds = call.data_type.bounds
@@ -99,7 +102,7 @@ def lower_arithmetic(lowering: ExpressionLowering, call: Call, left: Value, righ
 
 def _in_width(lowering: ExpressionLowering, left: Value, right: Value, dtype: torch.dtype) -> tuple[Any, Any]:
     """The operands, so that kernels compute in `dtype`: one of them must have it, the other may be narrower."""
-    nodes: list[Any] = [value.constant if value.is_constant else value.node for value in (left, right)]
+    nodes: list[Any] = [lowering.plain(value) if value.is_constant else value.node for value in (left, right)]
     tensors = [i for i, value in enumerate((left, right)) if not value.is_constant]
     if not any((left, right)[i].layout.dtype == dtype for i in tensors):
         widened = tensors[0]
@@ -117,8 +120,7 @@ def _overflow(call: Call) -> str:
 
 def range_of(value: Value) -> Range:
     """A sound range of an integer-like value."""
-    if value.is_constant:
-        assert isinstance(value.constant, int)
+    if isinstance(value.constant, int):
         return int(value.constant), int(value.constant)
     return value.layout.value_range or value.layout.data_type.bounds
 
@@ -143,9 +145,9 @@ def multiplicand(lowering: ExpressionLowering, value: Value) -> Node:
 
 
 def narrow_node(lowering: ExpressionLowering, value: Value) -> Any:
-    """The value as int64 [n]; a literal as a Python int. The range of a wide value must fit."""
+    """The value as int64 [n]; a constant as a Python int. The range of a wide value must fit."""
     if value.is_constant:
-        return value.constant
+        return lowering.plain(value)
     if value.layout.form is Form.WIDE:
         assert value.node is not None
         return _narrowed(lowering, value.node, lowering.active(value.validity))

@@ -29,6 +29,7 @@ from tqp.planner.algebra.expressions import (
     Expression,
     InList,
     Literal,
+    Parameter,
     Predict,
     PythonCall,
     Try,
@@ -93,6 +94,8 @@ class ExpressionLowering(ValueForms):
         match expression:
             case Literal(value, data_type):
                 return _literal_value(value, data_type)
+            case Parameter():
+                return _parameter_value(expression)
             case ColumnRef(id):
                 return self.stream.column(id)
         direct = lower_code_ranges(self, expression) or lower_parameter_codes(self, expression)
@@ -111,7 +114,7 @@ class ExpressionLowering(ValueForms):
     def lower_over_rows(self, expression: Expression) -> Value:
         """The expression computed row by row, even if its column has a small domain."""
         match expression:
-            case Literal() | ColumnRef():
+            case Literal() | Parameter() | ColumnRef():
                 return self.lower(expression)
             case Cast():
                 return self._lower_cast(expression)
@@ -330,6 +333,17 @@ def _literal_value(constant: Any, data_type: Any) -> Value:
     else:
         layout = canonical_layout(data_type, False)
     return Value(layout, None, None, True, constant)
+
+
+def _parameter_value(parameter: Parameter) -> Value:
+    """A parameter as an operand."""
+    data_type = parameter.data_type
+    layout = (
+        integer_layout(data_type, parameter.range, False)
+        if data_type.is_integer_like
+        else canonical_layout(data_type, False)
+    )
+    return Value(layout, None, None, True, parameter)
 
 
 def _joined_strings(call: Call) -> Iterator[Expression]:

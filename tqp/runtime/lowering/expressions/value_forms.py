@@ -18,6 +18,7 @@ from tqp.operators.rows import batches
 from tqp.operators.rows.domain_tables import look_up
 from tqp.operators.strings import layout as string_layout
 from tqp.planner.algebra import text_words
+from tqp.planner.algebra.expressions import Parameter
 from tqp.planner.algebra.expressions import Value as StorageValue
 from tqp.planner.algebra.known_fields import Answers
 from tqp.runtime.lowering.expressions.numbers import range_of
@@ -37,6 +38,8 @@ def common_dictionary(program: ProgramBuilder, values: Sequence[Value]) -> Pool 
     coded = [value for value in values if not value.is_constant]
     if not all(value.layout.has_dictionary for value in coded):
         return None
+    if any(isinstance(value.constant, Parameter) for value in values):
+        return None
     pools = {pool.slot: pool for value in coded if (pool := value.layout.pool) is not None}
     words = {_encoded(value.constant) for value in values if value.is_constant and not value.is_null}
     if len(pools) == 1 and not words:
@@ -53,7 +56,11 @@ def common_dictionary(program: ProgramBuilder, values: Sequence[Value]) -> Pool 
     return program.literal_dictionary(sorted(words.union(*known)))
 
 
-def _encoded(constant: StorageValue) -> bytes:
+def _same(value: Any) -> Any:
+    return value
+
+
+def _encoded(constant: StorageValue | Parameter) -> bytes:
     assert isinstance(constant, str | bytes)
     return constant.encode() if isinstance(constant, str) else constant
 
@@ -76,13 +83,20 @@ class ValueForms(Answers):
 
     def scalar_or_tensor(self, value: Value) -> Any:
         """A Python number for a literal, the tensor otherwise."""
-        return value.constant if value.is_constant and not value.is_null else self.tensor(value)
+        return self.tensor(value) if value.is_null or not value.is_literal else value.constant
 
     def number(self, value: Value, dtype: torch.dtype) -> Any:
         """A Python number for a literal, 0 for NULL; otherwise a tensor of the dtype."""
         if value.is_null:
             return 0
-        return value.constant if value.is_constant else self.to_dtype(value, dtype)
+        return value.constant if value.is_literal else self.to_dtype(value, dtype)
+
+    def plain(self, value: Value) -> Any:
+        """A constant as what Python has for it: a literal's value, of a parameter what gives it when the program runs."""
+        constant = value.constant
+        if isinstance(constant, Parameter):
+            return self.stream.object(self.program.parameter((constant,), "plain", _same))
+        return constant
 
     def to_dtype(self, value: Value, dtype: torch.dtype) -> Node:
         node = self.tensor(value)
