@@ -367,6 +367,14 @@ class Parser(DescriptionParser):
             found.meta[ORDER_WORDS] = " ".join(word.text.upper() for word in words)
         return found
 
+    def _parse_statement(self) -> exp.Expr | None:
+        """`WITH a AS (...) VALUES (1)`: the rows are a query that can have a WITH."""
+        is_inner = self._index > 0
+        found: exp.Expr | None = super()._parse_statement()
+        if is_inner and isinstance(found, exp.Values):
+            return exp.Select(expressions=[exp.Star()], from_=exp.From(this=exp.Subquery(this=found)))
+        return found
+
     def _parse_table(self, *arguments: Any, **options: Any) -> exp.Expr | None:
         """`FROM (VALUES (1)) r(v) JOIN t ON true SELECT v`: sqlglot forgets the joins behind VALUES."""
         table: exp.Expr | None = super()._parse_table(*arguments, **options)

@@ -84,7 +84,11 @@ def sqlglot_tokens(tokens: Tokens, start: int, stop: int) -> list[Token]:
         kind, first, last = kinds[index], starts[index], stops[index] - 1
         source = text[first : last + 1]
         index += 1
-        if kind == NAME and source[0] not in '"`' or kind in KEYWORDS:
+        if index - 1 in tokens.array_words:  # INTEGER ARRAY[3] is INTEGER[3], and without a size INTEGER[]
+            if kinds[index] != "[":
+                made.append(_token(TokenType.L_BRACKET, source, first, last))
+                made.append(_token(TokenType.R_BRACKET, source, first, last))
+        elif kind == NAME and source[0] not in '"`' or kind in KEYWORDS:
             upper = source.upper()
             pairs = _PAIRS.get(upper)
             if pairs is not None and kinds[index] in pairs:

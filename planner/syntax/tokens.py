@@ -73,6 +73,8 @@ class Tokens:
     names: set[int] = field(default_factory=set)
     #: Places of commas behind the last item of a list of a query's clause. The grammar finds them.
     last_commas: set[int] = field(default_factory=set)
+    #: Places of ARRAY behind a type, `INTEGER ARRAY[3]`. The grammar finds them.
+    array_words: set[int] = field(default_factory=set)
 
     def source(self, index: int) -> str:
         """The token as the user wrote it."""

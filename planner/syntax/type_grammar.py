@@ -92,7 +92,9 @@ class TypeGrammar(Reader):
         """`[]`, `[3]`, `ARRAY`, `ARRAY[3]`, any number of them; whether there was one."""
         start = self.index
         while self.kind in ("[", "ARRAY"):
-            self.skip("ARRAY")
+            if self.kind == "ARRAY":
+                self.tokens.array_words.add(self.index)
+                self.advance()
             if self.skip("["):
                 if self.kind != "]":
                     self._size()
