@@ -193,11 +193,12 @@ def _padding(
 
 def repeat(strings: Strings, times: Tensor, *, validity: Tensor | None = None) -> Strings:
     """Each row `times` times over; none for a negative number."""
-    count = times.to(torch.int64).clamp(0, _INT32_MAX)
+    count = times.to(torch.int64).clamp(0, _INT32_MAX + 1)  # of any text that is not empty, too many
     strings = broadcast(strings, count.numel())
     count = count.expand(strings.num_rows)
     if validity is not None:
         count = count * validity
+    count = count * (strings.lengths > 0)
     lengths = strings.lengths.to(torch.int64) * count
     if lengths.numel() and int(lengths.max()) > _INT32_MAX:
         raise ExecutionError("repeat makes a string longer than 2 GiB, the limit of one string")
@@ -206,7 +207,6 @@ def repeat(strings: Strings, times: Tensor, *, validity: Tensor | None = None) -
         same = times.numel() == 1 and validity is None and strings.num_rows > 0
         counts = int(count[0]) if same else pa.array(count.contiguous().numpy())
         return from_arrow(pc.binary_repeat(to_arrow_binary(strings), counts))
-    count = count * (lengths > 0)
     rows = numbers_of(count)
     return _from_lengths(lengths, compact(take(strings, rows)).data)
 

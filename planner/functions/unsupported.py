@@ -37,8 +37,6 @@ _FORMS = {
     "min": (2,),
     "arg_min": (3,),
     "arg_max": (3,),
-    "arg_min_nulls_last": (3,),
-    "arg_max_nulls_last": (3,),
 }
 
 
@@ -65,8 +63,6 @@ def refuse_missing_type(name: str, types: Sequence[DataType], span: tuple[int, i
         raise UnsupportedError(
             f"{name}() of a list of quantiles is not supported; call it once for each", span
         )
-    if name == "regexp_extract_all" and len(types) > 2 and types[2].kind is TypeKind.LIST:
-        raise UnsupportedError("regexp_extract_all() of names of groups is not supported", span)
 
 
 def refuse_missing(name: str, span: tuple[int, int] | None) -> None:

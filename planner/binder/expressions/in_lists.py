@@ -34,6 +34,7 @@ from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions import subqueries
 from tqp.planner.binder.expressions.coercion import cast_to, comparison, folded, of_type
 from tqp.planner.binder.expressions.forms.cases import null_with
+from tqp.planner.binder.expressions.forms.forms import call_of
 from tqp.planner.binder.expressions.literals import given_value, literal_of
 from tqp.planner.binder.expressions.nested.lambdas import search
 from tqp.planner.functions.type_rules import common_settled_type, ordering_type, settle
@@ -59,7 +60,7 @@ def bind_in(binder: ExpressionBinder, operand: exp.Expr, node: exp.Expr, span: S
     if not isinstance(node, exp.Placeholder):
         value = binder.bind_flexible(node)
         if value.data_type.kind not in (TypeKind.LIST, TypeKind.ARRAY):
-            raise UnsupportedError(f"IN over {value.data_type} is not supported; write IN (a, b, ...)", span)
+            return binder.bind_flexible(call_of("contains", node, operand))
         return search("list_any", binder, value, binder.bind_flexible(operand), span)
     _check_no_row(operand, span)
     given = _given_list(binder.context, node)

@@ -108,7 +108,7 @@ def bind_type(node: exp.Expr, span: Span | None, user_types: UserTypes = lambda 
     if kind is exp.DType.ENUM:
         return _enum(node, span)
     if kind is exp.DType.USERDEFINED:
-        names = _user_names(node)
+        names = written_names(node)
         made = user_types(names)
         if made is not None:
             return made
@@ -127,8 +127,8 @@ def bind_type(node: exp.Expr, span: Span | None, user_types: UserTypes = lambda 
     return DataType(found)
 
 
-def _user_names(node: exp.Expr) -> Sequence[str]:
-    """The names with dots between."""
+def written_names(node: exp.Expr) -> Sequence[str]:
+    """The names of a type that CREATE TYPE may have made, which stand with dots between."""
     written = node.args["kind"]
     text = written.sql() if isinstance(written, exp.Expr) else str(written)
     return dotted_names(text) or (text,)

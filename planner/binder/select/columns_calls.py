@@ -12,6 +12,7 @@ from sqlglot import exp
 from tqp.core.datatypes import TypeKind
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError
 from tqp.core.keywords import lower_ascii
+from tqp.core.names import DATABASE, TEMPORARY
 from tqp.core.patterns import fills_pattern, groups_of_match, like_expression, like_of_glob
 from tqp.planner.algebra.expressions import Expression, Literal
 from tqp.planner.binder.context import BindContext
@@ -254,10 +255,13 @@ def _node_of(scope: Scope, item: Item, call: exp.Anonymous) -> exp.Expr:
     if item.node is not None:
         return exp.Paren(this=item.node.copy())
     assert item.column is not None
-    owners = [each.alias for each in scope.relations if item.column in each.columns]
+    owner = next((each for each in scope.relations if item.column in each.columns), None)
+    parts = [owner.alias] if owner is not None and owner.alias else []
+    if owner is not None and owner.schema not in (None, TEMPORARY) and is_unpacked(call):
+        parts = [DATABASE, owner.schema, owner.alias]  # as the name of what is called shows them
     return exp.column(
         exp.to_identifier(item.column.name, quoted=True).update_positions(call),
-        table=exp.to_identifier(owners[0], quoted=True) if owners and owners[0] else None,
+        *[exp.to_identifier(part, quoted=True) for part in reversed(parts)],
     )
 
 

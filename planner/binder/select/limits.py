@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE, UBIGINT
+from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE, UBIGINT, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.expressions import (
     Call,
+    Case,
     Cast,
     Expression,
     Literal,
@@ -19,7 +20,7 @@ from tqp.planner.algebra.expressions import (
 from tqp.planner.algebra.logical_plan import Filter, Limit, LogicalPlan, Sort
 from tqp.planner.algebra.subquery_expressions import read_ids
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.expressions.coercion import cast_to
+from tqp.planner.binder.expressions.coercion import cast_to, null_after
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
 from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.select.row_numbers import counted, numbered, with_columns_of
@@ -126,7 +127,11 @@ def _percentage(context: BindContext, node: exp.Expr | None, clause: str, scope:
     span = span_of(node)
     bound = fold(cast_to(_number(context, node, clause, scope), DOUBLE, span))
     if not isinstance(bound, Literal):
-        raise UnsupportedError(f"{clause} with a computed percentage is not supported", span)
+        limits = (("less", 0.0), ("greater", 100.0))
+        beyond = tuple(Call(name, (bound, Literal(limit, DOUBLE)), BOOLEAN) for name, limit in limits)
+        message = Literal(f"{clause}: a percentage lies between 0 and 100", VARCHAR)
+        error = null_after(Call("error", (message,), VARCHAR, span), DOUBLE)
+        return Case(((Call("or", beyond, BOOLEAN), error),), bound, DOUBLE)
     if bound.value is None:
         return None
     if not isinstance(bound.value, float) or not 0.0 <= bound.value <= 100.0:

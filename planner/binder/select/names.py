@@ -14,7 +14,7 @@ from tqp.planner.binder.expressions.calls import GROUPING_NAMES
 from tqp.planner.binder.expressions.collations import collation_names
 from tqp.planner.binder.expressions.literals import signed_number
 from tqp.planner.binder.expressions.nested.list_calls import SET_OPERATORS
-from tqp.planner.binder.expressions.type_names import bind_type
+from tqp.planner.binder.expressions.type_names import bind_type, written_names
 from tqp.planner.binder.select.named_windows import definition_of
 from tqp.planner.binder.select.nested_names import NestedNames
 from tqp.planner.binder.select.query_names import QueryNames
@@ -225,6 +225,8 @@ class Names(NestedNames, QueryNames):
         if node.this in (exp.DType.STRUCT, exp.DType.UNION):
             fields = (f"{quoted(each.name)} {self._type(each.args['kind'], None)}" for each in inside)
             return f"{node.this.name}({', '.join(fields)})"
+        if node.this is exp.DType.USERDEFINED and len(names := written_names(node)) > 1:
+            return ".".join(map(quoted, names))
         match = None if start is None else _TYPE.match(self.query, start)
         if match is None or node.this is exp.DType.ENUM:
             return str(bind_type(node, None))

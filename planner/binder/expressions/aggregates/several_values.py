@@ -16,7 +16,12 @@ _QUANTILES = frozenset(
     ("quantile_cont", "quantile_disc", "approx_quantile", "percentile_cont", "percentile_disc")
 )
 #: Those that take a number behind their arguments, how many these are, and whether the greatest come first.
-_OF_MANY = {"max": (1, True), "min": (1, False), "arg_max": (2, True), "arg_min": (2, False)}
+_OF_MANY = {
+    "max": (1, True),
+    "min": (1, False),
+    **dict.fromkeys(("arg_max", "arg_max_nulls_last"), (2, True)),
+    **dict.fromkeys(("arg_min", "arg_min_nulls_last"), (2, False)),
+}
 #: The second field of a pair.
 _SECOND = exp.Lambda(
     this=exp.Bracket(this=exp.to_identifier("pair"), expressions=[exp.Literal.number(2)]),
@@ -59,25 +64,30 @@ def _plain(arguments: Sequence[exp.Expr]) -> Sequence[exp.Expr]:
 
 
 def _quantiles(node: exp.Expr, fractions: Sequence[exp.Expr]) -> exp.Expr:
-    if not fractions:
-        raise UnsupportedError("quantiles of an empty list of fractions are not supported", span_of(node))
     parts = []
-    for fraction in fractions:
+    for fraction in fractions or [exp.Literal.number("0.5")]:
         part = node.copy()
         call = _call(part)
         assert call is not None
         _plain(call.expressions)[-1].replace(fraction.copy())
         parts.append(part)
     is_null = exp.Is(this=parts[0].copy(), expression=exp.Null())
-    return exp.Case(ifs=[exp.If(this=is_null, true=exp.Null())], default=exp.Array(expressions=parts))
+    listed: exp.Expr = exp.Array(expressions=parts)
+    if not fractions:  # nothing, of the type that a quantile has
+        listed = _first(listed, exp.Literal.number(0))
+    return exp.Case(ifs=[exp.If(this=is_null, true=exp.Null())], default=listed)
+
+
+def _first(values: exp.Expr, number: exp.Expr) -> exp.Expr:
+    """As many elements of a list, from the first on."""
+    places = exp.Slice(this=exp.Literal.number(1), expression=number)
+    return exp.Bracket(this=exp.Paren(this=values), expressions=[places])
 
 
 def _first_of_list(node: exp.Expr, call: exp.Anonymous, descends: bool) -> exp.Expr:
     *values, number = _plain(call.expressions)
-    _check_number(number, call)
-    made = node.copy()
-    new = _call(made)
-    assert new is not None
+    if isinstance(number, exp.Literal | exp.Null | exp.Neg):
+        _check_number(number, call)
     value, key = values[0], values[-1]
     is_distinct = isinstance(call.expressions[0], exp.Distinct)
     of: exp.Expr = value.copy()
@@ -87,27 +97,59 @@ def _first_of_list(node: exp.Expr, call: exp.Anonymous, descends: bool) -> exp.E
         order = exp.Ordered(this=key.copy(), desc=descends, nulls_first=False)
         of = exp.Order(this=of, expressions=[order])
     listed = exp.Anonymous(this="list", expressions=[of])
-    listed.meta.update(new.meta)
-    tests = [exp.Not(this=exp.Is(this=each.copy(), expression=exp.Null())) for each in values]
-    condition = exp.and_(*tests, copy=False)
-    around = new.parent
-    if isinstance(around, exp.Filter):
-        given = around.expression.this
-        given.replace(exp.and_(exp.Paren(this=given.copy()), condition, copy=False))
-        new.replace(listed)
-    else:
-        filtered = exp.Filter(this=listed, expression=exp.Where(this=condition))
-        if new is made:
-            made = filtered
-        else:
-            new.replace(filtered)
+    tests = [] if _takes_nulls(call) else [_is_there(each) for each in values]
+    made = _in_its_place(node, listed, tests)
+    if number.find(exp.Column, exp.PositionalColumn) is not None:  # as the first row has it that counts
+        numbers = _in_its_place(node, call_of("list", number.copy()), [each.copy() for each in tests])
+        number = call_of("list_extract", numbers, exp.Literal.number(1))
+    if not isinstance(number, exp.Literal):
+        number = _checked(number, made, call.name)
     if is_distinct:
         made = call_of(
             "list_sort", call_of("list_distinct", made), exp.Literal.string("DESC" if descends else "ASC")
         )
-    places = exp.Slice(this=exp.Literal.number(1), expression=number.copy())
-    first = exp.Bracket(this=exp.Paren(this=made), expressions=[places])
+    first = _first(made, number)
     return call_of("list_transform", first, _SECOND.copy()) if is_distinct and key is not value else first
+
+
+def _takes_nulls(call: exp.Anonymous) -> bool:
+    return lower_ascii(call.name).endswith("_nulls_last")
+
+
+def _is_there(node: exp.Expr) -> exp.Expr:
+    return exp.Not(this=exp.Is(this=node.copy(), expression=exp.Null()))
+
+
+def _in_its_place(node: exp.Expr, new: exp.Anonymous, tests: Sequence[exp.Expr]) -> exp.Expr:
+    """Another call with the FILTER and OVER of this one, of the rows for which the tests hold."""
+    made = node.copy()
+    old = _call(made)
+    assert old is not None
+    new.meta.update(old.meta)
+    condition = exp.and_(*tests, copy=False) if tests else None
+    around = old.parent
+    if condition is None:
+        filtered: exp.Expr = new
+    elif isinstance(around, exp.Filter):
+        given = around.expression.this
+        given.replace(exp.and_(exp.Paren(this=given.copy()), condition, copy=False))
+        filtered = new
+    else:
+        filtered = exp.Filter(this=new, expression=exp.Where(this=condition))
+    if old is made:
+        return filtered
+    old.replace(filtered)
+    return made
+
+
+def _checked(number: exp.Expr, listed: exp.Expr, name: str) -> exp.Expr:
+    """A number that is computed, which raises an error unless it is one of 1 to the greatest, or no row counts."""
+    least, most = exp.Literal.number(1), exp.Literal.number(_MOST - 1)
+    is_good = exp.Between(this=number.copy(), low=least, high=most)
+    no_rows = exp.Is(this=listed.copy(), expression=exp.Null())
+    message = exp.Literal.string(f"{name}() of several values takes a number from 1 to {_MOST - 1}")
+    is_wrong = exp.Not(this=call_of("coalesce", is_good, no_rows))
+    return exp.Case(ifs=[exp.If(this=is_wrong, true=call_of("error", message))], default=number.copy())
 
 
 def _most_frequent(node: exp.Expr, call: exp.Anonymous) -> exp.Expr:
@@ -125,9 +167,7 @@ def _most_frequent(node: exp.Expr, call: exp.Anonymous) -> exp.Expr:
         new.replace(counted)
     order = call_of("list_grade_up", call_of("map_values", made), exp.Literal.string("DESC"))
     listed = call_of("list_select", call_of("map_keys", made.copy()), order)
-    return exp.Bracket(
-        this=listed, expressions=[exp.Slice(this=exp.Literal.number(1), expression=number.copy())]
-    )
+    return _first(listed, number)
 
 
 def _check_number(number: exp.Expr, call: exp.Anonymous) -> None:

@@ -15,7 +15,7 @@ from tqp.core.patterns import number_of_groups, parse_format
 from tqp.planner.algebra.expressions import Call, Expression, Literal, is_null_literal, walk
 from tqp.planner.binder.expressions.coercion import cast_to, folded
 from tqp.planner.binder.expressions.forms.cases import make_case
-from tqp.planner.binder.expressions.forms.forms import Forms, Nodes
+from tqp.planner.binder.expressions.forms.forms import Forms, Nodes, call_of
 from tqp.planner.binder.expressions.nested.values import struct_of_values
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.functions.constants import constant_text, is_constant
@@ -97,12 +97,7 @@ def _extracted(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Exp
             bound.insert(2, Literal(0, INTEGER))
         return apply("regexp_extract", bound, span, "regexp_extract()")
     text, pattern, *options = bound
-    written = constant_text(pattern)
-    if written is None:
-        raise UnsupportedError("names of the groups of a pattern that is no constant are not supported", span)
-    count = number_of_groups(written)
-    if len(names) > count:
-        raise BindError(f"the pattern has {count} groups, and there are {len(names)} names", span)
+    _check_names(names, pattern, span)
     groups = [
         apply("regexp_extract", (text, pattern, Literal(group, INTEGER), *options), span, "regexp_extract()")
         for group in range(1, len(names) + 1)
@@ -110,8 +105,45 @@ def _extracted(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Exp
     return _struct(names, groups, binder.bind(nodes[0]), span)
 
 
+def _extracted_all(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """regexp_extract_all(s, pattern, group), or of a list of names structs of the first groups, one for each match."""
+    names = texts_of(nodes[2], "the names of groups", span) if len(nodes) > 2 else None
+    if names is None:
+        bound = [binder.bind_flexible(node) for node in nodes]
+        return apply("regexp_extract_all", bound, span, "regexp_extract_all()")
+    text, pattern, _, *options = nodes
+    _check_names(names, binder.bind_flexible(pattern), span)
+    text = exp.cast(text.copy(), "VARCHAR")
+    numbers = [exp.Literal.number(place) for place in range(1, len(names) + 1)]
+    groups = [call_of("regexp_extract_all", text, pattern, number, *options) for number in numbers]
+    row = exp.to_identifier("groups_of_match")
+    fields = [
+        exp.PropertyEQ(
+            this=exp.to_identifier(name, quoted=True), expression=exp.Bracket(this=row, expressions=[number])
+        )
+        for name, number in zip(names, numbers, strict=True)
+    ]
+    function = exp.Lambda(this=exp.Struct(expressions=fields), expressions=[row])
+    found = call_of("list_transform", call_of("list_zip", *groups), function)
+    is_there = exp.Not(this=exp.Is(this=text, expression=exp.Null()))
+    return binder.bind(exp.Case(ifs=[exp.If(this=is_there, true=found)]).copy())
+
+
+def _check_names(names: Sequence[str], pattern: Expression, span: Span | None) -> None:
+    """Raises BindError where there are more names than the pattern has groups, or one stands there twice."""
+    written = constant_text(pattern)
+    if written is None:
+        raise UnsupportedError("names of the groups of a pattern that is no constant are not supported", span)
+    count = number_of_groups(written)
+    if len(names) > count:
+        raise BindError(f"the pattern has {count} groups, and there are {len(names)} names", span)
+    if len(set(map(lower_ascii, names))) < len(names):
+        raise BindError("a struct cannot have two fields of one name", span)
+
+
 LISTED_FORMS: Forms = {
     "strptime": (partial(_parsed, "strptime"), 2, 2),
     "try_strptime": (partial(_parsed, "try_strptime"), 2, 2),
     "regexp_extract": (_extracted, 2, 4),
+    "regexp_extract_all": (_extracted_all, 2, 4),
 }

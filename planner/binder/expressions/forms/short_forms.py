@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BOOLEAN, INTERVAL, NULL, UBIGINT, VARCHAR, list_of
+from tqp.core.datatypes import (
+    BIGINT,
+    BOOLEAN,
+    INTERVAL,
+    NULL,
+    UBIGINT,
+    VARCHAR,
+    TypeKind,
+    list_of,
+    struct,
+)
 from tqp.core.dialect import VERSION
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.keywords import lower_ascii
@@ -25,6 +35,7 @@ from tqp.planner.algebra.expressions import (
 from tqp.planner.binder.expressions.aggregates.several_values import of_single_values
 from tqp.planner.binder.expressions.coercion import as_text, cast_to, compare
 from tqp.planner.binder.expressions.forms.forms import Forms, Nodes, call_of
+from tqp.planner.binder.expressions.nested.parts import field_of
 from tqp.planner.binder.expressions.nested.values import concatenated, list_of_values
 from tqp.planner.binder.expressions.operators import apply
 from tqp.planner.catalog_protocol import Catalog
@@ -114,6 +125,18 @@ def _ago(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expressio
     """ago(i): now() - i."""
     width = cast_to(binder.bind_flexible(nodes[0]), INTERVAL, span)
     return apply("subtract", (binder.bind(call_of("now")), width), span, "ago(), with its -,")
+
+
+def _make_date(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """make_date(year, month, day), of the number of a day, or of a struct of the three."""
+    values = [binder.bind_flexible(node) for node in nodes]
+    if len(values) > 1 or values[0].data_type.kind is not TypeKind.STRUCT:
+        return apply("make_date", values, span, "make_date()")
+    parts = ("year", "month", "day")
+    if len(values[0].data_type.children) != len(parts):
+        raise BindError(f"make_date() takes a struct of year, month and day, not {values[0].data_type}", span)
+    date = cast_to(values[0], struct(dict.fromkeys(parts, BIGINT)), span)
+    return apply("make_date", [field_of(date, name, span) for name in parts], span, "make_date()")
 
 
 def _geometric_mean(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
@@ -237,6 +260,7 @@ SHORT_FORMS: Forms = {
     **{name: (partial(_of_path, name), 1, 2) for name in ("parse_dirname", "parse_dirpath")},
     "not_like_escape": (partial(_negated, "like_escape"), 3, 3),
     "not_ilike_escape": (partial(_negated, "ilike_escape"), 3, 3),
+    "make_date": (_make_date, 1, 3),
     "geomean": (_geometric_mean, 1, 1),
     "geometric_mean": (_geometric_mean, 1, 1),
     "weighted_avg": (_weighted_average, 2, 2),
