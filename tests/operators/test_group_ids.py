@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 
 import pytest
 import torch
@@ -109,4 +110,6 @@ def test_counted_combinations(
     given = [torch.tensor([row[column] for row in rows], dtype=torch.int64) for column in range(columns)]
     counts, first_rows = group_ids.counted_combinations(given)
     found = {rows[row]: (count, row) for count, row in zip(counts.tolist(), first_rows.tolist(), strict=True)}
-    assert found == {row: (rows.count(row), rows.index(row)) for row in rows}
+    how_often = Counter(rows)
+    first = {row: number for number, row in reversed(list(enumerate(rows)))}
+    assert found == {row: (how_often[row], first[row]) for row in rows}

@@ -45,18 +45,18 @@ def expected(
     probe_valid: Tensor | None,
     build_valid: Tensor | None,
 ) -> set[tuple[int, int]]:
-    def is_valid(mask: Tensor | None, row: int) -> bool:
-        return mask is None or bool(mask[row])
+    def valid_rows(mask: Tensor | None, num_rows: int) -> list[int]:
+        return [row for row in range(num_rows) if mask is None or bool(mask[row])]
 
+    tests = [
+        (COMPARISONS[name], build[key].tolist(), bound.tolist())
+        for (name, key), bound in zip(comparisons, probe, strict=True)
+    ]
     return {
         (p, b)
-        for p, b in itertools.product(range(probe[0].shape[0]), range(build[0].shape[0]))
-        if is_valid(probe_valid, p)
-        and is_valid(build_valid, b)
-        and all(
-            COMPARISONS[name](int(build[key][b]), int(probe[bound][p]))
-            for bound, (name, key) in enumerate(comparisons)
-        )
+        for p in valid_rows(probe_valid, probe[0].shape[0])
+        for b in valid_rows(build_valid, build[0].shape[0])
+        if all(holds(keys[b], limits[p]) for holds, keys, limits in tests)
     }
 
 
