@@ -20,7 +20,8 @@ class ReadOptions:
 
     `text_columns`: in lower case, columns of CSV files that stay text; None: all do. `hive`: directories may be named after columns, of
     which `text_partitions` are text, in lower case; None: all are. `filename`: the name of a column that tells the file of each row.
-    `row_numbers`: of Parquet, a column `file_row_number` counts the rows of each file. `by_name`: a file may lack columns that others have. `json_form`: see `read_json_values`. `written`: the
+    `row_numbers`: of Parquet, a column `file_row_number` counts the rows of each file. `by_name`: a file may lack columns that others have. `json_form`: see `read_json_values`. `json_records`: whether objects are rows; None: where all values are objects.
+    `json_depth`: what lies deeper is JSON; -1: nothing does. `written`: the
     options with their values as SQL, for who tells of them.
     """
 
@@ -51,7 +52,15 @@ class ReadOptions:
     row_numbers: bool = False
     by_name: bool = False
     json_form: str | None = None
+    json_records: bool | None = None
+    json_depth: int = -1
     written: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def says_of_json(self) -> bool:
+        """Whether a JSON file is to be read in another way than it would be without options."""
+        says = (self.json_form, self.json_records, self.date_format, self.timestamp_format)
+        return self.ignore_errors or self.json_depth >= 0 or any(each is not None for each in says)
 
 
 #: What `candidates` may be.

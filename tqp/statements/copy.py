@@ -86,6 +86,8 @@ def _reading_of(form: str, path: str, options: dict[str, Any], columns: Sequence
             selected = f"* REPLACE ({replaced})" if kept else "*"
     elif form == "json":
         options.pop("auto_detect", None)
+        if Options({"array": options.pop("array", False)}).flag("array"):
+            options["format"] = "array"
         selected = ", ".join(map(_value_of_key, columns))
     said = "".join(f", {in_quotes(name)} = {constant_text(value)}" for name, value in options.items())
     return f"SELECT {selected} FROM {_FUNCTIONS[form]}({constant_text(path)}{said})"

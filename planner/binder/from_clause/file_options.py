@@ -68,6 +68,8 @@ def read_options(kind: FileKind, function: str, nodes: Sequence[exp.Expr]) -> Gi
     if not said.pop("finds_header", True):
         said.setdefault("header", False)
     columns = said.pop("columns", None)
+    if not said.pop("finds_columns", True) and columns is None:
+        raise BindError(f"auto_detect = false of {function}() goes with columns")
     return GivenOptions(ReadOptions(**said, written=tuple(written.items())), types, columns)
 
 
@@ -243,6 +245,24 @@ def _hive_types(value: Any, span: Span | None) -> Mapping[str, Any]:
     return {**typed, "text_partitions": frozenset(typed["typed"])}
 
 
+def _json_records(value: Any, span: Span | None) -> Mapping[str, Any]:
+    if value not in (True, False, "auto", "true", "false"):
+        raise BindError(f"records is true, false or 'auto', not {value!r}", span)
+    return {} if value == "auto" else {"json_records": value in (True, "true")}
+
+
+def _json_depth(value: Any, span: Span | None) -> Mapping[str, Any]:
+    if not isinstance(value, int) or value < -1:
+        raise BindError(f"maximum_depth takes a number of levels, or -1, not {value!r}", span)
+    return {"json_depth": value}
+
+
+def _format(key: str) -> Meaning:
+    """A format of strptime; 'iso' says nothing."""
+    meaning = _one(key, str)
+    return lambda value, span: {} if value == "iso" else meaning(value, span)
+
+
 _ALL = {
     "filename": _filename,
     "union_by_name": _one("by_name", bool),
@@ -299,11 +319,17 @@ _KNOWN: Mapping[FileKind, Mapping[str, Meaning]] = {
     "json": {
         **_ALL,
         "columns": _json_columns,
-        "format": _only("auto", "array", "newline_delimited", "unstructured"),
-        "auto_detect": _only(True, 1),
-        "ignore_errors": _only(False, 0),
+        "format": _one_of("json_form", "auto", "array", "newline_delimited", "unstructured"),
+        "auto_detect": _one("finds_columns", bool),
+        "ignore_errors": _one("ignore_errors", bool),
+        "records": _json_records,
+        "maximum_depth": _json_depth,
+        **dict.fromkeys(("dateformat", "date_format"), _format("date_format")),
+        **dict.fromkeys(("timestampformat", "timestamp_format"), _format("timestamp_format")),
         "compression": _only("auto", "auto_detect", "gzip", "none"),
-        **dict.fromkeys(("sample_size", "maximum_object_size", "maximum_depth"), _ignored),
+        "map_inference_threshold": _only(-1),
+        "convert_strings_to_integers": _only(False, 0),
+        **dict.fromkeys(("sample_size", "maximum_sample_files", "maximum_object_size"), _ignored),
     },
     "JSON values": _JSON,
     "JSON lines": {name: meaning for name, meaning in _JSON.items() if name != "format"},

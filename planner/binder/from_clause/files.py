@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BOOLEAN, NULL, VARCHAR, DataType
+from tqp.core.datatypes import BOOLEAN, NULL, VARCHAR, DataType, TypeKind
 from tqp.core.errors import BindError, Error
 from tqp.core.file_kinds import WHOLE_FILES, FileKind
 from tqp.core.keywords import lower_ascii
@@ -56,10 +56,11 @@ TypedPlace = tuple[int | str, DataType | None]
 
 @dataclass(frozen=True, slots=True)
 class WantedColumns:
-    """Which columns of a file are wanted, as what, and how their values are written."""
+    """Which columns of a file are wanted, as what, and how their values are written; `are_keys`: of JSON objects."""
 
     places: Sequence[TypedPlace]
     options: ReadOptions
+    are_keys: bool = False
 
 
 def file_named(context: BindContext, name: str, span: Span | None) -> TableSource | None:
@@ -95,7 +96,7 @@ def bind_file_function(
         names = list(table.column_names)
         places = [names.index(each) if each in names else each for each in given.columns]
         types = [given.types[lower_ascii(each)] for each in given.columns]
-        return table, WantedColumns(list(zip(places, types, strict=True)), given.options)
+        return table, WantedColumns(list(zip(places, types, strict=True)), given.options, are_keys=True)
     return table, WantedColumns(list(enumerate(_types(given, table, span))), given.options)
 
 
@@ -115,7 +116,7 @@ def _types(given: GivenOptions, table: TableSource, span: Span | None) -> list[D
 def with_types(context: BindContext, bound: BoundQuery, wanted: WantedColumns) -> BoundQuery:
     """Columns cast to the types that are given for them, when they are first referred to.
 
-    Where errors are ignored, all are cast, and the rows that hold what is not of its type are left out.
+    Where errors are ignored, all are cast, and the rows that hold what is not of its type are left out; of JSON it is NULL.
     """
     if all(data_type is None for _, data_type in wanted.places):
         return bound
@@ -127,10 +128,12 @@ def with_types(context: BindContext, bound: BoundQuery, wanted: WantedColumns) -
         value = columns[place].reference()
         if data_type is None:
             return value
+        if value.data_type.is_json and data_type.kind is TypeKind.VARCHAR and not data_type.is_json:
+            return Call("json_extract_string", (value, Literal("$", VARCHAR)), VARCHAR)
         text = _plain_number(value, options) if data_type.is_numeric else value
         return cast_to(text, data_type, None, is_try=options.ignore_errors)
 
-    if options.ignore_errors:
+    if options.ignore_errors and not wanted.are_keys:
         kept = [
             _reads(columns[place].reference(), read(place, data_type))
             for place, data_type in wanted.places

@@ -106,7 +106,7 @@ def _read_whole(name: str, files: FileSet, kind: FileKind, device: torch.device)
     options = files.options
     readers: dict[FileKind, Callable[[str], pa.Table]] = {
         "csv": lambda file: read_csv_text(file, options),
-        "json": read_json,
+        "json": lambda file: read_json(file, options),
         "parquet": _read_parquet,
         "Arrow IPC": _read_ipc,
         "JSON values": lambda file: read_json_values(file, options.json_form),
@@ -120,7 +120,7 @@ def _read_whole(name: str, files: FileSet, kind: FileKind, device: torch.device)
         with progress, reading(file, files.identities[file]):
             tables.append(readers[kind](file))
     is_parquet = kind == "parquet"  # the others are text, whose types are found in all files together
-    if options.by_name:
+    if options.by_name or kind == "json" and len(tables) > 1:
         tables = with_all_columns(files.files, tables, casts=is_parquet)
     table = concatenated(files.files, tables, casts=is_parquet)
     if kind == "csv":

@@ -157,7 +157,7 @@ def with_all_columns(files: Sequence[str], tables: Sequence[pa.Table], *, casts:
         places = {lower_ascii(name): place for place, name in enumerate(table.column_names)}
         columns = []
         for key, field in types.items():
-            if key not in places:
+            if key not in places or pa.types.is_null(table.column(places[key]).type):
                 columns.append(pa.nulls(table.num_rows, field.type))
                 continue
             column = table.column(places[key])

@@ -19,15 +19,29 @@ def read_json_values(file: str, form: str | None = None) -> pa.Table:
     `form`: "array", of the elements of an array; "newline_delimited", of lines; "unstructured", of values one after the other;
     None: elements of an array, if that is all there is, or values. Raises ValueError where there is no JSON.
     """
-    text = content_of(file).removeprefix(BYTE_ORDER_MARK).decode()
+    found = texts_of_values(content_of(file).removeprefix(BYTE_ORDER_MARK).decode(), form)
+    values = pa.ExtensionArray.from_storage(pa.json_(), pa.array(found, pa.string()))
+    return pa.table([values], ["json"])
+
+
+def texts_of_values(text: str, form: str | None, ignore_errors: bool = False) -> list[str]:
+    """The texts of the values; `form` as above. `ignore_errors`: lines that are no value are "null"."""
+    if ignore_errors and not text.startswith("["):
+        lines = filter(None, (line.strip(_BLANKS) for line in text.split("\n")))
+        return [line if _is_value(line) else "null" for line in lines]
     try:
-        found = list(_READERS[form or "array"](text))
+        return list(_READERS[form or "array"](text))
     except ValueError:
         if form is not None:
             raise
-        found = list(_values(text))
-    values = pa.ExtensionArray.from_storage(pa.json_(), pa.array(found, pa.string()))
-    return pa.table([values], ["json"])
+        return list(_values(text))
+
+
+def _is_value(text: str) -> bool:
+    try:
+        return _end(text, 0) == len(text)
+    except ValueError:
+        return False
 
 
 def _lines(text: str) -> Iterator[str]:

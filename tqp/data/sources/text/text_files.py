@@ -40,7 +40,13 @@ def text_files_source(name: str, files: FileSet, kind: FileKind, device: torch.d
     None for smaller ones, and for files that cannot be read in blocks: all that is wrong with a file is told by who reads it whole.
     """
     most = most_of_a_file()
-    if most is None or files.options.by_name or sum(map(_size, files.files, _sizes(files))) <= most:
+    if (
+        most is None
+        or files.options.by_name
+        or kind == "json"
+        and files.options.says_of_json
+        or sum(map(_size, files.files, _sizes(files))) <= most
+    ):
         return None
     block_bytes = min(max(int(_SHARE * most), _LEAST), _MOST)
     try:
