@@ -222,7 +222,11 @@ def test_json_in_blocks(tmp_path: Path, small: list[Any], monkeypatch: pytest.Mo
 
 
 def test_faults_of_json(tmp_path: Path, small: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    for last in ('{"a": "text"}', "[1]", '{"a": {"b": 1}}'):  # of several types: JSON, which takes the whole file
+    for last in (
+        '{"a": "text"}',
+        "[1]",
+        '{"a": {"b": 1}}',
+    ):  # of several types: JSON, which takes the whole file
         (tmp_path / "t.json").write_text('{"a": 1}\n' * 200 + last)
         _both(f"FROM '{tmp_path}/t.json'", small, monkeypatch, in_pieces=False)
     for last in ('{"a": 1', '{"a": 1}}'):
