@@ -25,8 +25,18 @@ _QUERIES: Mapping[str, str] = {
 }
 #: Settings that are switched, by the pragmas without arguments that switch them.
 _SWITCHES: Mapping[str, tuple[str, bool]] = {
-    f"{word}_progress_bar": ("enable_progress_bar", word == "enable") for word in ("enable", "disable")
+    f"{word}_{bar}": ("enable_progress_bar", word == "enable")
+    for word in ("enable", "disable")
+    for bar in ("progress_bar", "print_progress_bar")
 }
+#: Those that say something of storage or of caches of which there is nothing here.
+_WITHOUT_EFFECT = (
+    "force_checkpoint",
+    "enable_object_cache",
+    "disable_object_cache",
+    "enable_checkpoint_on_shutdown",
+    "disable_checkpoint_on_shutdown",
+)
 
 
 def pragma(execution: Execution) -> Result:
@@ -43,9 +53,11 @@ def pragma(execution: Execution) -> Result:
         if count:
             raise BindError(f"PRAGMA {name} takes no arguments", clauses.name.span)
         return execution.rows(parse(_QUERIES[name]), execution.state)
-    if name in _SWITCHES:
+    if name in _SWITCHES or name in _WITHOUT_EFFECT:
         if count:
             raise BindError(f"PRAGMA {name} takes no arguments", clauses.name.span)
+        if name in _WITHOUT_EFFECT:
+            return done()
         setting, value = _SWITCHES[name]
         assign(execution, clauses.name._replace(text=setting), value)
         return done()

@@ -315,7 +315,13 @@ _JSON: Mapping[str, Meaning] = {
 #: By what is read; nothing else has options.
 _KNOWN: Mapping[FileKind, Mapping[str, Meaning]] = {
     "csv": _CSV,
-    "parquet": {**_ALL, "file_row_number": _one("row_numbers", bool), "binary_as_string": _only(False, 0)},
+    "parquet": {
+        **_ALL,
+        "file_row_number": _one("row_numbers", bool),
+        "binary_as_string": _only(False, 0),
+        # the file says itself, or they are about estimates
+        **dict.fromkeys(("compression", "parquet_version", "can_have_nan", "explicit_cardinality"), _ignored),
+    },
     "json": {
         **_ALL,
         "columns": _json_columns,
