@@ -25,9 +25,7 @@ _QUERIES: Mapping[str, str] = {
 }
 #: Settings that are switched, by the pragmas without arguments that switch them.
 _SWITCHES: Mapping[str, tuple[str, bool]] = {
-    f"{word}_{bar}": ("enable_progress_bar", word == "enable")
-    for word in ("enable", "disable")
-    for bar in ("progress_bar", "print_progress_bar")
+    f"{word}_progress_bar": ("enable_progress_bar", word == "enable") for word in ("enable", "disable")
 }
 #: Those that say something of storage or of caches of which there is nothing here.
 _WITHOUT_EFFECT = (
