@@ -465,7 +465,7 @@ def test_open_files_are_read() -> None:
             closed = io.StringIO("a")
             closed.close()
             con.read_csv(closed)
-        with pytest.raises(tqp.BindError, match="no option, nor the path"):
+        with pytest.raises(tqp.BindError, match="takes the path of a file"):
             con.read_csv(3)
 
 

@@ -97,8 +97,9 @@ def _rows_before_table(widths: Sequence[int], options: ReadOptions) -> int:
     begin = widths.index(max(widths))
     before = [width for width in widths[:begin] if width]
     below = [width for width in widths[begin:] if width]
-    # What the sample ends with may be a part of a row.
-    is_table = len(below) > max(len(before), 1) and min(below[:-1]) == max(below)
+    # What the sample ends with may be a part of a row, of which two whole ones say more than one.
+    whole = below[:-1] if len(below) > 2 else below
+    is_table = len(below) > max(len(before), 1) and min(whole) == max(below)
     has_rows = any(one == other > 1 for one, other in itertools.pairwise(before))
     return begin if is_table and not has_rows else 0
 
