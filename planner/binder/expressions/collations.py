@@ -25,6 +25,9 @@ _FUNCTIONS = {
 #: What is compared under a collation.
 _TEXTS = (TypeKind.VARCHAR, TypeKind.ENUM, TypeKind.NULL)
 
+#: Functions that search one text in another, under a collation that one of them has.
+_SEARCHES = frozenset(("contains", "starts_with", "strpos", "instr"))
+
 
 def collated(binder: ExpressionBinder, nodes: Sequence[exp.Expr]) -> Sequence[exp.Expr]:
     """What is compared in the place of the nodes: under a collation that one of them names, functions of them all.
@@ -63,6 +66,28 @@ def collated(binder: ExpressionBinder, nodes: Sequence[exp.Expr]) -> Sequence[ex
         else each
         for node, each in zip(inner, plain, strict=True)
     ]
+
+
+def searched(binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr]) -> Sequence[exp.Expr]:
+    """The arguments of a function: functions of them where it searches texts under a collation."""
+    if name not in _SEARCHES or not any(isinstance(node.unnest(), exp.Collate) for node in nodes):
+        return nodes
+    plain = [
+        each.this if isinstance(each, exp.Collate) else each for each in (node.unnest() for node in nodes)
+    ]
+    if any(binder.bind(each).data_type.kind not in _TEXTS for each in plain):
+        raise UnsupportedError(
+            f"{name}() of a text with a collation in what is no text is not supported", span_of(nodes[0])
+        )
+    return collated(binder, nodes)
+
+
+def key_of(node: exp.Expr) -> exp.Expr:
+    """What is compared in the place of a text with a collation; other nodes as they are."""
+    if not isinstance(node, exp.Collate):
+        return node.copy()
+    names = map(lower_ascii, collation_names(node))
+    return _applied([_function(name, node) for name in names], node.this.copy())
 
 
 def collation_names(node: exp.Collate) -> Sequence[str]:

@@ -100,11 +100,12 @@ def bind_in(binder: ExpressionBinder, node: exp.In) -> Expression:
         return in_lists.bind_in(binder, node.this, node.args["field"], span)
     if isinstance(node.this, exp.Tuple):
         return in_lists.any_of(_in_rows(binder, node.this, node.expressions, span), span)
-    written = binder.bind_flexible(node.this)
-    if not node.expressions:
+    subject, *nodes = collated(binder, (node.this, *node.expressions))
+    written = binder.bind_flexible(subject)
+    if not nodes:
         return in_lists.is_among_none(written, span)
-    in_lists.check_no_list_among(binder.context, written, node.expressions)
-    values = [written, *map(binder.bind_flexible, node.expressions)]
+    in_lists.check_no_list_among(binder.context, written, nodes)
+    values = [written, *map(binder.bind_flexible, nodes)]
     (operand, *choices), _ = unify(values, "an IN list", span, equality_type)
     if all(
         isinstance(each, Varying) or (isinstance(each, Literal) and each.value is not None)

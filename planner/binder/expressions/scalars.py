@@ -29,6 +29,7 @@ from tqp.planner.binder.expressions import calls, comparisons, operators, subque
 from tqp.planner.binder.expressions.aggregates.aggregates import AggregateCollector
 from tqp.planner.binder.expressions.aggregates.windows import WindowCollector
 from tqp.planner.binder.expressions.coercion import cast_to, compare, condition_of
+from tqp.planner.binder.expressions.collations import collated
 from tqp.planner.binder.expressions.forms import json_forms, special_forms
 from tqp.planner.binder.expressions.forms.cases import make_case
 from tqp.planner.binder.expressions.forms.clock import bind_timezone, clock_word
@@ -326,13 +327,16 @@ class ExpressionBinder:
         subject = node.args.get("this")
         conditions: list[Expression] = []
         values: list[Expression] = []
-        bound_subject = self.bind_flexible(subject) if subject is not None else None
+        plain: Expression | None = None  # the subject, where no collation says what is compared in its place
         for branch in node.args["ifs"]:
-            condition = self.bind_flexible(branch.this)
-            if bound_subject is not None:
-                conditions.append(compare("equal", bound_subject, condition, span_of(branch)))
-            else:
+            if subject is None:
+                condition = self.bind_flexible(branch.this)
                 conditions.append(condition_of(condition, span_of(branch.this)))
+            else:
+                left, right = collated(self, (subject, branch.this))
+                value = plain if left is subject and plain is not None else self.bind_flexible(left)
+                plain = value if left is subject else plain
+                conditions.append(compare("equal", value, self.bind_flexible(right), span_of(branch)))
             values.append(self.bind_flexible(branch.args["true"]))
         default = node.args.get("default")
         values.append(self.bind_flexible(default) if default is not None else Literal(None, NULL))
@@ -367,7 +371,7 @@ class ExpressionBinder:
 
 _FEATURES: dict[type, str] = {
     exp.Lambda: "lambda functions are not supported",
-    exp.Collate: "a collation of anything but an operand of a comparison or a key of ORDER BY is not supported",
+    exp.Collate: "a collation of anything but what is compared, searched or ordered is not supported",
     exp.Star: "* in this place is not supported",
     exp.Kwarg: "named arguments are not supported",
     exp.PropertyEQ: "named arguments are not supported",

@@ -11,6 +11,7 @@ from tqp.core.errors import UnsupportedError
 from tqp.core.patterns import like_of_glob
 from tqp.planner.algebra.expressions import FALSE, TRUE, Call, Expression, Literal, is_null_literal
 from tqp.planner.binder.expressions.coercion import cast_to, condition_of, folded
+from tqp.planner.binder.expressions.collations import collated, searched
 from tqp.planner.binder.expressions.literals import bind_number, signed_number
 from tqp.planner.binder.expressions.nested import values as nested_values
 from tqp.planner.binder.expressions.operators import apply, bind_operator, negation
@@ -54,7 +55,8 @@ def bind_negation(binder: ExpressionBinder, node: exp.Neg) -> Expression:
 def bind_arithmetic(binder: ExpressionBinder, node: exp.Binary) -> Expression:
     """An operator of `ARITHMETIC`; lists are joined by +."""
     name, sign = ARITHMETIC[type(node)]
-    sides = [binder.bind_flexible(each) for each in (node.this, node.expression)]
+    nodes = searched(binder, name, (node.this, node.expression))
+    sides = [binder.bind_flexible(each) for each in nodes]
     if name == "add" and nested_values.are_lists(sides):
         return nested_values.joined(sides, span_of(node))
     return apply(name, sides, span_of(node), sign)
@@ -114,7 +116,7 @@ def bind_like(binder: ExpressionBinder, node: exp.Binary, escape: exp.Expr | Non
         raise UnsupportedError(
             "LIKE ANY and LIKE ALL are not supported; join the patterns with OR", span_of(node)
         )
-    arguments = (node.this, right) if escape is None else (node.this, right, escape)
+    arguments = collated(binder, (node.this, right) if escape is None else (node.this, right, escape))
     bound = bind_operator(binder, operator, arguments, span_of(node), shown)
     if node.args.get("negate"):
         return folded(Call("not", (bound,), BOOLEAN, span_of(node)))
@@ -123,11 +125,12 @@ def bind_like(binder: ExpressionBinder, node: exp.Binary, escape: exp.Expr | Non
 
 def bind_glob(binder: ExpressionBinder, node: exp.Glob) -> Expression:
     """GLOB, as LIKE where a constant pattern says no more than that can."""
-    pattern = constant_text(folded(binder.bind(node.expression)))
+    subject, written_pattern = collated(binder, (node.this, node.expression))
+    pattern = constant_text(folded(binder.bind(written_pattern)))
     like = None if pattern is None else like_of_glob(pattern)
     if like is None:
-        return bind_operator(binder, "~~~", (node.this, node.expression), span_of(node), "GLOB")
-    written = exp.Like(this=node.this, expression=exp.Literal.string(like))
+        return bind_operator(binder, "~~~", (subject, written_pattern), span_of(node), "GLOB")
+    written = exp.Like(this=subject, expression=exp.Literal.string(like))
     return bind_like(binder, written, exp.Literal.string("\\"))
 
 

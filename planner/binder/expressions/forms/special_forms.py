@@ -23,6 +23,7 @@ from tqp.planner.binder.expressions.coercion import (
     null_after,
     of_type,
 )
+from tqp.planner.binder.expressions.collations import collated
 from tqp.planner.binder.expressions.forms.attempts import TRY_FORMS
 from tqp.planner.binder.expressions.forms.cases import make_case
 from tqp.planner.binder.expressions.forms.clock import CLOCK_FORMS
@@ -87,8 +88,10 @@ def _that_may_be_taken(values: Sequence[Expression]) -> list[Expression]:
 
 
 def _nullif(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
-    left, right = (binder.bind_flexible(node) for node in nodes)
+    left, right = (binder.bind_flexible(node) for node in collated(binder, nodes))
     condition = compare("equal", left, right, span)
+    if isinstance(nodes[0].unnest(), exp.Collate):
+        left = binder.bind_flexible(nodes[0].unnest().this)
     return make_case([condition], [Literal(None, NULL), settle(left)], span)
 
 
