@@ -205,7 +205,7 @@ def repeat(strings: Strings, times: Tensor, *, validity: Tensor | None = None) -
     reserve(int(lengths.sum()))
     if is_host(lengths):
         same = times.numel() == 1 and validity is None and strings.num_rows > 0
-        counts = int(count[0]) if same else pa.array(count.contiguous().numpy())
+        counts = int(count.max()) if same else pa.array(count.contiguous().numpy())
         return from_arrow(pc.binary_repeat(to_arrow_binary(strings), counts))
     rows = numbers_of(count)
     return _from_lengths(lengths, compact(take(strings, rows)).data)

@@ -56,6 +56,7 @@ class _Names:
     def __init__(self, pipelines: Sequence[Pipeline]) -> None:
         self._names: dict[Any, str] = {}
         self._lines: list[str] = []
+        self._has_types = False
         graphs = [pipeline.record for pipeline in pipelines]
         taken = {"torch", "inf", "nan", *(f"pipeline_{number}" for number in range(1, len(graphs) + 1))}
         for graph in graphs:
@@ -63,7 +64,10 @@ class _Names:
         self._taken, self._called = taken, set[str]()
 
     def of(self, function: Any) -> str:
-        """The name of a function, or what `function_name` says of what is none."""
+        """The name of a function, what makes a type, or what `function_name` says of what is neither."""
+        if isinstance(function, DataType):
+            self._has_types = True
+            return _text(function)
         if not callable(function):
             return function_name(function)
         if function not in self._names:
@@ -86,6 +90,8 @@ class _Names:
             lines.insert(0, "from tqp.operators.scalar_kernels import resolve")
             lines.insert(0, "from tqp.operators.varying_constants import for_each_value")
             lines.insert(0, "from functools import partial")
+            self._has_types = True
+        if self._has_types:
             lines.insert(0, "from tqp.core.datatypes import DataType, TypeKind, enum")
         return "\n".join(["from math import inf, nan", "import torch", *lines])
 
@@ -107,7 +113,9 @@ def _text(item: Any) -> str:
         if item.is_enum:
             return f"enum({tuple(item.categories)!r})"
         numbers = re.sub(r"(, 0)+$", "", f", {item.precision}, {item.scale}, {item.size}")
-        return f"DataType(TypeKind.{item.kind.name}{numbers})"
+        parts = [(name, getattr(item, name)) for name in ("children", "names", "alias")]
+        named = "".join(f", {name}={_text(part)}" for name, part in parts if part)
+        return f"DataType(TypeKind.{item.kind.name}{numbers}{named})"
     if isinstance(item, partial):
         return f"partial({', '.join((item.func.__name__, *map(_text, item.args)))})"
     if isinstance(item, tuple):
