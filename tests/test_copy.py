@@ -373,3 +373,17 @@ def test_wrong_options_of_to_csv_are_named(tmp_path: Path, options: dict[str, ob
     (name,) = options
     with pytest.raises(tqp.Error, match=f"(?i){name}"):
         tqp.sql("SELECT 1 AS a").to_csv(tmp_path / "t.csv", **options)
+
+
+@pytest.mark.parametrize("mode", ["", ", APPEND", ", OVERWRITE_OR_IGNORE"])
+def test_a_file_in_the_place_of_a_folder_is_removed_by_overwrite_alone(tmp_path: Path, mode: str) -> None:
+    path = tmp_path / "sales"
+    path.write_text("kept")
+    statement = "COPY (SELECT 1 AS a, 2 AS b) TO '{}' (FORMAT csv, PARTITION_BY (a){})"
+    with pytest.raises(duckdb.IOException, match="is a file"):
+        duckdb.sql(statement.format(path, mode))
+    with pytest.raises(tqp.ExecutionError, match="it is a file"):
+        tqp.sql(statement.format(path, mode))
+    assert path.read_text() == "kept"
+    tqp.sql(statement.format(path, ", OVERWRITE"))
+    assert (path / "a=1" / "data_0.csv").read_text() == "b\n2\n"

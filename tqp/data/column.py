@@ -75,18 +75,8 @@ class Column:
         pool = self.pool
         if pool is not None and values is None:
             pool = pool._replace(starts=pool.starts[rows], lengths=pool.lengths[rows])
-        num_rows = max(0, min(stop, self.num_rows) - start)
         nested: Any = None if self.nested is None else cut(self.nested, start, stop)
-        return Column(
-            self.data_type,
-            num_rows,
-            values,
-            validity,
-            pool,
-            self.pool_is_dictionary,
-            self.pool_is_sorted,
-            nested=nested,
-        )
+        return self._of_rows(max(0, min(stop, self.num_rows) - start), values, validity, pool, nested)
 
     def take(self, rows: Tensor) -> Column:
         """The rows of these numbers, int64 [m]; without statistics."""
@@ -96,9 +86,15 @@ class Column:
         if pool is not None and values is None:
             pool = take(pool, rows)
         nested: Any = None if self.nested is None else take(self.nested, rows)
+        return self._of_rows(rows.shape[0], values, validity, pool, nested)
+
+    def _of_rows(
+        self, num_rows: int, values: Tensor | None, validity: Tensor | None, pool: Any, nested: Any
+    ) -> Column:
+        """Some of the rows, stored as these are; without statistics."""
         return Column(
             self.data_type,
-            rows.shape[0],
+            num_rows,
             values,
             validity,
             pool,

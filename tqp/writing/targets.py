@@ -197,7 +197,7 @@ def _prepare(target: _Target) -> None:
     is_local = not is_remote(path)
     with writing(path):
         if is_local and os.path.isfile(path):
-            if not target.mode:
+            if target.mode != "overwrite":
                 raise ExecutionError(
                     f"cannot write {path}: it is a file, and no directory; OVERWRITE removes it"
                 )
