@@ -60,10 +60,7 @@ def lower_arithmetic(lowering: ExpressionLowering, call: Call, left: Value, righ
     nullable = left.layout.nullable or right.layout.nullable
     if call.data_type.is_float:
         dtype = torch.float64 if call.data_type.kind is TypeKind.DOUBLE else torch.float32
-        operands = [
-            lowering.plain(each) if each.is_constant and not each.is_null else lowering.number(each, dtype)
-            for each in (left, right)
-        ]
+        operands = [lowering.number(each, dtype) for each in (left, right)]
         node = build.call(_FLOAT_OPERATORS[call.function], *operands, name=call.function)
         return Value(Layout(call.data_type, Form.NUMBER, dtype, nullable), node, validity)
     bounds = call.data_type.bounds

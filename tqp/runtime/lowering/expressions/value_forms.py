@@ -86,10 +86,10 @@ class ValueForms(Answers):
         return self.tensor(value) if value.is_null or not value.is_literal else value.constant
 
     def number(self, value: Value, dtype: torch.dtype) -> Any:
-        """A Python number for a literal, 0 for NULL; otherwise a tensor of the dtype."""
+        """A constant as a Python number, NULL as 0; otherwise a tensor of the dtype."""
         if value.is_null:
             return 0
-        return value.constant if value.is_literal else self.to_dtype(value, dtype)
+        return self.plain(value) if value.is_constant else self.to_dtype(value, dtype)
 
     def plain(self, value: Value) -> Any:
         """A constant as what Python has for it: a literal's value, of a parameter what gives it when the program runs."""
