@@ -246,7 +246,9 @@ def shape_of(plan: LogicalPlan, varying: Collection[int] = ()) -> Shape:
             fields.put(node.field_facts.values())
         if isinstance(node, Window):
             pairs = zip(node.fields, node.calls, strict=True)
-            ranks.update(field.id for field, call in pairs if counts_rows_before(call.function))
+            ranks.update(
+                field.id for field, call in pairs if counts_rows_before(call.function) and not call.order
+            )
         if node.scorings:  # constants prune models
             return Shape((), plan, ShapeConstants())
     roomy, rows = _with_room(plan)

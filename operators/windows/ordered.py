@@ -1,8 +1,9 @@
-"""The rows of each frame in the order of their values: what medians and quantiles of frames are made of."""
+"""The rows of each frame in an order of their own: what medians and quantiles of frames are made of, and ranks in it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -11,7 +12,7 @@ from tqp.operators.memory.allocation import Map, one_by_one
 from tqp.operators.rows.selection import row_indices, take, take_padded
 from tqp.operators.sorting.sort import SortColumn, sort_rows, take_rows
 from tqp.operators.windows.frames import Range, count_rows, longest
-from tqp.operators.windows.partitions import Partitions
+from tqp.operators.windows.partitions import Partitions, Segments, segments
 from tqp.operators.windows.values import ValidRows
 from tqp.operators.windows.wavelet_matrix import WaveletMatrix
 
@@ -101,3 +102,69 @@ class OrderedFrames:
         places = before + self._ordered.places.nth(ranges, positions, self._share)
         empty = count_rows(ranges) == 0
         return take_padded(self._ordered.rows, places.masked_fill_(empty, -1)).masked_fill_(empty, -1)
+
+
+class PlacesInFrames:
+    """Where each row stands among the rows of its frame in some order, be it one of them or not.
+
+    `ordered`: of whole partitions. `words`: integers [n] or [n, k] that are equal where the columns of the order are.
+    """
+
+    def __init__(
+        self,
+        ordered: OrderedPieces,
+        words: Sequence[Tensor],
+        partitions: Partitions,
+        frames: Range,
+        share: Map = one_by_one,
+    ) -> None:
+        self._ordered, self._words, self._partitions = ordered, words, partitions
+        self._frames, self._share = frames, share
+        #: int64 [n]: the place of each row among those in order.
+        self._sorted = torch.empty_like(ordered.rows).index_copy_(0, ordered.rows, partitions.rows)
+
+    @property
+    def sizes(self) -> Tensor:
+        """int64 [n]: how many rows the frame has."""
+        return self._frames.lengths
+
+    @cached_property
+    def before(self) -> Tensor:
+        """int64 [n]: how many of them come before the row."""
+        return self._count_below(self._sorted)
+
+    @property
+    def before_peers(self) -> Tensor:
+        """int64 [n]: how many come before its first peer."""
+        return self._count_below(take(self._peers.begins, self._sorted))
+
+    @property
+    def through_peers(self) -> Tensor:
+        """int64 [n]: how many there are up to its last peer."""
+        return self._count_below(take(self._peers.ends, self._sorted))
+
+    def rows_from(self, away: Tensor | int) -> Tensor:
+        """int64 [n]: the row of the frame so many (negative: before) away; -1 if there is none. The row itself is 0 away."""
+        rows, frames = self._partitions.rows, self._frames
+        away = torch.as_tensor(away, device=rows.device)
+        is_inside = (frames.begins <= rows) & (rows < frames.ends)
+        places = self.before + away - ((away > 0) & ~is_inside).to(torch.int64)
+        last = self.sizes - 1
+        ordered = OrderedFrames(self._ordered, [frames], self._share)
+        found = ordered.at(torch.minimum(places, last).clamp(min=0))
+        found = found.masked_fill((places < 0) | (places > last), -1)
+        return torch.where(away == 0, rows, found)
+
+    @cached_property
+    def _peers(self) -> Segments:
+        """The rows in order, cut where the columns of the order differ."""
+        words = [take(word, self._ordered.rows) for word in self._words]
+        partitions = self._partitions
+        return segments(words, partitions.num_rows, partitions.device, partitions.partitions)
+
+    def _count_below(self, places: Tensor) -> Tensor:
+        """int64 [n]: how many rows of the frame come before a place among the rows in order."""
+        limits = places - self._partitions.begins
+        has_all = limits >= self._partitions.sizes  # such a limit may have more bits than any place
+        counts = self._ordered.places.count_below([self._frames], limits.masked_fill(has_all, 0), self._share)
+        return torch.where(has_all, self.sizes, counts)

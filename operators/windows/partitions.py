@@ -116,6 +116,30 @@ class Partitions:
         """int64 [n]: the row behind the partition."""
         return self.partitions.ends
 
+    @property
+    def before(self) -> Tensor:
+        """int64 [n]: how many rows of the partition come before the row."""
+        return self.rows - self.begins
+
+    @property
+    def before_peers(self) -> Tensor:
+        """int64 [n]: how many come before its first peer."""
+        peers = self.peers
+        if peers.count == self.num_rows:
+            return self.before
+        first_rows = peers.bounds[:-1]
+        return peers.spread(first_rows - torch.index_select(self.begins, 0, first_rows))
+
+    @property
+    def through_peers(self) -> Tensor:
+        """int64 [n]: how many there are up to its last peer."""
+        return self.peers.ends - self.begins
+
+    @property
+    def sizes(self) -> Tensor:
+        """int64 [n]: how many there are."""
+        return self.ends - self.begins
+
     @cached_property
     def first_peers(self) -> Tensor:
         """int64 [g]: of each partition, the number of its first group of peers."""

@@ -15,7 +15,7 @@ def first_of_partitions(window: physical.Window, parts: Sequence[Expression]) ->
 
     Other functions may see rows that the condition drops.
     """
-    functions = [WINDOWS.get(call.function) for call in window.calls]
+    functions = [None if call.order else WINDOWS.get(call.function) for call in window.calls]
     if not all(function is not None and function.looks_back for function in functions):
         return window
     limits = [

@@ -21,10 +21,10 @@ from tqp.operators.strings.join_groups import join_runs
 from tqp.operators.windows import reductions, values
 from tqp.operators.windows.folds import FRAME_FOLDS, moment_frames, pair_moment_frames
 from tqp.operators.windows.occurrences import Occurrences
-from tqp.operators.windows.ordered import OrderedFrames, OrderedPieces, half_of_pieces
+from tqp.operators.windows.ordered import OrderedFrames, OrderedPieces, PlacesInFrames, half_of_pieces
 from tqp.operators.windows.reductions import FRAME_REDUCTIONS
 from tqp.runtime.breakers.collect import key_columns
-from tqp.runtime.breakers.reductions import Reduction
+from tqp.runtime.breakers.reductions import Order, Reduction
 from tqp.runtime.breakers.sorted_rows import FrameSpec, SortedRows
 from tqp.runtime.frame import FrameColumn
 
@@ -71,6 +71,18 @@ class FramedRows:
         if reduction.kind in ("list", "string_agg") and len(self.ranges) == 1:
             return self._run(reduction)
         return None
+
+    def places(self, order: Order) -> PlacesInFrames:
+        """Where each row stands in its frame by an order inside a call; no rows are excluded."""
+        rows = self.rows
+
+        def make() -> tuple[OrderedPieces, list[Tensor]]:
+            keys = [FrameColumn(*rows.column(index)) for index, *_ in order]
+            words = [word for key in keys for word in key_columns(key)]
+            return OrderedPieces(self._in_order(order), None, rows.partitions), words
+
+        (frames,) = self.ranges
+        return PlacesInFrames(*rows.once(("places", order), make), rows.partitions, frames, rows.share)
 
     def _run(self, reduction: Reduction) -> Lists | Strings:
         """A list or a text of the rows that count of a frame, which stand together: a part of that of all rows."""
@@ -163,28 +175,26 @@ class FramedRows:
         order = sort_rows(columns)
         return reductions.extreme_rows(order, validity, self.rows.partitions, self.ranges, which)
 
-    def _in_order(self, reduction: Reduction) -> list[SortColumn]:
+    def _in_order(self, order: Order) -> list[SortColumn]:
         """The columns by which the rows of a frame are ordered for the call."""
-        return [
-            column
-            for index, *how in reduction.order
-            for column in sort_columns(*self.rows.column(index), *how)
-        ]
+        return [column for index, *how in order for column in sort_columns(*self.rows.column(index), *how)]
 
     def _first(self, reduction: Reduction) -> Tensor:
         if reduction.order:
-            return self._extreme_rows(self._in_order(reduction), self._validity(reduction), "amin")
+            return self._extreme_rows(self._in_order(reduction.order), self._validity(reduction), "amin")
         return values.nth_of_frame(self.ranges, 0, values.ValidRows(self._validity(reduction)))
 
     def _last(self, reduction: Reduction) -> Tensor:
         if reduction.order:
-            return self._extreme_rows(self._in_order(reduction), self._validity(reduction), "amax")
+            return self._extreme_rows(self._in_order(reduction.order), self._validity(reduction), "amax")
         return values.last_of_frame(self.ranges, values.ValidRows(self._validity(reduction)))
 
     def _first_extreme(self, reduction: Reduction) -> Tensor:
         (by,) = reduction.others
         columns = sort_columns(*self.rows.column(by), reduction.kind.startswith("arg_max"), False)
-        return self._extreme_rows([*columns, *self._in_order(reduction)], self._validity(reduction), "amin")
+        return self._extreme_rows(
+            [*columns, *self._in_order(reduction.order)], self._validity(reduction), "amin"
+        )
 
     def _middle(self, reduction: Reduction) -> Tensor:
         return middle_rows(self._ordered(reduction))[0]

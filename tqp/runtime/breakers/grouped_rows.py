@@ -34,7 +34,7 @@ from tqp.operators.strings import layout as string_layout
 from tqp.operators.strings.join_groups import join_groups
 from tqp.runtime.breakers.collect import key_columns
 from tqp.runtime.breakers.collect import order_values as comparable
-from tqp.runtime.breakers.reductions import Reduction, fold
+from tqp.runtime.breakers.reductions import Order, Reduction, fold
 from tqp.runtime.frame import Frame, FrameColumn, take_values
 
 
@@ -119,8 +119,8 @@ class GroupedRows:
 
     # rows that are put in order, or of which some are left
 
-    def _in_order(self, order: tuple[tuple[int, bool, bool], ...]) -> SomeRows:
-        """The rows group by group in the order of some columns, (index, descending, NULLs first) each."""
+    def _in_order(self, order: Order) -> SomeRows:
+        """The rows group by group in the order of some columns."""
         known = self._narrowed.get(order)
         if known is None:
             columns = [column for index, *how in order for column in sort_columns(*self.column(index), *how)]

@@ -20,6 +20,9 @@ from tqp.operators.strings.join_groups import join_all
 from tqp.planner.physical.plan import Table
 from tqp.runtime.frame import Frame, FrameColumn
 
+#: The columns by which rows are ordered inside a call: column, descending, NULLs first.
+Order = tuple[tuple[int, bool, bool], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
@@ -33,7 +36,7 @@ class Reduction:
     whole: tuple[int, ...] = ()  # the columns that are DISTINCT together; without any: those that it reads
     counted: int = -1  # the column of which rows count; -1: those in which the one that it reads is valid
     parameter: float | str | BitRange | None = None  # a fraction, a separator, ...
-    order: tuple[tuple[int, bool, bool], ...] = ()  # of the rows of a group: column, descending, NULLs first
+    order: Order = ()  # of the rows of a group
     of_validity: bool = False  # not the value of the row that is chosen, but whether it has one
     value_range: tuple[int, int] = (0, 1)  # of what sum and count add up
     domain: ValueRange | None = None  # of the values of a DISTINCT whose groups can keep sets of them

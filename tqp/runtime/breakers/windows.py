@@ -26,7 +26,7 @@ from tqp.operators.windows.partitions import Partitions, segments
 from tqp.runtime.breakers.collect import CollectRows, in_order, key_columns, sort_keys
 from tqp.runtime.breakers.framed_rows import FramedRows
 from tqp.runtime.breakers.grouped_rows import GroupedRows
-from tqp.runtime.breakers.reductions import Reduction
+from tqp.runtime.breakers.reductions import Order, Reduction
 from tqp.runtime.breakers.sorted_rows import FrameSpec, SortedRows
 from tqp.runtime.frame import Frame, FrameColumn, take_frame
 from tqp.runtime.pipeline import State
@@ -47,23 +47,32 @@ class Call(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Rank(Call):
-    """A function of the row's place. `tiles`: the column of the argument of ntile."""
+    """A function of the row's place in its partition or, in an `order` of its own, in its frame.
+
+    `tiles`: the column of the argument of ntile.
+    """
 
     function: str
+    frame: FrameSpec
     tiles: int | None = None
+    order: Order = ()
 
     def compute(self, rows: SortedRows) -> FrameColumn:
+        places = FramedRows(rows, self.frame).places(self.order) if self.order else rows.partitions
         if self.tiles is None:
-            return FrameColumn(ranking.RANKINGS[self.function](rows.partitions), None)
+            return FrameColumn(ranking.RANKINGS[self.function](places), None)
         tiles, validity = rows.column(self.tiles)
-        return FrameColumn(ranking.ntile(rows.partitions, tiles, validity), validity)
+        if self.order:
+            has_rows = places.sizes > 0
+            validity = has_rows if validity is None else validity & has_rows
+        return FrameColumn(ranking.ntile(places, tiles, validity), validity)
 
 
 @dataclass(frozen=True, slots=True)
 class Pick(Call):
     """The value of another row. `number`: the column of how far away it is, or of its number in the frame; None: 1.
 
-    `default`: the column of what stands for a row that is not there.
+    `default`: the column of what stands for a row that is not there. `order`: of the rows of the frame, where lag and lead look.
     """
 
     function: str
@@ -72,6 +81,7 @@ class Pick(Call):
     ignore_nulls: bool
     number: int | None = None
     default: int | None = None
+    order: Order = ()
 
     def compute(self, rows: SortedRows) -> FrameColumn:
         picked, validity = rows.column(self.column)
@@ -97,6 +107,9 @@ class Pick(Call):
         return FrameColumn(taken, torch.where(is_there, valid, otherwise))
 
     def _rows(self, rows: SortedRows, counted: values.ValidRows, number: Any) -> Tensor:
+        if self.order:
+            away = -number if self.function == "lag" else number
+            return FramedRows(rows, self.frame).places(self.order).rows_from(away)
         match self.function:
             case "lag":
                 return values.shifted(rows.partitions, -number, counted)

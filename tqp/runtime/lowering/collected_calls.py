@@ -20,6 +20,7 @@ from tqp.planner.algebra.expression_text import format_literal
 from tqp.planner.algebra.expressions import AggregateCall, Cast, Literal
 from tqp.planner.functions.constants import constant_number
 from tqp.planner.functions.registry import AGGREGATES
+from tqp.runtime.breakers.reductions import Order
 from tqp.runtime.lowering.expressions.elements import as_elements
 from tqp.runtime.lowering.graph_builder import NamedKernel, Node
 from tqp.runtime.lowering.layouts import Form, Layout, canonical_layout, element_layout
@@ -48,7 +49,7 @@ def _counted(calls: AggregateCalls, value: Value, kept: Node | None) -> Value:
     return _with_validity(value, calls.lowering.all_valid(kept, value.validity))
 
 
-def _order(calls: AggregateCalls, call: AggregateCall) -> tuple[tuple[int, bool, bool], ...]:
+def _order(calls: AggregateCalls, call: AggregateCall) -> Order:
     """The columns by which the rows of a group are ordered for the call."""
     keys = (calls.lowering.order_key(lower_key(calls.lowering, key)) for key in call.order)
     return tuple(

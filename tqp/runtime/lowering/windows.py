@@ -13,6 +13,7 @@ from tqp.planner.algebra.window_calls import BoundKind, FrameBound, WindowCall
 from tqp.planner.functions.registry import WINDOWS
 from tqp.planner.physical import plan as physical
 from tqp.planner.physical.plan import GroupAlgorithm
+from tqp.runtime.breakers.reductions import Order
 from tqp.runtime.breakers.sorted_rows import Bound, FrameSpec
 from tqp.runtime.breakers.windows import Call, Fill, Pick, Rank, Reduce, WindowRows
 from tqp.runtime.lowering.aggregate_calls import AggregateCalls
@@ -125,9 +126,13 @@ class _WindowLowering:
                 f"{call.function}() of {tiles.layout.data_type} is not supported", call.span
             )
         nullable = tiles is not None and tiles.layout.nullable
+        order = self._order(call)
+        if tiles is not None and order:
+            nullable = True  # where the frame is empty
         layout = canonical_layout(call.data_type, nullable, field.facts.range)
         self.results.append(_Column(field, layout, len(self.calls)))
-        self.calls.append(Rank(call.function, None if tiles is None else self._column(tiles)))
+        column = None if tiles is None else self._column(tiles)
+        self.calls.append(Rank(call.function, self._frame(call), column, order))
 
     def _pick(self, field: Field, call: WindowCall) -> None:
         value = self.lowering.materialised(call.arguments[0])
@@ -143,7 +148,8 @@ class _WindowLowering:
             default = self._column(self.lowering.in_layout(other, layout))
         self.results.append(_Column(field, value.layout.with_nullable(True), len(self.calls)))
         column, frame = self._column(value), self._frame(call)
-        self.calls.append(Pick(call.function, column, frame, call.ignore_nulls, number, default))
+        order = self._order(call)
+        self.calls.append(Pick(call.function, column, frame, call.ignore_nulls, number, default, order))
 
     def _fill(self, field: Field, call: WindowCall) -> None:
         columns = []
@@ -184,6 +190,14 @@ class _WindowLowering:
         if number == len(self.calls):
             self.calls.append(reduce)
         return number
+
+    def _order(self, call: WindowCall) -> Order:
+        """The columns by which the rows of a frame are ordered for the call."""
+        keys = (self.lowering.order_key(lower_key(self.lowering, key)) for key in call.order)
+        return tuple(
+            (self._column(value), key.descending, key.nulls_first)
+            for key, value in zip(call.order, keys, strict=True)
+        )
 
     # frames
 

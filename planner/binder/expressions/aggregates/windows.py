@@ -13,7 +13,7 @@ from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import AggregateCall, ColumnRef, Expression, Literal, SortKey, walk
 from tqp.planner.algebra.logical_plan import LogicalPlan, Window
-from tqp.planner.algebra.window_calls import WHOLE_PARTITION, WindowCall
+from tqp.planner.algebra.window_calls import WHOLE_PARTITION, Exclusion, WindowCall, WindowFrame
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.aggregates.aggregate_arguments import (
     Written,
@@ -143,16 +143,18 @@ class WindowCollector:
             if call.order and declared.name in _AMONG_ROWS and frame.is_partition and not call.ignores_nulls:
                 # over all rows of the partition, an order inside does what one behind OVER does
                 order, call = tuple(sort_keys(binder, call.order, f"{name}()")), replace(call, order=())
-            if call.order and (declared.name not in _IN_ORDER or call.ignores_nulls):
-                raise UnsupportedError(
-                    f"ORDER BY inside {name}() is not supported", span_of(call.order[0]) or span_of(called)
+            if call.order:
+                _refuse_order(call, declared, frame)
+            if not call.order or declared.name in _AMONG_ROWS:
+                made = self._function(binder, declared, call.node, call.arguments)
+                frame = frame if declared.takes_frame or call.order else WHOLE_PARTITION
+                inside = tuple(sort_keys(binder, call.order, f"{name}()"))
+                if call.order and not inside:  # by a constant all are peers
+                    inside = (sort_key(binder, call.order[0]),)
+                return (partition, order), WindowCall(
+                    *made, frame, call.ignores_nulls, span=span_of(call.node), order=inside
                 )
-        if function is not None and call.order:
             name = _IN_ORDER[declared.name]
-        elif function is not None:
-            made = self._function(binder, declared, call.node, call.arguments)
-            frame = frame if declared.takes_frame else WHOLE_PARTITION
-            return (partition, order), WindowCall(*made, frame, call.ignores_nulls, span=span_of(call.node))
         aggregate = self._aggregate(binder, call, name, kept)
         if call.ignores_nulls:
             raise BindError(
@@ -241,6 +243,17 @@ class WindowCollector:
 def _reads(expression: Expression, ids: Collection[int]) -> bool:
     """Does it read one of these columns? Not in a subquery: its plan may still grow, and there an alias does not stand for them."""
     return any(isinstance(part, ColumnRef) and part.id in ids for part in walk(expression))
+
+
+def _refuse_order(call: Written, function: WindowFunction, frame: WindowFrame) -> None:
+    """Raise for an ORDER BY inside a call of a function of places or values that does not take it."""
+    name, span = call.name, span_of(call.order[0]) or span_of(call.node)
+    if function.name not in _AMONG_ROWS and function.name not in _IN_ORDER:
+        raise BindError(f"{name}() takes no ORDER BY inside its parentheses", span)
+    if call.ignores_nulls:
+        raise UnsupportedError(f"ORDER BY and IGNORE NULLS inside {name}() are not supported", span)
+    if function.name in _AMONG_ROWS and frame.exclusion is not Exclusion.NO_OTHERS:
+        raise BindError(f"{name}() with ORDER BY inside takes no EXCLUDE", span)
 
 
 def _nested(node: exp.Window) -> BindError:
