@@ -206,6 +206,10 @@ JSON_ROWS: dict[str, list[Any]] = {
     "dates": [{"a": f"2024-01-{i % 28 + 1:02}"} for i in range(100)],
     "dates, then text": [{"a": "2024-01-02"} for i in range(100)] + [{"a": "x"}],
     "dates, then timestamps": [{"a": "2024-01-02"} for i in range(100)] + [{"a": "2024-01-02 03:04:05"}],
+    "times in lists, then text": [{"a": ["10:00"], "b": ["1:02"]} for i in range(100)] + [{"a": ["x"]}],
+    "UUIDs in structs": [
+        {"a": {"u": f"550e8400-e29b-41d4-a716-4466554400{i % 90 + 10}"}} for i in range(100)
+    ],
     "unicode": [{"ä": "é𝒳\n\"{'", "b": "[}"} for _ in range(100)],
 }
 

@@ -32,7 +32,8 @@ from tqp.data.sources.schemas import concatenated, with_all_columns
 from tqp.data.sources.text.csv_files import read_csv_text
 from tqp.data.sources.text.csv_layouts import csv_layout
 from tqp.data.sources.text.csv_types import typed
-from tqp.data.sources.text.json_files import read_json
+from tqp.data.sources.text.json_files import as_tables, read_json
+from tqp.data.sources.text.json_texts import with_typed_texts
 from tqp.data.sources.text.json_values import read_json_values
 from tqp.data.sources.text.text_files import text_files_source
 from tqp.data.sources.whole_files import WholeFilesSource
@@ -104,7 +105,7 @@ def _read(name: str, paths: Any, device: torch.device, kind: FileKind | None, op
 def _read_whole(name: str, files: FileSet, kind: FileKind, device: torch.device) -> Source:
     """All of the files at once."""
     options = files.options
-    readers: dict[FileKind, Callable[[str], pa.Table]] = {
+    readers: dict[FileKind, Callable[[str], Any]] = {
         "csv": lambda file: read_csv_text(file, options),
         "json": lambda file: read_json(file, options),
         "parquet": _read_parquet,
@@ -120,11 +121,15 @@ def _read_whole(name: str, files: FileSet, kind: FileKind, device: torch.device)
         with progress, reading(file, files.identities[file]):
             tables.append(readers[kind](file))
     is_parquet = kind == "parquet"  # the others are text, whose types are found in all files together
-    if options.by_name or kind == "json" and len(tables) > 1:
+    if kind == "json":
+        tables = as_tables(tables, options)
+    elif options.by_name:
         tables = with_all_columns(files.files, tables, casts=is_parquet)
     table = concatenated(files.files, tables, casts=is_parquet)
     if kind == "csv":
         table = typed(table, options)
+    elif kind == "json":
+        table = with_typed_texts(table, options)
     if kind not in DESCRIPTIONS and kind != "CSV layout":
         table = _with_partitions(files, table, tables)
     if options.row_numbers:

@@ -57,12 +57,7 @@ def conversions(name: str, options: ReadOptions = NO_OPTIONS) -> Sequence[Conver
     """
     if options.text_columns is None or lower_ascii(name) in options.text_columns:
         return ()
-    formats: list[Convert] = []
-    if options.timestamp_format is not None:
-        formats.append(partial(_in_format, options.timestamp_format, "us", None))
-    if options.date_format is not None:
-        formats.append(partial(_in_format, options.date_format, "s", pa.date32()))
-    kinds = _KINDS
+    formats, kinds = formats_of(options), _KINDS
     if options.candidates is not None:
         kinds = tuple(convert for kind, convert in _CANDIDATES.items() if kind in options.candidates)
     tried = _in_both_forms(kinds)
@@ -70,6 +65,16 @@ def conversions(name: str, options: ReadOptions = NO_OPTIONS) -> Sequence[Conver
         return (*formats, *tried)
     numbers = [partial(_of_plain_numbers, each, options) for each in tried]
     return (*formats, *numbers, *_in_both_forms([each for each in kinds if each is not _doubles]))
+
+
+def formats_of(options: ReadOptions) -> list[Convert]:
+    """The formats of timestamps and dates that are said."""
+    formats: list[Convert] = []
+    if options.timestamp_format is not None:
+        formats.append(partial(_in_format, options.timestamp_format, "us", None))
+    if options.date_format is not None:
+        formats.append(partial(_in_format, options.date_format, "s", pa.date32()))
+    return formats
 
 
 def _of_plain_numbers(

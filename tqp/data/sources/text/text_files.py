@@ -53,7 +53,7 @@ def text_files_source(name: str, files: FileSet, kind: FileKind, device: torch.d
         parts = [
             CsvInBlocks(file, files.identities[file], files.options, block_bytes)
             if kind == "csv"
-            else JsonInBlocks(file, files.identities[file], block_bytes)
+            else JsonInBlocks(file, files.identities[file], block_bytes, files.options)
             for file in files.files
         ]
         source = _TextFilesSource(name, files, device, parts)
