@@ -39,6 +39,8 @@ THREE_VALUED = (JoinType.MARK, JoinType.NULL_AWARE_ANTI)
 TWO_SIDED = (JoinType.INNER, JoinType.LEFT, JoinType.RIGHT, JoinType.FULL, JoinType.SINGLE)
 #: Join types whose output holds right rows without a match.
 KEEPS_RIGHT = (JoinType.RIGHT, JoinType.FULL)
+#: Join types that drop left rows without a match.
+DROPS_LEFT = (JoinType.INNER, JoinType.RIGHT, JoinType.SEMI)
 
 
 @dataclass(frozen=True, slots=True)

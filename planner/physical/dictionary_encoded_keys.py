@@ -12,7 +12,7 @@ from tqp.core.backends import Backend
 from tqp.core.datatypes import BIGINT
 from tqp.core.schema import TableSource
 from tqp.planner.algebra.expressions import ColumnRef, Expression
-from tqp.planner.algebra.join_keys import JoinType
+from tqp.planner.algebra.join_keys import KEEPS_RIGHT, JoinType
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.outcomes import nullable
 from tqp.planner.functions.ranges import within
@@ -111,6 +111,6 @@ def _table_columns(plan: PhysicalPlan, rows: float) -> dict[int, tuple[TableSour
         case Join(join_type=JoinType.INNER, algorithm=JoinAlgorithm.RANGE, build=TableScan()):
             built = {id: (*column[:2], rows) for id, column in _table_columns(plan.build, rows).items()}
             return _table_columns(plan.probe, rows) | built
-        case Join() if plan.join_type is not JoinType.FULL:
+        case Join() if plan.join_type not in KEEPS_RIGHT:
             return _table_columns(plan.probe, rows)
     return {}

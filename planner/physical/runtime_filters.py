@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tqp.planner.algebra.cardinality import Estimator
 from tqp.planner.algebra.expressions import ColumnRef, Expression, all_column_ids
-from tqp.planner.algebra.join_keys import JoinKeys
+from tqp.planner.algebra.join_keys import DROPS_LEFT, JoinKeys
 from tqp.planner.algebra.logical_plan import (
     Aggregate,
     Filter,
@@ -101,7 +101,7 @@ def request_filter(
 
     `by_runs`: also one that passes no other operator, if it can look up the runs of a sorted column.
     """
-    if join_type not in (JoinType.INNER, JoinType.SEMI) or not keys.left or any(keys.null_equal):
+    if join_type not in DROPS_LEFT or not keys.left or any(keys.null_equal):
         return None
     if not all(key.data_type.is_integer_like for key in keys.left):
         return None
@@ -177,12 +177,25 @@ def inner_join_on(plan: PhysicalPlan, column: int) -> PhysicalJoin | None:
             may_drop = plan.join_type in (JoinType.INNER, JoinType.SEMI) and plan.has_keys
             if may_drop and len(plan.probe_keys) == 1 and is_key:
                 return None if plan.null_equal[0] else plan
-            from_build = plan.join_type is JoinType.INNER and any(f.id == column for f in plan.build.fields)
+            is_built = any(f.id == column for f in plan.build.fields)
+            from_build = plan.join_type in (JoinType.INNER, JoinType.RIGHT) and is_built
             plan = plan.build if from_build else plan.probe
         elif isinstance(plan, PhysicalFilter | RuntimeFilter | PhysicalProject):
             plan = plan.input
         else:
             return None
+
+
+def joined_by(plan: LogicalPlan, key: Expression) -> bool:
+    """Is there an inner or semi join by this column alone below `plan`, which `filter_from_probe` may find?"""
+    below: LogicalPlan | None = plan
+    while isinstance(key, ColumnRef) and isinstance(below, Filter | Project | Join):
+        match below:
+            case Join(join_type=JoinType.INNER | JoinType.SEMI, keys=JoinKeys((left,), (right,))):
+                if key in (left, right):
+                    return not below.keys.null_equal[0]
+        below = below.source_of(frozenset((key.id,)))
+    return False
 
 
 def origin(plan: LogicalPlan, columns: frozenset[int]) -> LogicalPlan | None:
@@ -216,7 +229,7 @@ def saved_reading(
 
     The keys may lie anywhere in the table.
     """
-    if join_type not in (JoinType.INNER, JoinType.SEMI) or not keys.left or any(keys.null_equal):
+    if join_type not in DROPS_LEFT or not keys.left or any(keys.null_equal):
         return 0.0
     key, plan = keys.left[0], probe
     if not isinstance(key, ColumnRef):

@@ -14,6 +14,7 @@ from tqp.core.datatypes import BOOLEAN
 from tqp.core.errors import ExecutionError
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import Call
+from tqp.planner.algebra.join_keys import KEEPS_RIGHT
 from tqp.planner.algebra.logical_plan import Aggregate, JoinType, LogicalPlan, Scan, Sort
 from tqp.planner.physical import plan as physical
 from tqp.planner.physical.plan import GroupAlgorithm, JoinAlgorithm, KeyPacking, PhysicalPlan
@@ -126,7 +127,7 @@ class PhysicalReference:
             matches = [other for other, verdict in zip(build_rows, verdicts, strict=True) if verdict is True]
             met += matches
             match plan.join_type:
-                case JoinType.INNER:
+                case JoinType.INNER | JoinType.RIGHT:
                     result += [row | other for other in matches]
                 case JoinType.LEFT | JoinType.FULL | JoinType.SINGLE:
                     if plan.join_type is JoinType.SINGLE and len(matches) > 1:
@@ -142,7 +143,7 @@ class PhysicalReference:
                     assert plan.mark is not None
                     mark = True if True in verdicts else None if None in verdicts else False
                     result.append(row | {plan.mark.id: mark})
-        if plan.join_type is JoinType.FULL:
+        if plan.join_type in KEEPS_RIGHT:
             padding = {field.id: None for field in plan.probe.fields}
             result += [padding | other for other in build_rows if not any(other is each for each in met)]
         return result

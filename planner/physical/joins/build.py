@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tqp.planner.algebra.expressions import all_column_ids
 from tqp.planner.algebra.field_facts import join_fields
-from tqp.planner.algebra.join_keys import LEFT_ONLY, JoinType
+from tqp.planner.algebra.join_keys import KEEPS_RIGHT, LEFT_ONLY, JoinType
 from tqp.planner.algebra.logical_plan import Join as LogicalJoin
 from tqp.planner.physical.algorithm_choice import choose
 from tqp.planner.physical.joins.algorithms import JOIN_CHOICES, JoinSituation, every_row_matches
@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from tqp.planner.physical.planner import Planner
 
 
+#: Joins all of whose rows hold a build row: what drops those drops these.
+PASSES_BUILD = (JoinType.INNER, JoinType.RIGHT)
+
+
 class JoinPlanner:
     """Plans one join of a query."""
 
@@ -56,15 +60,14 @@ class JoinPlanner:
         reduced = self._candidates.with_reduced_probe(plan, join, read, lambda: self._planner.new_ids)
         if reduced is not plan:
             plan, join = reduced, self._candidates.best(reduced)
-        is_full = (
-            plan.join_type is JoinType.FULL
-        )  # a build row whose partners are left out would come out without any
-        into_probe, others = ((), requests) if is_full else split(requests, join.probe.output_ids)
-        is_inner = plan.join_type is JoinType.INNER
-        into_build, here = split(others, join.build.output_ids) if is_inner else ((), others)
+        # a build row whose partners are left out would come out without any
+        keeps_build = join.join_type in KEEPS_RIGHT
+        into_probe, others = ((), requests) if keeps_build else split(requests, join.probe.output_ids)
+        is_inner, passes_build = join.join_type is JoinType.INNER, join.join_type in PASSES_BUILD
+        into_build, here = split(others, join.build.output_ids) if passes_build else ((), others)
         needed = required | columns_of(here) | all_column_ids(join.keys.residual)
 
-        own = self._filter_of_probe(plan, join, identifier)
+        own = self._filter_of_probe(join, identifier)
         downward: Requests = pass_operator(into_probe) + ((own,) if own is not None else ())
         of_probe = (needed & join.probe.output_ids) | all_column_ids(join.keys.left)
         probed = self._planner.plan(join.probe, of_probe, downward)
@@ -72,7 +75,7 @@ class JoinPlanner:
         if indexed is not None:
             return place(indexed, others)
 
-        other = self._filter_of_build(plan, join, probed)
+        other = self._filter_of_build(join, probed)
         into_build = pass_operator(into_build) + ((other,) if other is not None else ())
         of_build = (needed & join.build.output_ids) | all_column_ids(join.keys.right)
         built = self._planner.plan(join.build, of_build, into_build)
@@ -82,23 +85,19 @@ class JoinPlanner:
         kept = required | columns_of(here)
         return place(self._built(plan, join, probed, built, own, kept, identifier), here)
 
-    def _filter_of_probe(
-        self, plan: LogicalJoin, join: JoinCandidate, identifier: int
-    ) -> FilterRequest | None:
+    def _filter_of_probe(self, join: JoinCandidate, identifier: int) -> FilterRequest | None:
         """The filter by the build keys on its way down the probe side."""
         if join.index is not None or not self._options.is_on("runtime_filters"):
             return None
         by_runs = self._options.runs_are_known
         sides = join.keys, join.probe, join.build
-        return request_filter(identifier, plan.join_type, *sides, self._planner.estimator, by_runs)
+        return request_filter(identifier, join.join_type, *sides, self._planner.estimator, by_runs)
 
-    def _filter_of_build(
-        self, plan: LogicalJoin, join: JoinCandidate, probed: PhysicalPlan
-    ) -> FilterRequest | None:
+    def _filter_of_build(self, join: JoinCandidate, probed: PhysicalPlan) -> FilterRequest | None:
         """The filter of an inner join inside the probe side on its way down the build side."""
         if not self._options.is_on("runtime_filters"):
             return None
-        return filter_from_probe(plan.join_type, join.keys, probed, join.build, self._planner.estimator)
+        return filter_from_probe(join.join_type, join.keys, probed, join.build, self._planner.estimator)
 
     def _with_index(
         self,
@@ -131,8 +130,8 @@ class JoinPlanner:
     ) -> PhysicalPlan:
         """The join of two planned sides; `own`: its filter on the probe side."""
         left, right = probed.field_facts, built.field_facts
-        keys = match_plain_nulls(join.keys, plan.join_type, left, right)
-        join_type = plain_join_type(plan.join_type, keys, left, right)
+        keys = match_plain_nulls(join.keys, join.join_type, left, right)
+        join_type = plain_join_type(join.join_type, keys, left, right)
         keys = keys_for_three_values(join_type, keys, left, right)
         bounds, without_bounds = self._candidates.bounds(join_type, keys, left, right, built.max_rows)
         ranges = own.ranges if own is not None else None
@@ -155,10 +154,10 @@ class JoinPlanner:
             join_type,
             keys,
             plan.mark,
-            left_once=join.build_is_unique or plan.join_type is JoinType.SINGLE,
+            left_once=join.build_is_unique or join_type is JoinType.SINGLE,
             right_once=join.probe_is_unique,
             keeps_left_order=join_type in LEFT_ONLY
-            or (join_type is not JoinType.FULL and is_perfect_hash)
+            or (join_type not in KEEPS_RIGHT and is_perfect_hash)
             and (join_type is JoinType.INNER or not keys.residual),
         )
         rows = self._planner.rows(plan, (join.probe, probed), (join.build, built))

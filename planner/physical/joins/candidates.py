@@ -24,7 +24,7 @@ from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.logical_plan import Aggregate, Join, LogicalPlan, Scan, Shared
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.physical.algorithm_choice import PhysicalOptions
-from tqp.planner.physical.joins.costs import pairs_worth_a_hash, side_cost
+from tqp.planner.physical.joins.costs import COLLECTED, pairs_worth_a_hash, side_cost
 from tqp.planner.physical.joins.index import IndexedTable, index_for
 from tqp.planner.physical.joins.packing import (
     MOST_CANDIDATES,
@@ -38,10 +38,17 @@ from tqp.planner.physical.joins.packing import (
 )
 from tqp.planner.physical.joins.ranges import bounds_cost, split_bounds
 from tqp.planner.physical.plan import Bound
-from tqp.planner.physical.runtime_filters import saved_reading, saved_work
+from tqp.planner.physical.runtime_filters import joined_by, saved_reading, saved_work
 from tqp.planner.rules.columns import NewIds, key_field, pass_through, reference
 from tqp.planner.rules.functional_dependencies import same_for_equal_inputs
 
+#: What joins become whose sides are exchanged.
+SWAPPED = {
+    JoinType.INNER: JoinType.INNER,
+    JoinType.LEFT: JoinType.RIGHT,
+    JoinType.RIGHT: JoinType.LEFT,
+    JoinType.FULL: JoinType.FULL,
+}
 #: Sides are exchanged only for a clear gain: of the larger cost, so much at least.
 _SWAP_GAIN = 0.1
 #: Pairs of a nested-loop join that take as long as grouping a row.
@@ -52,8 +59,12 @@ _PAIR, _LOOK_UP, _KEPT_ROW = 8.0, 3.0, 20.0
 
 @dataclass(frozen=True, slots=True)
 class JoinCandidate:
-    """`probe` is streamed; `build` is materialised, or with `index` is a table whose index takes the place of a build."""
+    """`probe` is streamed; `build` is materialised, or with `index` is a table whose index takes the place of a build.
 
+    `join_type`: that of a physical join, with the left side as the probe.
+    """
+
+    join_type: JoinType
     probe: LogicalPlan
     build: LogicalPlan
     keys: JoinKeys  # left: of the probe side
@@ -63,15 +74,19 @@ class JoinCandidate:
     index: IndexedTable | None = None
 
     def swapped(self) -> JoinCandidate:
-        """With the sides exchanged."""
-        keys = self.keys.swapped()
-        return JoinCandidate(self.build, self.probe, keys, self.build_is_unique, self.probe_is_unique)
+        """With the sides exchanged: of a type in SWAPPED."""
+        return JoinCandidate(
+            SWAPPED[self.join_type],
+            self.build,
+            self.probe,
+            self.keys.swapped(),
+            self.build_is_unique,
+            self.probe_is_unique,
+        )
 
     def at(self, cost: float, index: IndexedTable | None = None) -> JoinCandidate:
         """With its cost, by an index or without."""
-        return JoinCandidate(
-            self.probe, self.build, self.keys, self.probe_is_unique, self.build_is_unique, cost, index
-        )
+        return replace(self, cost=cost, index=index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,23 +99,29 @@ class JoinCandidates:
 
     def best(self, plan: Join) -> JoinCandidate:
         """The cheapest way, by the keys that are worth it."""
-        kind = plan.join_type
         written = JoinCandidate(
-            plan.left, plan.right, plan.keys, plan.left_key_is_unique, plan.right_key_is_unique
+            plan.join_type,
+            plan.left,
+            plan.right,
+            plan.keys,
+            plan.left_key_is_unique,
+            plan.right_key_is_unique,
         )
         best = written
-        if kind in (JoinType.INNER, JoinType.FULL) and self.options.is_on("swap_join_sides"):
-            as_written, swapped = self.costed(kind, written), self.costed(kind, written.swapped())
+        if plan.join_type in SWAPPED and self.options.is_on("swap_join_sides"):
+            as_written, swapped = self.costed(written), self.costed(written.swapped())
+            if swapped.join_type is JoinType.RIGHT:
+                swapped = swapped.at(swapped.cost + COLLECTED * self.estimator.rows(plan))
             gain = _SWAP_GAIN * max(abs(as_written.cost), abs(swapped.cost)) if plan.keys.left else 0.0
             best = swapped if as_written.cost - swapped.cost > gain else as_written
-        keys = self._useful_keys(kind, best)
+        keys = self._useful_keys(best)
         if keys is best.keys and best is not written:
             return best
-        return self.costed(kind, replace(best, keys=keys))
+        return self.costed(replace(best, keys=keys))
 
-    def costed(self, kind: JoinType, candidate: JoinCandidate) -> JoinCandidate:
+    def costed(self, candidate: JoinCandidate) -> JoinCandidate:
         """The candidate with its cost: by an index if one is cheaper, or of a build, less what its runtime filter saves."""
-        keys, probe, build = candidate.keys, candidate.probe, candidate.build
+        kind, keys, probe, build = candidate.join_type, candidate.keys, candidate.probe, candidate.build
         rows, build_rows = self.estimator.rows(probe), self.estimator.rows(build)
         if not keys.left:
             sides = probe.field_facts, build.field_facts
@@ -109,6 +130,8 @@ class JoinCandidates:
         cost = side_cost(rows, build_rows, candidate.build_is_unique, self._span(keys, probe, build))
         if self.options.is_on("runtime_filters"):
             cost -= saved_work(kind, keys, probe, build, self.estimator)
+            if kind is JoinType.LEFT and joined_by(probe, keys.left[0]):  # its filter reduces the build side
+                cost -= saved_work(SWAPPED[kind], keys.swapped(), build, probe, self.estimator)
         if self.options.is_on("index_join") and self.options.backend is Backend.HOST:
             index = index_for(kind, keys, probe.field_facts, build)
             by_index = inf if index is None else index.cost(rows)
@@ -230,8 +253,9 @@ class JoinCandidates:
         fields = probe.field_facts, build.field_facts
         return dense_span(keys, *fields, self.dictionaries, rows)
 
-    def _useful_keys(self, kind: JoinType, candidate: JoinCandidate) -> JoinKeys:
+    def _useful_keys(self, candidate: JoinCandidate) -> JoinKeys:
         """The keys, or one of them if a dense table over it beats hashing them all."""
+        kind = candidate.join_type
         keys, probe, build = candidate.keys, candidate.probe, candidate.build
         if len(keys.left) < 2 or kind in THREE_VALUED or not self.options.is_on("reduce_keys"):
             return keys

@@ -14,6 +14,9 @@ _HASHED_WORD, _UNIQUE_WORD, _FOUND_WORD = (
 )  # build rows and a probe row of a hash join by one integer
 _PLACED, _FOUND = 10.0, 8.0  # of an offset-array join
 _COMPARED, _COMPARED_AGAIN = 11.0, 4.5  # a pair of it: its second key, and each more
+COLLECTED = (
+    12.0  # a row of a right join, which all stand in memory before those that no row has met come after them
+)
 OFFSET = 3.0  # an entry of an offset array
 _SEVERAL = 5_000.0  # a build with several rows a key: some ten operations more, however few rows
 TABLE_ENTRY = 0.5  # clearing an entry of a table of bools, and the misses that a larger table costs

@@ -28,6 +28,7 @@ def with_unmet_rows(
     end here, and after them come the rows that these have not met of the build side, whose space is `build_space` there.
     """
     unmet = plan.program.slot("unmet")
+    probe.stream.settle()  # of a right join a filter may be the last that has pairs dropped
     rows = probe.stream.rows_of(build_space)
     assert rows is not None, "pairs of a join know their build rows"
     met = Value(Layout(BIGINT, Form.NUMBER, torch.int64, False), rows[0])

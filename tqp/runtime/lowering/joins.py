@@ -17,7 +17,7 @@ from tqp.operators.numbers import elementwise
 from tqp.operators.rows import batches
 from tqp.operators.rows import selection as row_kernels
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, column_ids, conjunction
-from tqp.planner.algebra.join_keys import KEEPS_RIGHT, THREE_VALUED
+from tqp.planner.algebra.join_keys import DROPS_LEFT, KEEPS_RIGHT, THREE_VALUED
 from tqp.planner.algebra.logical_plan import JoinType
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.outcomes import nullable
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 
 
 def lower_join(plan: PlanLowering, node: physical.Join) -> Stream:
-    """The rows of the join, in the order of the probe side; of a full join, then the build rows that no probe row has met."""
+    """The rows of the join, in the order of the probe side; of a full or right one, then the build rows that none has met."""
     node, original = _comparable(node), node
-    drops = node.join_type in (JoinType.INNER, JoinType.SEMI) and not node.all_match
+    drops = node.join_type in DROPS_LEFT and not node.all_match
     probe_first = not drops
     if plan.has_runtime_filters:
         probe_first = _build_needs_probe(node) or not (drops or _probe_needs_build(node))
