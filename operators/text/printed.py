@@ -185,10 +185,11 @@ def _of_printf(pattern: str, kinds: Sequence[str]) -> Iterator[Piece]:
         if letter in "iu":
             letter = "d"
         is_text = letter == "s"
+        is_right = is_text or kind == "float"
         sign = "" if is_text else "+" if "+" in flags else " " if " " in flags else ""
         zero = "" if is_text or "0" not in flags else "0"
         style = _Style(
-            align="<" if "-" in flags else ">" if is_text else "",
+            align="<" if "-" in flags else ">" if is_right else "",
             sign=sign,
             alternative="#" if "#" in flags else "",
             zero=zero,
@@ -269,22 +270,38 @@ def _printer(style: _Style, kind: str) -> Printer:
         if style.separator and letter not in ("", "d") or style.alternative and letter not in ("x", "X", "b"):
             raise UnsupportedError("this format of an integer is not supported")
         return lambda value: format(int(value), _written(style))
-    if (
-        style.alternative
-        or (style.precision and not letter)
-        or (style.separator and letter not in ("f", "F"))
-    ):
+    return _float_printer(style)
+
+
+def _float_printer(style: _Style) -> Printer:
+    """What prints numbers with a point; what is no finite number is a word, without digits."""
+    letter = style.letter
+    if style.alternative or (style.separator and letter not in ("f", "F")):
         raise UnsupportedError("this format of a number with a point is not supported")
+    fill, align = ("0", "") if style.zero else (style.fill, style.align.replace("=", ""))
+    word = f"{fill}{align or '<'}{style.width}"
+    finite = partial(_with_digits, style) if style.precision and not letter else _finite_printer(style)
+    return lambda value: (
+        finite(value) if math.isfinite(value) else format(format(value, style.sign + letter), word)
+    )
+
+
+def _finite_printer(style: _Style) -> Printer:
     written = _written(style)
+    return lambda value: format(value, written)
 
-    def printed(value: float) -> str:
-        if math.isfinite(value):
-            return format(value, written)
-        if style.width or style.separator:
-            raise UnsupportedError("a format with a width of what is no finite number is not supported")
-        return format(value, written)
 
-    return printed
+def _with_digits(style: _Style, value: float) -> str:
+    """So many digits in all, zeros at the end too but of fractions, and one behind the point at least, if there is no exponent."""
+    if style.precision == ".0" or style.align == "=":
+        raise UnsupportedError("this format of a number with a point is not supported")
+    text = format(value, f"{style.sign}#{style.precision}g")
+    text = text.replace(".e", "e") + ("0" if text.endswith(".") else "")
+    if 0 < abs(value) < 1 and "e" not in text:
+        text = text.rstrip("0") if "." in text and abs(float(text)) < 1 else text
+    if style.zero and style.width:
+        return text.zfill(int(style.width))
+    return format(text, f"{style.fill}{style.align or '>'}{style.width}")
 
 
 def _written(style: _Style) -> str:

@@ -35,6 +35,9 @@ _NAMES["a"], _NAMES["b"] = (tuple(name[:3] for name in names) for names in (DAY_
 _NAMES["h"] = _NAMES["b"]
 #: The patterns as which casts read instants.
 _AS_CASTS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d")
+#: Weeks of a year, and days of a week: their numbers.
+_WEEKS = (("U", 0, 53), ("W", 0, 53), ("V", 1, 53), ("u", 1, 7), ("w", 0, 6))
+_IN_WEEKS = frozenset("UWVG")
 _COMPOSED = {"c": "Y-m-d H:M:S", "x": "Y-m-d", "X": "H:M:S", "T": "H:M:S"}
 
 
@@ -129,6 +132,13 @@ def _instants(fields: dict[str, Any], fits: Any) -> tuple[Any, dict[str, Any]]:
     if "j" in fields:
         checks["the day of the year is out of range"] = (fields["j"] >= 1) & (fields["j"] <= 366)
         days = dates.days_of_fields(year, 1, 1, fits)[0] + fields["j"] - 1
+    is_week = [
+        (fields[letter] >= low) & (fields[letter] <= high) for letter, low, high in _WEEKS if letter in fields
+    ]
+    if is_week:
+        checks["the week, or the day of the week, is out of range"] = reduce(operator.and_, is_week)
+    if not _IN_WEEKS.isdisjoint(fields):
+        days = _days_of_weeks(fields, year, fits)
     hour, minute, second = (fields.get(letter, 0) for letter in "HMS")
     is_time = (minute < 60) & (second < 60)
     if "I" in fields:
@@ -145,16 +155,36 @@ def _instants(fields: dict[str, Any], fits: Any) -> tuple[Any, dict[str, Any]]:
     return values, checks
 
 
+def _days_of_weeks(fields: dict[str, Any], year: Any, fits: Any) -> Any:
+    """Days of a year, its week, and a day of this: weeks that begin on Sundays (`U`) or Mondays (`W`), or those of ISO 8601."""
+    if "U" not in fields and "W" not in fields:
+        fourth = dates.days_of_fields(fields.get("G", 1900), 1, 4, fits)[0]  # always in the first week
+        first = fourth - (fourth + 3) % 7
+        return first + (fields.get("V", 1) - 1) * 7 + fields.get("u", 1) - 1
+    from_monday = int("W" in fields)
+    first_day = dates.days_of_fields(year, 1, 1, fits)[0]
+    first = first_day - (first_day + 3) % 7 - (1 - from_monday)
+    first = first - 7 * (first >= first_day)  # of week 0
+    weekday = (fields.get("w", from_monday) + 7 - from_monday) % 7  # `u` says nothing here, as in DuckDB
+    return first + fields["W" if from_monday else "U"] * 7 + weekday
+
+
 # One text at a time ---------------------------------------------------------------------------------------------------
 
 #: As many digits as there are, up to so many, and none of them is given back to what follows.
 _DIGITS = {
     "Y": r"\d{1,4}+",
+    "G": r"\d{1,4}+",
+    "u": r"\d",
+    "w": r"\d",
     "j": r"\d{1,3}+",
     "g": r"\d{1,3}+",
     "f": r"\d{1,6}+",
     "n": r"\d{1,9}+",
 }
+
+#: What may stand beside a week.
+_SOLE_WEEKS = (frozenset("YyU"), frozenset("YyW"), frozenset("GV"))
 
 
 def _pattern_expression(pattern: str) -> tuple[re.Pattern[str], list[str]]:
@@ -166,8 +196,6 @@ def _pattern_expression(pattern: str) -> tuple[re.Pattern[str], list[str]]:
             parts.append(re.escape(text).replace(r"\ ", r"\s+"))
             continue
         for letter_or_text in _COMPOSED.get(text[-1], text[-1]):
-            if letter_or_text in "UWVGuw":
-                raise UnsupportedError(f"strptime: the specifier %{letter_or_text} (weeks) is not supported")
             if not letter_or_text.isalpha():
                 parts.append(re.escape(letter_or_text))
                 continue
@@ -178,6 +206,11 @@ def _pattern_expression(pattern: str) -> tuple[re.Pattern[str], list[str]]:
             else:
                 parts.append("(" + _DIGITS.get(letter_or_text, r"\d{1,2}+") + ")")
             letters.append(letter_or_text)
+    others = set(letters) - set("uwaAHIMSpfngz")
+    if not _IN_WEEKS.isdisjoint(others) and not any(others <= each for each in _SOLE_WEEKS):
+        raise UnsupportedError(
+            f'strptime: the pattern "{pattern}" of weeks beside other dates is not supported'
+        )
     return re.compile(r"\s*" + "".join(parts) + r"\s*", re.IGNORECASE), letters
 
 

@@ -49,6 +49,7 @@ def sampled(context: BindContext, plan: LogicalPlan, sample: exp.Expr | None) ->
         return Sort(Filter(ranked, kept), (SortKey(number),))
     rows, total = counted(context, ranked)
     wanted = Call("multiply", (Literal(share, DOUBLE), Cast(total, DOUBLE)), DOUBLE)
+    wanted = Call("add", (wanted, Literal(0.5, DOUBLE)), DOUBLE)  # as the nearest number of rows
     kept = Call("less_equal", (Cast(rank, DOUBLE), wanted), BOOLEAN)
     return Sort(Filter(rows, kept), (SortKey(number),))
 
