@@ -83,7 +83,7 @@ QUERIES = [
     "SELECT schemaname, viewname, viewowner FROM pg_views WHERE viewname = 'v'",
     """SELECT relname, relkind, relnatts, relchecks, relhaspkey, relhasindex, relpersistence FROM pg_catalog.pg_class
         WHERE relname IN ('t', 'v') ORDER BY 1""",
-    "SELECT attname, attnum, attnotnull, atthasdef, atttypid FROM pg_attribute WHERE attname IN ('s', 'd') ORDER BY 2",
+    """SELECT attname, attnum, attnotnull, atthasdef, atttypid, atttypmod, format_type(atttypid, atttypmod) FROM pg_attribute WHERE attname IN ('s', 'd') ORDER BY 2""",
     """SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON c.oid = a.attrelid
         JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = 't' AND n.nspname = 'main' ORDER BY attnum""",
     """SELECT table_name, constraint_type, constraint_text, constraint_column_indexes, constraint_column_names,

@@ -12,6 +12,7 @@ from tqp.core.errors import BindError
 from tqp.core.keywords import lower_ascii
 from tqp.planner.binder.expressions.aggregates.aggregate_arguments import written
 from tqp.planner.binder.expressions.aggregates.formulas import called, with_aggregate_over
+from tqp.planner.binder.expressions.forms.forms import filled
 from tqp.planner.binder.expressions.nested.parts import before_dot
 from tqp.planner.binder.select.names import expression_name
 from tqp.planner.catalog_protocol import Catalog, Macro, MacroForm
@@ -132,7 +133,7 @@ def _replace(call: exp.Anonymous, macro: Macro, is_qualified: bool) -> None:
 def _body(call: exp.Anonymous, arguments: Sequence[exp.Expr], macro: Macro) -> exp.Expr:
     """What the macro stands for, with the arguments of a call in it."""
     form, values = _form_of(call, arguments, macro)
-    return _filled(without_places(form.body.tree.copy()), values, macro.is_table)
+    return filled(without_places(form.body.tree.copy()), values, macro.is_table)
 
 
 def _form_of(
@@ -188,22 +189,3 @@ def _arguments(
         elif parameter not in values:
             raise BindError(f'the macro "{name}" needs a value for "{parameter}"', head_span(call))
     return values
-
-
-def _filled(body: exp.Expr, values: Mapping[str, exp.Expr], is_table: bool) -> exp.Expr:
-    """The body with a value in the place of each parameter; before a dot only in an expression, and tables go first there."""
-    tables = {lower_ascii(each.alias_or_name) for each in body.find_all(exp.Table, exp.Subquery, exp.Values)}
-    for column in list(body.find_all(exp.Column)):
-        first, *fields = column.parts
-        name = lower_ascii(first.name)
-        if name in values and not (fields and (is_table or name in tables)):
-            filled: exp.Expr = exp.Paren(this=values[name].copy())
-            for each in fields:
-                filled = exp.Dot(this=filled, expression=each.copy())
-            column.replace(filled)
-    for dot in list(body.find_all(exp.Dot)):
-        name = lower_ascii(dot.this.name) if isinstance(dot.this, exp.Identifier) else ""
-        is_call = isinstance(dot.expression, exp.Anonymous)
-        if name in values and (is_call or not (is_table or name in tables)):
-            dot.this.replace(exp.Paren(this=values[name].copy()))
-    return body

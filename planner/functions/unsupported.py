@@ -15,15 +15,15 @@ _KINDS = {
 _PREFIXES = ("pg_", "has_", "icu_", "collate_", "st_", "inet_", "current_")
 _NAMES = frozenset(
     """
-alias assert_true
-cast_to_type col_description combine
+alias
+cast_to_type combine
 combine_aggr create_sort_key decimal_average decimal_division
-finalize format_pg_type format_type
+finalize
 get_block_size get_type hive_partition_component index_key invoke
 lttb make_type md5_number md5_number_lower md5_number_upper
-normalized_interval obj_description parse_duckdb_log_message
+normalized_interval parse_duckdb_log_message
 parse_formatted_bytes path_join
-remap_struct replace_type reservoir_quantile setval shobj_description sleep_ms stats
+remap_struct replace_type reservoir_quantile setval sleep_ms stats
 to_aggregate_state unpivot_list vector_type vertex_extract write_log
 """.split()
 )

@@ -10,6 +10,7 @@ from tqp.catalog.engine_tables import built_in_types, type_number
 from tqp.catalog.objects import CatalogObject, columns_of_object, objects_of
 from tqp.catalog.state import CatalogState
 from tqp.catalog.system_table import Row, SystemTable, table_of
+from tqp.core.datatypes import DataType
 from tqp.core.definitions import TableDefinition
 from tqp.core.keywords import lower_ascii
 from tqp.data.sources.stored_tables import StoredTable
@@ -131,6 +132,11 @@ def _classes(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
         }
 
 
+def _modifier(data_type: DataType) -> int:
+    """What a type is of beside its name: of a DECIMAL its digits, and of those the ones behind the point."""
+    return data_type.precision * 1_000 + data_type.scale if data_type.is_decimal else -1
+
+
 def _attributes(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
     for number, each in _numbered(state):
         for place, column in enumerate(columns_of_object(each, catalog), 1):
@@ -140,7 +146,7 @@ def _attributes(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
                 "atttypid": type_number(column.data_type),
                 "attnum": place,
                 "attcacheoff": -1,
-                "atttypmod": -1,
+                "atttypmod": _modifier(column.data_type),
                 "attnotnull": not column.nullable,
                 "atthasdef": column.default is not None,
                 "attidentity": "",

@@ -33,6 +33,7 @@ from tqp.planner.binder.expressions.forms.histograms import HISTOGRAM_FORMS
 from tqp.planner.binder.expressions.forms.instants import INSTANT_FORMS
 from tqp.planner.binder.expressions.forms.json_forms import JSON_FORMS
 from tqp.planner.binder.expressions.forms.listed_forms import LISTED_FORMS, struct_of_parts, texts_of
+from tqp.planner.binder.expressions.forms.postgres_forms import POSTGRES_FORMS
 from tqp.planner.binder.expressions.forms.randomness import RANDOM_FORMS
 from tqp.planner.binder.expressions.forms.sequences import SEQUENCE_FORMS
 from tqp.planner.binder.expressions.forms.short_forms import SHORT_FORMS
@@ -280,6 +281,7 @@ SPECIAL_FORMS: Forms = {
     **ELEMENT_FORMS,
     **CLOCK_FORMS,
     **SHORT_FORMS,
+    **POSTGRES_FORMS,
     **LISTED_FORMS,
     **JSON_FORMS,
     **INSTANT_FORMS,
