@@ -94,6 +94,10 @@ class NumberSequence(Protocol):
         """The numbers of one call of nextval(): a function of the numbers of rows."""
         ...
 
+    def setter(self) -> FunctionSignature:
+        """One call of setval(): a function of the numbers of rows, what they set, and whether that counts as drawn."""
+        ...
+
 
 class Catalog(Protocol):
     """The tables, views and models a query may name; names match without regard to case.

@@ -23,7 +23,7 @@ get_block_size get_type hive_partition_component index_key invoke
 lttb make_type md5_number md5_number_lower md5_number_upper
 normalized_interval parse_duckdb_log_message
 parse_formatted_bytes path_join
-remap_struct replace_type reservoir_quantile setval sleep_ms stats
+remap_struct replace_type reservoir_quantile sleep_ms stats
 to_aggregate_state unpivot_list vector_type vertex_extract write_log
 """.split()
 )

@@ -11,7 +11,8 @@ from tqp.catalog.definitions_as_sql import (
 )
 from tqp.catalog.state import CatalogState
 from tqp.catalog.system_table import Row, SystemTable, table_of
-from tqp.core.datatypes import TICKS_PER_SECOND, VARCHAR, DataType, TypeKind
+from tqp.catalog.value_texts import text_of
+from tqp.core.datatypes import DataType
 from tqp.core.dialect import CODENAME, VERSION
 from tqp.core.keywords import (
     COLUMN_AND_FUNCTION_WORDS,
@@ -22,10 +23,8 @@ from tqp.core.keywords import (
     lower_ascii,
 )
 from tqp.core.names import DATABASE, MAIN, TEMPORARY
-from tqp.data.results.value_text import inner_text, interval_text, time_text, timestamp_text
-from tqp.planner.algebra.expressions import Literal
+from tqp.data.results.value_text import inner_text
 from tqp.planner.catalog_protocol import Catalog
-from tqp.planner.functions.literal_casts import cast_value
 from tqp.planner.functions.overloads import shown_types
 from tqp.planner.functions.registry import signatures
 from tqp.planner.optimizer import RULES
@@ -163,21 +162,6 @@ def _functions(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
             "tags": [],
             "internal": False,
         }
-
-
-def text_of(value: Literal) -> str:
-    """A value as text."""
-    if value.value is None:
-        return "NULL"
-    kind = value.data_type.kind
-    if kind is TypeKind.INTERVAL and isinstance(value.value, tuple):
-        return interval_text(*value.value)
-    if kind is TypeKind.TIME and isinstance(value.value, int):
-        return time_text(value.value)
-    if kind in TICKS_PER_SECOND and isinstance(value.value, int):
-        return timestamp_text(value.value, kind)
-    text = cast_value(value.value, value.data_type, VARCHAR)
-    return str(value.value if text is NotImplemented else text)
 
 
 def _variables(state: CatalogState, catalog: Catalog) -> Iterator[Row]:

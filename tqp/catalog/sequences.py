@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Sequence as SequenceOf
 
 import numpy as np
 import torch
 
-from tqp.core.datatypes import BIGINT, DataType
+from tqp.core.datatypes import BIGINT, BOOLEAN, DataType
 from tqp.core.definitions import SequenceDefinition
 from tqp.core.errors import ExecutionError
 from tqp.core.process.forks import renew_after_fork
@@ -37,6 +38,28 @@ class Sequence:
     def values(self) -> SequenceValues:
         """The numbers of one call of nextval() in a query."""
         return SequenceValues(self)
+
+    def setter(self) -> SequenceSetter:
+        """One call of setval() in a query."""
+        return SequenceSetter(self)
+
+    def set(self, number: int, is_called: bool) -> None:
+        """As if the number had been drawn last, or else so that it is drawn next. Raises ExecutionError where it cannot be."""
+        definition, (low, high) = self.definition, BIGINT.bounds
+        if not definition.minimum <= number <= definition.maximum:
+            raise ExecutionError(
+                f'setval: {number} is out of the bounds of the sequence "{definition.name}",'
+                f" {definition.minimum} to {definition.maximum}"
+            )
+        following = number + definition.increment if is_called else number
+        if definition.cycles and not definition.minimum <= following <= definition.maximum:
+            following = definition.minimum if definition.increment > 0 else definition.maximum
+        if not low <= following <= high:
+            raise ExecutionError(f'setval: the sequence "{definition.name}" has no number behind {number}')
+        with self._lock:
+            self.next = following
+            if is_called:
+                self.last = number
 
     def draw(self, count: int) -> Numbers:
         """The next numbers, int64 [count]. Raises ExecutionError where there are less; these count as drawn."""
@@ -88,30 +111,68 @@ def _progression(first: int, step: int, count: int) -> Numbers:
     return np.int64(first) + np.int64(step) * np.arange(count)
 
 
-class SequenceValues:
-    """What one call of nextval() gives in one run of a query: for each row, by its number, a number of its own.
+class _SequenceFunction(ABC):
+    """One call of a function of a sequence in one run of a query. Implements `tqp.core.models.FunctionSignature`."""
 
-    Rows are given theirs when they are first asked for; asked for again, they keep it, so that it does not matter whether an
-    expression is computed once or in several places. Implements `tqp.core.models.FunctionSignature`.
-    """
-
-    name = "nextval"
-    parameters: SequenceOf[DataType | None] = (BIGINT,)
+    name: str
+    parameters: SequenceOf[DataType | None]
     result = BIGINT
-    takes_null = True
+    takes_null = False
     gives_null = False
     has_side_effects = True
     cost = 5.0
 
     def __init__(self, sequence: Sequence) -> None:
         self._sequence, self._lock = sequence, threading.Lock()
+
+    @abstractmethod
+    def call(self, columns: SequenceOf[Column], num_rows: int, device: torch.device) -> Vector:
+        """The numbers of the rows, on the device. `columns`: first the number of each row in the query."""
+
+    def nulls(self, num_rows: int, device: torch.device) -> Vector:
+        """NULL for every row."""
+        zeros = torch.zeros(num_rows, dtype=torch.int64, device=device)
+        return Vector(zeros, torch.zeros(num_rows, dtype=torch.bool, device=device))
+
+
+class SequenceSetter(_SequenceFunction):
+    """What setval() gives: the number that a row sets. The last row counts, whichever is computed last."""
+
+    name = "setval"
+    parameters = (BIGINT, BIGINT, BOOLEAN)
+
+    def __init__(self, sequence: Sequence) -> None:
+        super().__init__(sequence)
+        self._last_row = -1
+
+    def call(self, columns: SequenceOf[Column], num_rows: int, device: torch.device) -> Vector:
+        rows, values, are_called = (_numbers_of(column) for column in columns)
+        if num_rows:
+            with self._lock:
+                for row in np.argsort(rows, kind="stable"):
+                    if rows[row] > self._last_row:
+                        self._sequence.set(int(values[row]), bool(are_called[row]))
+                        self._last_row = int(rows[row])
+        return Vector(torch.from_numpy(values).to(device), None)
+
+
+class SequenceValues(_SequenceFunction):
+    """What one call of nextval() gives in one run of a query: for each row, by its number, a number of its own.
+
+    Rows are given theirs when they are first asked for; asked for again, they keep it, so that it does not matter whether an
+    expression is computed once or in several places.
+    """
+
+    name = "nextval"
+    parameters = (BIGINT,)
+    takes_null = True
+
+    def __init__(self, sequence: Sequence) -> None:
+        super().__init__(sequence)
         self._rows = self._numbers = np.empty(0, np.int64)  # in the order of the rows
 
     def call(self, columns: SequenceOf[Column], num_rows: int, device: torch.device) -> Vector:
-        """The numbers of the rows, on the device. `columns`: the number of each row in the query."""
-        (numbers_of_rows,) = columns
-        assert isinstance(numbers_of_rows.values, torch.Tensor)
-        rows = numbers_of_rows.values.cpu().numpy().astype(np.int64)
+        (rows,) = map(_numbers_of, columns)
         with self._lock:
             new = np.setdiff1d(rows, self._rows)
             if len(new):
@@ -122,7 +183,7 @@ class SequenceValues:
             found = self._numbers[np.searchsorted(self._rows, rows)]
         return Vector(torch.from_numpy(found).to(device), None)
 
-    def nulls(self, num_rows: int, device: torch.device) -> Vector:
-        """NULL for every row."""
-        zeros = torch.zeros(num_rows, dtype=torch.int64, device=device)
-        return Vector(zeros, torch.zeros(num_rows, dtype=torch.bool, device=device))
+
+def _numbers_of(column: Column) -> Numbers:
+    assert isinstance(column.values, torch.Tensor)
+    return column.values.cpu().numpy().astype(np.int64)

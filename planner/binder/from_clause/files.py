@@ -154,6 +154,12 @@ def with_types(context: BindContext, bound: BoundQuery, wanted: WantedColumns) -
     typed = [
         ScopeColumn(name_of(place), partial(make, place, data_type)) for place, data_type in wanted.places
     ]
+    taken = {lower_ascii(column.name) for column in typed}
+    typed += [
+        ScopeColumn(column.name, partial(make, place, None), is_hidden=True)
+        for place, column in enumerate(columns)
+        if column.is_hidden and lower_ascii(column.name) not in taken
+    ]
     return BoundQuery(project, typed)
 
 

@@ -34,4 +34,5 @@ def with_ordinality(context: BindContext, bound: BoundQuery, call: exp.Expr) -> 
     names = itertools.chain(("ordinality",), (f"ordinality{number}" for number in itertools.count()))
     plan, _ = numbered(context, bound.plan)
     number = ScopeColumn(next(each for each in names if each not in known), lambda: plan.fields[0])
-    return BoundQuery(plan, [*bound.columns, number])
+    hidden = [column for column in bound.columns if column.is_hidden]
+    return BoundQuery(plan, [*(each for each in bound.columns if not each.is_hidden), number, *hidden])

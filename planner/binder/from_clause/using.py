@@ -18,14 +18,12 @@ if TYPE_CHECKING:
 
 
 def natural_names(left: FromTree, right: FromTree, span: Span | None) -> list[tuple[str, Span | None]]:
-    """The columns of both sides, by name in lower case. Raises BindError where there is none."""
-    names = {name: None for relation in left.relations for name in relation.by_name}
-    common = [
-        (lower_ascii(column.name), span)
-        for relation in right.relations
-        for column in relation.columns
-        if lower_ascii(column.name) in names
-    ]
+    """The columns of both sides, by name in lower case. Raises BindError where there is none.
+
+    As in DuckDB, those of the right side may be hidden.
+    """
+    names = {lower_ascii(column.name) for relation in left.relations for column in relation.columns}
+    common = [(name, span) for relation in right.relations for name in relation.by_name if name in names]
     if not common:
         raise BindError("NATURAL JOIN: the tables have no column in common; use ON, or CROSS JOIN", span)
     return common

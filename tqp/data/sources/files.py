@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
@@ -21,10 +20,10 @@ from tqp.core.process.progress import Steps
 from tqp.core.process.waiting import interruptible
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.data.sources.base import Source
+from tqp.data.sources.file_columns import FileColumns
 from tqp.data.sources.file_identity import FileSet, read_again_if_changed, reading
 from tqp.data.sources.file_patterns import Found, matching_paths
 from tqp.data.sources.file_systems import is_remote, located, opened, remote_files
-from tqp.data.sources.hive_partitions import partition_columns
 from tqp.data.sources.objects.arrow_tables import ArrowSource
 from tqp.data.sources.parquet.descriptions import DESCRIPTIONS, described
 from tqp.data.sources.parquet.files import ParquetSource
@@ -91,7 +90,7 @@ def _read(name: str, paths: Any, device: torch.device, kind: FileKind | None, op
     kind = kinds.pop()
     if kind == "CSV layout" and len(files.files) > 1:
         raise UnsupportedError(f"sniff_csv() tells of one file, and {len(files.files)} match")
-    if kind == "parquet" and not (options.filename or options.by_name or options.row_numbers):
+    if kind == "parquet" and not options.by_name:
         return ParquetSource(name, files, device)
     if kind in ("csv", "json"):
         large = text_files_source(name, files, kind, device)
@@ -130,33 +129,25 @@ def _read_whole(name: str, files: FileSet, kind: FileKind, device: torch.device)
         table = typed(table, options)
     elif kind == "json":
         table = with_typed_texts(table, options)
+    num_hidden = 0
     if kind not in DESCRIPTIONS and kind != "CSV layout":
-        table = _with_partitions(files, table, tables)
-    if options.row_numbers:
-        numbers = pa.chunked_array([np.arange(part.num_rows) for part in tables], pa.int64())
-        table = table.append_column("file_row_number", numbers)
-    if options.filename:
-        of_rows = [
-            pa.repeat(pa.scalar(file, pa.string()), part.num_rows)
-            for file, part in zip(files.files, tables, strict=True)
-        ]
-        table = table.append_column(options.filename, pa.chunked_array(of_rows, pa.string()))
-    source = ArrowSource(name, table, device)
+        columns = FileColumns.of(files, table.column_names, counts_rows=is_parquet)
+        sizes = [part.num_rows for part in tables]
+        table, num_hidden = _with_columns(table, columns, sizes), len(columns.hidden)
+    source = ArrowSource(name, table, device, num_hidden=num_hidden)
     source.files = files
     return source
 
 
-def _with_partitions(files: FileSet, table: pa.Table, parts: list[pa.Table]) -> pa.Table:
-    for column, values in partition_columns(files.files, files.options).items():
-        repeated = pa.chunked_array(
-            [pa.repeat(value, part.num_rows) for value, part in zip(values, parts, strict=True)], values.type
-        )
-        places = [
-            at for at, known in enumerate(table.column_names) if lower_ascii(known) == lower_ascii(column)
-        ]
-        for at in reversed(places):
-            table = table.remove_column(at)
-        table = table.append_column(column, repeated)
+def _with_columns(table: pa.Table, columns: FileColumns, sizes: Sequence[int]) -> pa.Table:
+    """The table with columns that files do not hold; `sizes`: how many rows each file has."""
+    replaced = set(map(lower_ascii, columns.partitions))
+    table = table.select(
+        [at for at, name in enumerate(table.column_names) if lower_ascii(name) not in replaced]
+    )
+    spans = [(number, 0, num_rows) for number, num_rows in enumerate(sizes)]
+    for name in columns.values:
+        table = table.append_column(name, columns.column(name, spans))
     return table
 
 

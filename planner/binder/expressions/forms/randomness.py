@@ -34,7 +34,10 @@ def with_row_numbers(
 ) -> LogicalPlan:
     """The plan of FROM with the numbers of its rows, if the clauses over it draw something for each."""
     query = lower_ascii(context.query)
-    if not any(word in query for word in ("random", "uuid", "nextval")) and not context.catalog.macro_names():
+    if (
+        not any(word in query for word in ("random", "uuid", "nextval", "setval"))
+        and not context.catalog.macro_names()
+    ):
         return plan
     clauses = [*select.expressions, select.args.get("where"), select.args.get("group")]
     nodes = (node for clause in clauses if clause is not None for node in clause.walk(prune=_is_query))
@@ -101,4 +104,4 @@ RANDOM_FORMS: Forms = {
 }
 
 #: What draws something for each row.
-DRAWING = frozenset((*RANDOM_FORMS, "nextval"))
+DRAWING = frozenset((*RANDOM_FORMS, "nextval", "setval"))

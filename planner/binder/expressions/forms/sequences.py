@@ -1,4 +1,4 @@
-"""nextval() and currval(): a number for each row, drawn from a sequence when the row is computed.
+"""nextval(), currval() and setval(): a number for each row, drawn from a sequence when the row is computed, or set.
 
 A call of nextval() is a function of the numbers of the rows, which gives each number one of the sequence (see
 `tqp.catalog.sequences`). So a query with one is planned each time, as one that asks for random numbers is.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from tqp.core.datatypes import BIGINT, NULL, VARCHAR
+from tqp.core.datatypes import BIGINT, BOOLEAN, NULL, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.planner.algebra.expressions import (
     Call,
@@ -22,7 +22,7 @@ from tqp.planner.algebra.expressions import (
 from tqp.planner.algebra.logical_plan import LogicalPlan
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.algebra.recursive import Recursive
-from tqp.planner.binder.expressions.coercion import null_after
+from tqp.planner.binder.expressions.coercion import cast_to, null_after
 from tqp.planner.binder.expressions.forms.forms import Forms, Nodes
 from tqp.planner.binder.expressions.forms.randomness import number_of_row
 from tqp.planner.catalog_protocol import NumberSequence
@@ -57,6 +57,25 @@ def _currval(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expre
     return Literal(sequence.last, BIGINT)
 
 
+def _setval(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """The number that it sets, as the one that was drawn last, or where the third argument is false as the next one."""
+    sequence = _sequence(binder, nodes, "setval", span)
+    value = binder.bind(nodes[1])
+    is_text = isinstance(value, Literal) and value.data_type == VARCHAR
+    if not (value.data_type.is_integer or value.data_type == NULL or is_text):
+        raise BindError(f"setval() takes a BIGINT, not {value.data_type}", span)
+    is_called = binder.bind(nodes[2]) if len(nodes) > 2 else Literal(True, BOOLEAN)
+    if is_called.data_type not in (BOOLEAN, NULL):
+        raise BindError(f"the third argument of setval() is a BOOLEAN, not {is_called.data_type}", span)
+    if sequence is None:
+        return Literal(None, BIGINT)
+    number = number_of_row(binder, "setval", span)
+    arguments = (number, cast_to(value, BIGINT, span), cast_to(is_called, BOOLEAN, span))
+    call = PythonCall(sequence.setter(), arguments, span)
+    binder.context.drawn.append(call)
+    return call
+
+
 def _sequence(binder: ExpressionBinder, nodes: Nodes, name: str, span: Span | None) -> NumberSequence | None:
     """The sequence that a call names; None of NULL."""
     given, catalog = binder.bind(nodes[0]), binder.context.catalog
@@ -80,7 +99,9 @@ def check_drawn(context: BindContext, plan: LogicalPlan) -> None:
     """Raises UnsupportedError where numbers are drawn in a part that is computed again and again, whose rows have the same numbers each time;
     and beside currval(), which would differ from row to row."""
     if context.recalled:
-        raise UnsupportedError("currval() in a query with nextval() is not supported", context.recalled[0])
+        raise UnsupportedError(
+            "currval() in a query with nextval() or setval() is not supported", context.recalled[0]
+        )
     for node in walk_plan(plan, into_subqueries=True):
         again = [node.step] if isinstance(node, Recursive) else []
         again += [part for part in (*node.inputs, *node.subqueries) if part.free_ids]
@@ -90,10 +111,15 @@ def check_drawn(context: BindContext, plan: LogicalPlan) -> None:
 
 
 def refuse_drawn(parts: Iterable[Expression], where: str) -> None:
-    """Raises UnsupportedError for the first call of nextval() among expressions."""
+    """Raises UnsupportedError for the first call of nextval() or setval() among expressions."""
     for part in parts:
         if has_side_effects([part]):
-            raise UnsupportedError(f"nextval() {where} is not supported", getattr(part, "span", None))
+            name = part.function.name if isinstance(part, PythonCall) else "nextval"
+            raise UnsupportedError(f"{name}() {where} is not supported", getattr(part, "span", None))
 
 
-SEQUENCE_FORMS: Forms = {"nextval": (_nextval, 1, 1), "currval": (_currval, 1, 1)}
+SEQUENCE_FORMS: Forms = {
+    "nextval": (_nextval, 1, 1),
+    "currval": (_currval, 1, 1),
+    "setval": (_setval, 2, 3),
+}

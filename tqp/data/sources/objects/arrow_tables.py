@@ -27,24 +27,34 @@ class ArrowSource(Source):
 
     reads_rows = True
 
-    def __init__(self, name: str, table: pa.Table, device: torch.device, owner: object | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        table: pa.Table,
+        device: torch.device,
+        owner: object | None = None,
+        num_hidden: int = 0,
+    ) -> None:
+        """`num_hidden`: how many columns at the end of the table `*` does not stand for."""
         encoded = None if owner is None else _remembered(owner, device, table.num_columns)
-        super().__init__(name, table.column_names, device, encoded)
+        names = table.column_names
+        num_visible = len(names) - num_hidden
+        super().__init__(name, names[:num_visible], device, encoded, names[num_visible:])
         self.num_rows = table.num_rows
         self._schema = table.schema
         self._columns: list[pa.ChunkedArray | None] = table.columns
         self._owner = owner  # kept alive, or another object could take its id while this source is in use
 
     def _type_at(self, position: int) -> DataType:
-        data_type = field_type(self._schema.field(position), self.column_names[position])
+        data_type = field_type(self._schema.field(position), self._all_names[position])
         values = self._columns[position]
         if values is None:  # it is encoded just now
-            return self.column(self.column_names[position]).data_type
+            return self.column(self._all_names[position]).data_type
         is_dictionary = pa.types.is_dictionary(values.type)
-        return type_of_values(values, self.column_names[position]) if is_dictionary else data_type
+        return type_of_values(values, self._all_names[position]) if is_dictionary else data_type
 
     def _encode(self, position: int) -> Column:
-        column = encode_column(self.column_names[position], self._columns[position], self.device)
+        column = encode_column(self._all_names[position], self._columns[position], self.device)
         if self._owner is None:
             self._columns[position] = None
         return column

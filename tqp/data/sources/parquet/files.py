@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,8 +27,8 @@ from tqp.data.encoding.string_views import take_rows
 from tqp.data.encoding.strings import narrow_codes
 from tqp.data.sharing import share, threads_at_work
 from tqp.data.sources.base import Pieces, Source
+from tqp.data.sources.file_columns import FileColumns, Span
 from tqp.data.sources.file_identity import FileSet
-from tqp.data.sources.hive_partitions import partition_columns
 from tqp.data.sources.parquet.one_file import ColumnReader, ParquetFile, Way
 from tqp.data.sources.schemas import cast_like, conversions
 from tqp.data.sources.streamed import TEXT_COST, NumberColumn, Parts, StreamedTable, TextColumn, is_plain_text
@@ -88,9 +88,9 @@ class ParquetSource(Source):
         self._restricted: weakref.WeakValueDictionary[tuple[Sequence[int], ...], ParquetSource]
         self._restricted, self._restricted_rows = weakref.WeakValueDictionary(), 0
         self._were_streamed = set() if were_streamed is None else were_streamed
-        partitions = partition_columns(files.files, files.options)
         first = self._files[0]
-        named_after = {lower_ascii(partition) for partition in partitions}
+        self._of_files = FileColumns.of(files, first.schema.names, counts_rows=True)
+        named_after = {lower_ascii(each) for each in self._of_files.partitions}
         self._positions_in_first = [
             position
             for position, column in enumerate(first.schema.names)
@@ -101,8 +101,15 @@ class ParquetSource(Source):
         self._conversions = [
             conversions(file.path, file.schema, first.path, expected, casts=True) for file in self._files
         ]
-        self._partitions: Mapping[int, pa.Array] = dict(enumerate(partitions.values(), len(self._fields)))
-        super().__init__(name, [*expected.names, *partitions], device)
+        self._firsts: dict[int, Sequence[int]] = {}
+        #: By position, the columns that no file holds.
+        self._not_held = dict(enumerate(self._of_files.values, len(self._fields)))
+        super().__init__(
+            name,
+            [*expected.names, *self._of_files.visible],
+            device,
+            hidden_names=self._of_files.hidden,
+        )
         self.files: FileSet = files
 
     def can_be_restricted(self, names: Iterable[str]) -> bool:
@@ -166,7 +173,7 @@ class ParquetSource(Source):
     def _sizes(self, positions: Sequence[int]) -> Iterator[tuple[int, int, int]]:
         """The bytes of some columns, before compression, in each row group, by the number of the file."""
         for number, (file, converted) in enumerate(zip(self._files, self._conversions, strict=True)):
-            places = [converted[position][0] for position in positions if position not in self._partitions]
+            places = [converted[position][0] for position in positions if position not in self._not_held]
             for group in file.groups:
                 yield number, group, sum(file.num_bytes(place, [group]) for place in places)
 
@@ -193,7 +200,7 @@ class ParquetSource(Source):
         self, position: int, parts: Parts, as_text: bool
     ) -> NumberColumn | TextColumn | None:
         """A column to be read batch by batch; None where more has to be known of its values than footers say."""
-        if position in self._partitions:
+        if position in self._not_held:
             return None
         data_type, name = self._type_at(position), self.column_names[position]
         if data_type.is_string:
@@ -275,9 +282,9 @@ class ParquetSource(Source):
         """What is known of columns of integers in a row group of the file of that number."""
         known = {}
         for name, position in positions:
-            if position in self._partitions:
-                value = self._partitions[position].cast(pa.int64())[number].as_py()
-                known[name] = ColumnFacts(is_null=True) if value is None else ColumnFacts(value, value)
+            if position in self._not_held:
+                span = number, self._first_rows(number)[group], file.metadata.row_group(group).num_rows
+                known[name] = self._of_files.facts(self._not_held[position], span)
                 continue
             place, cast_to = self._conversions[number][position]
             stored = file.schema.field(place).type
@@ -288,15 +295,16 @@ class ParquetSource(Source):
         return known
 
     def _type_at(self, position: int) -> DataType:
-        if position in self._partitions:
-            return field_type(pa.field("", self._partitions[position].type), self.column_names[position])
+        if position in self._not_held:
+            arrow_type = self._of_files.arrow_type(self._not_held[position])
+            return field_type(pa.field("", arrow_type), self._all_names[position])
         return field_type(self._fields[position], self.column_names[position])
 
     def _encode(self, position: int) -> Column:
         data_type = self._type_at(position)
-        name = self.column_names[position]
-        if position in self._partitions:
-            chunks = list(self._repeated(self._partitions[position]))
+        name = self._all_names[position]
+        if position in self._not_held:
+            chunks = list(self._of_files.chunks(self._not_held[position], self._spans()))
             return encode_chunks(name, chunks, data_type, self.device)
         parts = self._parts(position)
         if data_type.is_integer_like:
@@ -309,9 +317,9 @@ class ParquetSource(Source):
         return encode_chunks(name, list(itertools.chain(*chunks)), data_type, self.device)
 
     def chunks_of_rows(self, position: int, rows: AnyArray) -> list[pa.Array] | None:
-        name = self.column_names[position]
-        if position in self._partitions:
-            return rows_of_chunks(list(self._repeated(self._partitions[position])), rows)
+        name = self._all_names[position]
+        if position in self._not_held:
+            return rows_of_chunks(list(self._of_files.chunks(self._not_held[position], self._spans())), rows)
         if not can_be_taken(self._fields[position].type):
             return None
         way = self._way_of_text(position)
@@ -408,10 +416,20 @@ class ParquetSource(Source):
                 found.append(bounds)
         return all_bounds(found)
 
-    def _repeated(self, values: pa.Array) -> Iterator[pa.Array]:
-        """The value of each file as often as it has rows."""
-        for value, file in zip(values, self._files, strict=True):
-            yield pa.repeat(value, file.num_rows)
+    def _spans(self) -> Iterator[Span]:
+        """Which rows of which file the row groups have."""
+        for number, file in enumerate(self._files):
+            for group in file.groups:
+                yield number, self._first_rows(number)[group], file.metadata.row_group(group).num_rows
+
+    def _first_rows(self, number: int) -> Sequence[int]:
+        """The number of the first row of each row group of a file in it."""
+        found = self._firsts.get(number)
+        if found is None:
+            metadata = self._files[number].metadata
+            sizes = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+            found = self._firsts[number] = list(itertools.accumulate(sizes, initial=0))
+        return found
 
     def _is_dictionary_encoded(self, position: int) -> bool:
         """Whether the files hold (nearly) all of a string column as codes, which are quick to read as such."""

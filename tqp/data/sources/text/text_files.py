@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import torch
@@ -18,9 +18,9 @@ from tqp.data.column import Column
 from tqp.data.encoding.columns import encode_column
 from tqp.data.sharing import share
 from tqp.data.sources.base import Pieces, Source
+from tqp.data.sources.file_columns import FileColumns
 from tqp.data.sources.file_identity import FileChangedError, FileSet
 from tqp.data.sources.file_systems import compression_of
-from tqp.data.sources.hive_partitions import partition_columns
 from tqp.data.sources.objects.arrow_tables import ArrowSource
 from tqp.data.sources.schemas import conversions
 from tqp.data.sources.text.blocks import FileInBlocks, find_conversions
@@ -80,22 +80,23 @@ class _TextFilesSource(Source):
     ) -> None:
         """Reads them all, once or more often, to find the types."""
         self._parts = parts
-        constants = partition_columns(files.files, files.options)
-        named_after = {lower_ascii(each) for each in constants}
         first = parts[0].schema
+        self._of_files = FileColumns.of(files, first.names, counts_rows=False)
+        named_after = set(map(lower_ascii, self._of_files.partitions))
         fields = [field for field in first if lower_ascii(field.name) not in named_after]
         names = [field.name for field in fields]
-        if files.options.filename:
-            constants[files.options.filename] = pa.array(files.files, pa.string())
         expected = pa.schema(fields)
         self._places = [self._in_file(part, expected) for part in parts]
-        #: Columns of which each file has one value, by position.
-        self._constants: Mapping[int, pa.Array] = dict(enumerate(constants.values(), len(fields)))
+        #: By position, the columns that no file holds.
+        self._not_held = dict(enumerate(self._of_files.values, len(fields)))
         tried = {place: parts[0].conversions(at) for place, at in enumerate(self._places[0])}
         if all(part.num_rows is not None for part in parts):
             tried = {place: each for place, each in tried.items() if each}
         self._conversions = find_conversions(self._text, tried)
-        self._fields = [*fields, *(pa.field(each, values.type) for each, values in constants.items())]
+        self._fields = [
+            *fields,
+            *(pa.field(each, self._of_files.arrow_type(each)) for each in self._of_files.values),
+        ]
         for place, convert in self._conversions.items():
             values = convert(pa.chunked_array([], pa.string()))
             assert values is not None
@@ -107,7 +108,9 @@ class _TextFilesSource(Source):
         ]
         self._read: dict[int, pa.ChunkedArray] = {}
         self._reading = threading.Lock()
-        super().__init__(name, [field.name for field in self._fields], device)
+        hidden = self._of_files.hidden
+        shown = [field.name for field in self._fields[: len(self._fields) - len(hidden)]]
+        super().__init__(name, shown, device, hidden_names=hidden)
         self.files = files
 
     def _in_file(self, part: FileInBlocks, expected: pa.Schema) -> list[int]:
@@ -152,28 +155,29 @@ class _TextFilesSource(Source):
                 self._read = {}
 
     def _type_at(self, position: int) -> DataType:
-        return field_type(self._fields[position], self.column_names[position])
+        return field_type(self._fields[position], self._all_names[position])
 
     def _encode(self, position: int) -> Column:
         values = self._read.pop(position, None)
         if values is None:
             values = pa.concat_tables(self._tables([position])).column(0)
-        return encode_column(self.column_names[position], values, self.device)
+        return encode_column(self._all_names[position], values, self.device)
 
     def _tables(self, positions: Sequence[int]) -> Iterator[pa.Table]:
         """Columns in their types, block by block."""
-        stored = [position for position in positions if position not in self._constants]
+        stored = [position for position in positions if position not in self._not_held]
         for number, table in self._blocks(stored or [0]):
             typed = share(self._typed, list(zip(stored, table.columns)))
             if any(each is None for each in typed):  # all values had the type when it was found
                 raise FileChangedError.of(self._parts[number].path)
             columns = dict(zip(stored, typed, strict=True))
             for position in positions:
-                if position in self._constants:
-                    columns[position] = pa.repeat(self._constants[position][number], table.num_rows)
+                if position in self._not_held:
+                    span = number, 0, table.num_rows
+                    columns[position] = self._of_files.column(self._not_held[position], [span])
             yield pa.Table.from_arrays(
                 [columns[position] for position in positions],
-                names=[self.column_names[position] for position in positions],
+                names=[self._all_names[position] for position in positions],
             )
 
     def _typed(self, column: tuple[int, pa.ChunkedArray]) -> pa.ChunkedArray | None:
