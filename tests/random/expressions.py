@@ -257,7 +257,7 @@ _PLAIN_CONDITIONS = (
     *("({x} {compare} {x})", "({x} {compare} {x})", "({x} {compare} {x_literal})", "({x} IS {not}NULL)"),
     *("({bool} AND {bool})", "({bool} OR {bool})", "(NOT {bool})", "({bool} IS {not}TRUE)"),
     *("({not}EXISTS ({exists}))", "({x} {not}IN ({x_rows}))", "({x} {compare} ({x_subquery}))"),
-    *("({x} {compare} {quantifier} ({x_rows}))", "({x} {not}IN ({x_literal}, {x_literal}))"),
+    *("({x} {order} {quantifier} ({x_rows}))", "({x} {not}IN ({x_literal}, {x_literal}))"),
     *("coalesce({bool}, {truth})", "(({x}, {int}) {not}IN (({x}, {small}), ({x_literal}, {int})))"),
 )
 

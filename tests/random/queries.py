@@ -456,9 +456,9 @@ def _named(items: Sequence[str]) -> str:
     return ", ".join(f"{item} AS o{index}" for index, item in enumerate(items))
 
 
-#: Before these a literal is part of a type, of a typed literal or of a clause that takes no parameter.
+#: Between these a literal is part of a type, of a typed literal, of a clause that takes no parameter, or a name of a STRUCT.
 _NOT_BEFORE = {"DATE", "TIME", "TIMESTAMP", "INTERVAL", "BY", "LIMIT", "OFFSET", "ESCAPE"}
-_NOT_AFTER = {"::"}
+_NOT_AFTER = {"::", ":"}
 
 
 def _with_parameters(random: Random, sql: str) -> RandomQuery:

@@ -33,7 +33,7 @@ from tests.settings import fuse_everything, switchable_rules
 #: Queries that share tables and settings.
 GROUP_SIZE = 20
 #: Of these, how many are mutated.
-MUTATED_SHARE = 0.35
+MUTATED_SHARE = 0.25
 #: Differences of one likely cause that are reduced; the others are only counted.
 MAX_REDUCED = 3
 MAX_REDUCED_ROWS = 40

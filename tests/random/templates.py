@@ -121,12 +121,12 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
             "CAST(array_value({any}, NULL) AS VARCHAR)",
             "CAST(TRY_CAST(CAST([{any}] AS VARCHAR[]) AS VARCHAR[1]) AS VARCHAR)",
             "CAST(TRY_CAST({str} AS VARCHAR[]) AS VARCHAR)",
-            "TRY_CAST(CAST([{any}, {str}] AS VARCHAR) AS VARCHAR[])[{small}]",
+            "TRY_CAST(CAST([CAST({any} AS VARCHAR), {str}] AS VARCHAR) AS VARCHAR[])[{small}]",
             "TRY_CAST(CAST({'a': {str}, 'b': {any}} AS VARCHAR) AS STRUCT(b VARCHAR, a VARCHAR)).a",
             "CAST(TRY_CAST(CAST(MAP {{int}: {any}} AS VARCHAR) AS MAP(BIGINT, VARCHAR)) AS VARCHAR)",
             "typeof(array_value({any}))",
             "CAST(list_transform(list_distinct([{any}]), lambda k: MAP {k: k}) AS VARCHAR)",
-            "CAST(CAST(MAP {'1': {any}, '02': {any}} AS MAP(INTEGER, VARCHAR)) AS VARCHAR)",
+            "CAST(CAST(MAP {'1': {any}, '02': NULL} AS MAP(INTEGER, VARCHAR)) AS VARCHAR)",
             "CAST(union_value(k := {any}) AS VARCHAR)",
             "CAST([union_value(k := {any}), {'a': union_value(k := {any})}.a] AS VARCHAR)",
             "CAST(union_tag(CASE WHEN {bool} THEN TRY_CAST({int} AS INTEGER)::UNION(n INTEGER, s VARCHAR) ELSE CAST({str} AS VARCHAR) END) AS VARCHAR)",
@@ -171,7 +171,7 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 #: Of JSON, whose texts stand in these as VARCHAR.
-_JSON = "to_json({'a': {any}, 'b': [{int}, {str}], 'c': {'d': {any}}})"
+_JSON = "to_json({'a': {any}, 'b': [to_json({int}), to_json({str})], 'c': {'d': {any}}})"
 for _family, _templates in {
     "str": (
         f"CAST({{json_change}}({_JSON}, {{json_path}}, to_json({{any}})) AS VARCHAR)",
