@@ -14,15 +14,10 @@ from collections.abc import Callable
 from tqp.planner.algebra.expressions import Call, Case, Expression, Literal, Varying
 from tqp.planner.algebra.logical_plan import LogicalPlan, Project
 from tqp.planner.functions.ranges import Range
+from tqp.planner.functions.registry import SCALARS
 
 #: Bits of the steps in which ranges of parameters grow.
 _STEP = 4
-
-#: Functions whose constants are operands like any other. Others have a plan of their own for each constant: a unit of time, a pattern.
-_COMPUTING = frozenset(
-    "add subtract multiply divide integer_divide modulo add_days subtract_days subtract_dates date_diff greatest least power "
-    "round left right substring repeat lpad rpad concat concat_operator replace split_part".split()
-)
 
 Lifted = Callable[[Literal | Varying], Expression]
 
@@ -30,7 +25,7 @@ Lifted = Callable[[Literal | Varying], Expression]
 def with_operands(expression: Expression, lifted: Lifted) -> Expression:
     """The expression with `lifted` of each constant that it computes with itself; those of its parts are left."""
     match expression:
-        case Call(function, arguments) if function in _COMPUTING:
+        case Call(function, arguments) if SCALARS[function].constants_vary:
             if any(isinstance(each, Literal | Varying) for each in arguments):
                 return expression.map_inputs(lambda each: _lifted(each, lifted))
         case Case(branches, default) if not expression.data_type.is_string:

@@ -51,6 +51,16 @@ _FORMS: dict[str, Sequence[str]] = {
     "SELECT '{}' || s AS v, replace(s, 'a', '{}') AS w FROM t": _LABELS,
     "SELECT left(s, {}) AS v, repeat(s, {}) AS w FROM t": "1 2 3 0 -1".split(),
     "SELECT round(x, {}) AS v, substring(s, {}, 2) AS w FROM t": "1 2 3 0 -1".split(),
+    "SELECT trunc(x, {}) AS v, round_even(x, {}) AS w, trunc(m, {}) AS u FROM t": "1 2 3 0 -1".split(),
+    "SELECT i & {} AS v, i | {} AS w, xor(i, {}) AS u FROM t": _INTEGERS,
+    "SELECT b << {} AS v, i >> {} AS w FROM t": "1 2 5 0 -1 70".split(),
+    "SELECT log({}, x) AS v, power(x, {}) AS w, atan2({}, x) AS u FROM t": _FLOATS,
+    "SELECT coalesce(n, {}) AS v, ifnull(b, {}) AS w, sum(coalesce(n, {})) AS u FROM t GROUP BY ALL": _INTEGERS,
+    "SELECT coalesce(s, '{}') AS v, concat_ws('{}', s, 'x') AS w, concat(s, '{}') AS u FROM t": _LABELS,
+    "SELECT trim(s, '{}') AS v, ltrim(s, '{}') AS w, rtrim(s, '{}') AS u FROM t": _LABELS,
+    "SELECT translate(s, 'a', '{}') AS v, translate(s, '{}', 'b') AS w FROM t": _LABELS,
+    "SELECT lpad(s, 5, '{}') AS v, split_part(s, '{}', 1) AS w FROM t": _LABELS[1:],
+    "SELECT date_diff('{}', d, DATE '2000-01-01') AS v FROM t": "day month year week quarter".split(),
 }
 
 

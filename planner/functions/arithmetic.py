@@ -199,11 +199,20 @@ def _operation(name: str, infix: Infix, decimal_rule: str, range: RangeRule, com
     """+, - and *."""
     fold = _folded(infix.operator, compute)
     lines = _pair(decimal_rule)
-    return scalar(name, *lines, raises=_overflows, range=range, fold=fold, work=Work.ARITHMETIC, infix=infix)
+    return scalar(
+        name,
+        *lines,
+        raises=_overflows,
+        range=range,
+        fold=fold,
+        work=Work.ARITHMETIC,
+        infix=infix,
+        constants_vary=True,
+    )
 
 
 def _division(name: str, infix: Infix, lines: Sequence[str], fold: Fold, **facts: Any) -> ScalarFunction:
-    return scalar(name, *lines, fold=fold, work=Work.CALCULATION, infix=infix, **facts)
+    return scalar(name, *lines, fold=fold, work=Work.CALCULATION, infix=infix, constants_vary=True, **facts)
 
 
 _OF_FLOATS = ("FLOAT FLOAT -> FLOAT", "DOUBLE DOUBLE -> DOUBLE")
@@ -289,6 +298,7 @@ ARITHMETIC = (
         range=_round,
         makes_bins=True,
         takes_digits=True,
+        constants_vary=True,
     ),
     scalar(
         "round_even roundbankers",
@@ -298,6 +308,7 @@ ARITHMETIC = (
         range=_round,
         makes_bins=True,
         takes_digits=True,
+        constants_vary=True,
     ),
     scalar(
         "trunc",
@@ -307,16 +318,17 @@ ARITHMETIC = (
         makes_bins=True,
         fold=_fold_trunc,
         takes_digits=True,
+        constants_vary=True,
     ),
     scalar("binom", "INTEGER INTEGER -> HUGEINT", raises=True),
     scalar("factorial", "INTEGER -> HUGEINT", raises=_no_factorial, range=_factorial),
-    scalar("bit_and", "&: INTEGERS INTEGERS -> same"),
-    scalar("bit_or", "|: INTEGERS INTEGERS -> same"),
-    scalar("bit_xor", "xor: INTEGERS INTEGERS -> same"),
+    scalar("bit_and", "&: INTEGERS INTEGERS -> same", constants_vary=True),
+    scalar("bit_or", "|: INTEGERS INTEGERS -> same", constants_vary=True),
+    scalar("bit_xor", "xor: INTEGERS INTEGERS -> same", constants_vary=True),
     scalar("bit_not", "~: INTEGERS -> same"),
     scalar("bit_count", *(f"{each} -> TINYINT" for each in _SIGNED)),
-    scalar("shift_left", "<<: INTEGERS INTEGERS -> same", raises=True),
-    scalar("shift_right", ">>: INTEGERS INTEGERS -> same"),
+    scalar("shift_left", "<<: INTEGERS INTEGERS -> same", raises=True, constants_vary=True),
+    scalar("shift_right", ">>: INTEGERS INTEGERS -> same", constants_vary=True),
     *_of_unsigned(),
     scalar("gcd greatest_common_divisor", *_OF_LARGE, raises=_leaves_64_bits),
     scalar("lcm least_common_multiple", *_OF_LARGE, raises=_leaves_64_bits),

@@ -184,7 +184,8 @@ CONDITIONS = (
         work=Work.CALCULATION,
         one_type=True,
         short_circuits=True,
+        constants_vary=True,
     ),
-    scalar("greatest", is_call=True, null=NullRule.ALL, range=_any_argument),
-    scalar("least", is_call=True, null=NullRule.ALL, range=_any_argument),
+    scalar("greatest", is_call=True, null=NullRule.ALL, range=_any_argument, constants_vary=True),
+    scalar("least", is_call=True, null=NullRule.ALL, range=_any_argument, constants_vary=True),
 )

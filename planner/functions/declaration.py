@@ -98,6 +98,7 @@ class ScalarFunction:
     makes_bins: bool = False  # it makes few values of many that are no integers
     slices_text: bool = False  # the strings that it gives are slices of its argument's
     reads_text: bool = False  # it reads values that are no strings out of strings, as a cast does
+    constants_vary: bool = False  # nothing is planned from the values of its constants but a range: parameters may take their place
     is_random: bool = False  # it answers something else in each run
 
     @property

@@ -15,7 +15,10 @@ MATHEMATICS = (
         ).split()
     ),
     scalar("log10", "DOUBLE -> DOUBLE", "log: DOUBLE -> DOUBLE"),
-    *(scalar(names, "DOUBLE DOUBLE -> DOUBLE") for names in ("log", "power pow", "atan2")),
+    *(
+        scalar(names, "DOUBLE DOUBLE -> DOUBLE", constants_vary=True)
+        for names in ("log", "power pow", "atan2")
+    ),
     scalar("nextafter", "DOUBLE DOUBLE -> DOUBLE", "FLOAT FLOAT -> FLOAT"),
     scalar("signbit", "FLOAT -> BOOLEAN", "DOUBLE -> BOOLEAN"),
     scalar("is_nan", "isnan: FLOAT -> BOOLEAN", "isnan: DOUBLE -> BOOLEAN"),

@@ -183,7 +183,15 @@ def _moves(
     spelling, raises, infix = "add" if sign == "+" else "subtract", moves_out_of_calendar, Infix(sign, 6)
     lines = [f"{spelling}: {line}" for line in lines]
     return scalar(
-        name, *lines, null=null, raises=raises, range=range, fold=fold, work=Work.CALENDAR, infix=infix
+        name,
+        *lines,
+        null=null,
+        raises=raises,
+        range=range,
+        fold=fold,
+        work=Work.CALENDAR,
+        infix=infix,
+        constants_vary=True,
     )
 
 
@@ -292,6 +300,7 @@ TEMPORAL = (
             raises=lambda *known: leaves_calendar(*known) or varies(*known),
             range=range_of_counts,
             work=Work.CALENDAR,
+            constants_vary=True,
         )
         for names in ("date_diff datediff", "date_sub datesub")
     ),
@@ -322,6 +331,7 @@ TEMPORAL = (
         fold=_fold_subtract_dates,
         work=Work.CALENDAR,
         infix=Infix("-", 6),
+        constants_vary=True,
     ),
     scalar(
         "subtract_timestamps",

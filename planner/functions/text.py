@@ -175,9 +175,16 @@ TEXT = (
         range=any_length,
     ),
     scalar(
-        "substring substr", "VARCHAR BIGINT -> VARCHAR", "VARCHAR BIGINT BIGINT -> VARCHAR", slices_text=True
+        "substring substr",
+        "VARCHAR BIGINT -> VARCHAR",
+        "VARCHAR BIGINT BIGINT -> VARCHAR",
+        slices_text=True,
+        constants_vary=True,
     ),
-    *(scalar(name, "VARCHAR BIGINT -> VARCHAR", slices_text=True) for name in ("left", "right")),
+    *(
+        scalar(name, "VARCHAR BIGINT -> VARCHAR", slices_text=True, constants_vary=True)
+        for name in ("left", "right")
+    ),
     scalar("substring_grapheme", "VARCHAR BIGINT -> VARCHAR", "VARCHAR BIGINT BIGINT -> VARCHAR"),
     *(scalar(name, "VARCHAR BIGINT -> VARCHAR") for name in ("left_grapheme", "right_grapheme")),
     scalar(
@@ -190,18 +197,23 @@ TEXT = (
     scalar("octet_length", "BLOB -> BIGINT", "strlen: VARCHAR -> BIGINT", range=any_length),
     scalar("upper ucase", "VARCHAR -> VARCHAR"),
     scalar("lower lcase", "VARCHAR -> VARCHAR"),
-    scalar("trim", "VARCHAR -> VARCHAR", "VARCHAR VARCHAR -> VARCHAR"),
-    scalar("ltrim", "VARCHAR -> VARCHAR", "VARCHAR VARCHAR -> VARCHAR"),
-    scalar("rtrim", "VARCHAR -> VARCHAR", "VARCHAR VARCHAR -> VARCHAR"),
-    scalar("lpad", "VARCHAR INTEGER VARCHAR -> VARCHAR", raises=_padded),
-    scalar("rpad", "VARCHAR INTEGER VARCHAR -> VARCHAR", raises=_padded),
-    scalar("replace", "VARCHAR VARCHAR VARCHAR -> VARCHAR"),
+    scalar("trim", "VARCHAR -> VARCHAR", "VARCHAR VARCHAR -> VARCHAR", constants_vary=True),
+    scalar("ltrim", "VARCHAR -> VARCHAR", "VARCHAR VARCHAR -> VARCHAR", constants_vary=True),
+    scalar("rtrim", "VARCHAR -> VARCHAR", "VARCHAR VARCHAR -> VARCHAR", constants_vary=True),
+    scalar("lpad", "VARCHAR INTEGER VARCHAR -> VARCHAR", raises=_padded, constants_vary=True),
+    scalar("rpad", "VARCHAR INTEGER VARCHAR -> VARCHAR", raises=_padded, constants_vary=True),
+    scalar("replace", "VARCHAR VARCHAR VARCHAR -> VARCHAR", constants_vary=True),
     scalar("reverse", "VARCHAR -> VARCHAR"),
-    scalar("repeat", "VARCHAR BIGINT -> VARCHAR", "BLOB BIGINT -> BLOB", raises=True),
+    scalar("repeat", "VARCHAR BIGINT -> VARCHAR", "BLOB BIGINT -> BLOB", raises=True, constants_vary=True),
     scalar(
-        "concat_operator", fold=lambda _, left, right: left + right, infix=Infix("||", 5, is_associative=True)
+        "concat_operator",
+        fold=lambda _, left, right: left + right,
+        infix=Infix("||", 5, is_associative=True),
+        constants_vary=True,
     ),
-    scalar("split_part", "VARCHAR VARCHAR BIGINT -> VARCHAR", bends=False, knows_null=False),
+    scalar(
+        "split_part", "VARCHAR VARCHAR BIGINT -> VARCHAR", bends=False, knows_null=False, constants_vary=True
+    ),
     scalar("ascii", "VARCHAR -> INTEGER", range=_code_point),
     scalar(
         "enum_code",
@@ -212,9 +224,9 @@ TEXT = (
     ),
     scalar("unicode ord", "VARCHAR -> INTEGER", range=_code_point),
     scalar("chr", "INTEGER -> VARCHAR", raises=True),
-    scalar("translate", "VARCHAR VARCHAR VARCHAR -> VARCHAR"),
-    scalar("concat", is_call=True, null=NullRule.NEVER),
-    scalar("concat_ws", is_call=True, null=NullRule.FIRST),
+    scalar("translate", "VARCHAR VARCHAR VARCHAR -> VARCHAR", constants_vary=True),
+    scalar("concat", is_call=True, null=NullRule.NEVER, constants_vary=True),
+    scalar("concat_ws", is_call=True, null=NullRule.FIRST, constants_vary=True),
     scalar("hex to_hex", *(f"{each} -> VARCHAR" for each in (*_WITH_DIGITS, "BLOB"))),
     scalar("bin to_binary", *(f"{each} -> VARCHAR" for each in _WITH_DIGITS)),
     scalar("base64 to_base64", "BLOB -> VARCHAR"),
