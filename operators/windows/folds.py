@@ -1,8 +1,9 @@
-"""Sums, products and moments of floats over frames, by segment trees: no value of another frame has a part in one.
+"""Sums, products and moments of floats over frames: no value of another frame has a part in one.
 
 `validity` (bool [n] or None): rows that count. `share`: how blocks of frames are shared among threads. Moments are counts, means and sums of
-powers of the differences from the mean, merged two by two (Chan, Golub and LeVeque; Pebay): no digits cancel, wherever the mean
-of a frame lies. A value that is not finite makes the moments of its frame NaN, as its difference from itself is.
+powers of the differences from the mean. Where they are merged (Chan, Golub and LeVeque; Pebay) no digits cancel, wherever the mean of a
+frame lies; where they come from differences from a value of the frame, which is as far from the mean as the squares say at most,
+few do. A value that is not finite makes the moments of its frame NaN, as its difference from itself is.
 """
 
 from __future__ import annotations
@@ -14,28 +15,68 @@ import torch
 from torch import Tensor
 
 from tqp.operators.memory.allocation import Map, one_by_one
-from tqp.operators.rows.selection import take
-from tqp.operators.windows.frames import Range, count_rows, longest
+from tqp.operators.rows.selection import row_indices, take
+from tqp.operators.windows.block_sums import Fold, fold_ranges
+from tqp.operators.windows.fixed_point import sum_exactly
+from tqp.operators.windows.frames import Range, count_rows
 from tqp.operators.windows.partitions import Partitions
-from tqp.operators.windows.segment_tree import Combine, SegmentTree, States, running
+from tqp.operators.windows.running import States, running
 from tqp.operators.windows.values import ValidRows
 
 
-def _fold_floats(
+def fold_frames(
+    fold: Fold,
+    columns: Sequence[Tensor],
+    validity: Tensor | None,
+    rows: Partitions,
+    ranges: Sequence[Range],
+    share: Map = one_by_one,
+) -> tuple[States, Tensor]:
+    """The states of frames, each float64 [n], and how many rows that count these have, int64 [n]."""
+    counted = ValidRows(validity)
+    columns = [counted.only(values).to(torch.float64) for values in columns]
+    among = [counted.among(part) for part in ranges]
+    counts = count_rows(among)
+    if len(ranges) == 1 and ranges[0].begins is rows.begins and columns[0].shape[0]:
+        up_to_rows = running(fold.leaves(columns), fold.combine, counted.only(among[0].begins))
+        last = (among[0].ends - 1).clamp(min=0)
+        return tuple(torch.where(counts > 0, take(state, last), fold.neutral) for state in up_to_rows), counts
+    found = fold_ranges(fold, columns, among[0], share)
+    before = among[0].lengths
+    for part in among[1:]:
+        # no rows come first, so that the square of the mean of the others is no infinity times 0
+        both = row_indices(part.lengths > 0)
+        others = fold_ranges(fold, columns, Range(take(part.begins, both), take(part.ends, both)), share)
+        lengths = [take(each, both).to(torch.float64) for each in (before, part.lengths)]
+        merged = fold.combine(tuple(take(state, both) for state in found), others, *lengths)
+        for state, new in zip(found, merged, strict=True):
+            state.index_copy_(0, both, new)
+        before = before + part.lengths
+    return found, counts
+
+
+def sum_frames(
     values: Tensor,
     validity: Tensor | None,
     rows: Partitions,
     ranges: Sequence[Range],
     share: Map = one_by_one,
-    *,
-    combine: Callable[[Tensor, Tensor], Tensor],
-    neutral: float,
 ) -> Tensor:
-    """A reduction of floats to one float64 [n]; `neutral` is that of a frame without rows."""
-    counted = ValidRows(validity)
-    floats = counted.only(values).to(torch.float64)
-    merge: Combine = lambda a, b, *_: (combine(a[0], b[0]),)
-    return _folded((floats,), merge, counted, rows, ranges, neutral, share)[0][0]
+    """Sums of floats, float64 [n]."""
+    floats = values.to(torch.float64)
+    exact = sum_exactly(floats if validity is None else torch.where(validity, floats, 0.0), ranges, share)
+    return fold_frames(_SUM, (floats,), validity, rows, ranges, share)[0][0] if exact is None else exact
+
+
+def multiply_frames(
+    values: Tensor,
+    validity: Tensor | None,
+    rows: Partitions,
+    ranges: Sequence[Range],
+    share: Map = one_by_one,
+) -> Tensor:
+    """Products of floats, float64 [n]."""
+    return fold_frames(_PRODUCT, (values,), validity, rows, ranges, share)[0][0]
 
 
 def moment_frames(
@@ -47,11 +88,7 @@ def moment_frames(
     share: Map = one_by_one,
 ) -> States:
     """Sums of squares, of cubes, ... up to a power of 2 to 4, of the differences from the mean: each float64 [n]."""
-    combine = {2: _to_second, 3: _to_third, 4: _to_fourth}[power]
-    counted = ValidRows(validity)
-    means = counted.only(values).to(torch.float64)
-    leaves = (means, *(means - means,) * (power - 1))
-    (_, *found), counts = _folded(leaves, combine, counted, rows, ranges, 0.0, share)
+    (_, *found), counts = fold_frames(_MOMENTS[power], (values,), validity, rows, ranges, share)
     return (_of_several(found[0], counts), *found[1:])
 
 
@@ -64,37 +101,14 @@ def pair_moment_frames(
     share: Map = one_by_one,
 ) -> States:
     """Sums of squared differences of ys from their mean, of xs from theirs, and of the products of both: each float64 [n]."""
-    counted = ValidRows(validity)
-    ys, xs = (counted.only(values).to(torch.float64) for values in (ys, xs))
-    leaves = (ys, xs, ys - ys, xs - xs, (ys - ys) * (xs - xs))
-    found, counts = _folded(leaves, _to_products, counted, rows, ranges, 0.0, share)
+    found, counts = fold_frames(_PAIRS, (ys, xs), validity, rows, ranges, share)
     syy, sxx, sxy = found[2:]
     return _of_several(syy, counts), _of_several(sxx, counts), sxy
 
 
 def _of_several(squares: Tensor, counts: Tensor) -> Tensor:
     """A single infinity varies by 0, not by NaN."""
-    return torch.where(counts < 2, 0.0, squares)
-
-
-def _folded(
-    leaves: States,
-    combine: Combine,
-    counted: ValidRows,
-    rows: Partitions,
-    ranges: Sequence[Range],
-    neutral: float,
-    share: Map,
-) -> tuple[States, Tensor]:
-    """The states of frames, each float64 [n], and how many rows that count these have, int64 [n]; `leaves`: of the rows that count."""
-    among = [counted.among(part) for part in ranges]
-    counts = count_rows(among)
-    if len(ranges) == 1 and ranges[0].begins is rows.begins and leaves[0].shape[0]:
-        up_to_rows = running(leaves, combine, counted.only(among[0].begins))
-        last = (among[0].ends - 1).clamp(min=0)
-        return tuple(torch.where(counts > 0, take(state, last), neutral) for state in up_to_rows), counts
-    tree = SegmentTree(leaves, combine, longest(among))
-    return tree.fold(among, (neutral,) * len(leaves), share), counts
+    return squares.masked_fill_(counts < 2, 0.0)
 
 
 # ---- what merges two states: (mean, sum of squares, of cubes, of fourth powers), or pairs of means and of squares, and products ----
@@ -140,8 +154,68 @@ def _to_products(a: States, b: States, rows_of_a: Tensor | int, rows_of_b: Tenso
     )
 
 
-#: By kind of reduction: `kernel(values, validity, rows, ranges, share)`.
-FRAME_FOLDS: dict[str, Callable[..., Tensor]] = {
-    "sum_float": partial(_fold_floats, combine=torch.add, neutral=0.0),
-    "product": partial(_fold_floats, combine=torch.mul, neutral=1.0),
+# ---- the same states of sums of differences from a value of the frame, and of their powers ----
+
+
+def _powers(power: int, columns: Sequence[Tensor], inside: Sequence[Tensor]) -> list[Tensor]:
+    found = [columns[0] - inside[0]]
+    for _ in range(power - 1):
+        found.append(found[-1] * found[0])
+    return found
+
+
+def _moments(sums: Sequence[Tensor], inside: Sequence[Tensor], counts: Tensor) -> States:
+    first, second, *higher = sums
+    mean = first / counts
+    found = [inside[0] + mean, (second - mean * first).clamp(min=0)]
+    if higher:
+        third, *fourths = higher
+        found.append(third - mean * (3 * second - 2 * mean * first))
+        found += [fourth - mean * (4 * third - mean * (6 * second - 3 * mean * first)) for fourth in fourths]
+    return tuple(found)
+
+
+def _products(columns: Sequence[Tensor], inside: Sequence[Tensor]) -> list[Tensor]:
+    y, x = (column - each for column, each in zip(columns, inside, strict=True))
+    return [y, x, y * y, x * x, y * x]
+
+
+def _pair_moments(sums: Sequence[Tensor], inside: Sequence[Tensor], counts: Tensor) -> States:
+    y, x, yy, xx, yx = sums
+    mean_y, mean_x = y / counts, x / counts
+    return (
+        inside[0] + mean_y,
+        inside[1] + mean_x,
+        (yy - mean_y * y).clamp(min=0),
+        (xx - mean_x * x).clamp(min=0),
+        yx - mean_y * x,
+    )
+
+
+def _moment_leaves(power: int, columns: Sequence[Tensor]) -> States:
+    (column,) = columns
+    return (column, *(column - column,) * (power - 1))
+
+
+def _pair_leaves(columns: Sequence[Tensor]) -> States:
+    y, x = (column - column for column in columns)
+    return (*columns, y, x, y * x)
+
+
+_MOMENTS = {
+    power: Fold(
+        power,
+        0.0,
+        combine,
+        partial(_moment_leaves, power),
+        terms=partial(_powers, power),
+        states=_moments,
+    )
+    for power, combine in ((2, _to_second), (3, _to_third), (4, _to_fourth))
 }
+_PAIRS = Fold(5, 0.0, _to_products, _pair_leaves, terms=_products, states=_pair_moments)
+_SUM = Fold(1, 0.0, lambda a, b, *_: (a[0] + b[0],), tuple)
+_PRODUCT = Fold(1, 1.0, lambda a, b, *_: (a[0] * b[0],), tuple, torch.cumprod, torch.mul)
+
+#: By kind of reduction: `kernel(values, validity, rows, ranges, share)`.
+FRAME_FOLDS: dict[str, Callable[..., Tensor]] = {"sum_float": sum_frames, "product": multiply_frames}

@@ -13,11 +13,11 @@ from tqp.data.backend import is_host
 from tqp.operators.joins.pairs import expand_all_ranges
 from tqp.operators.memory.allocation import Map
 from tqp.operators.numbers.logic import any_true
-from tqp.operators.numbers.wide import is_wide, less
-from tqp.operators.rows.keys import ordered_bits
-from tqp.operators.rows.runs import sums_before
 from tqp.operators.rows.selection import take
 from tqp.operators.windows.partitions import Partitions
+
+#: Frames that are looked at together on the host, so that what is known of them stays in its caches.
+_BLOCK = 1 << 15
 
 
 class Range(NamedTuple):
@@ -29,26 +29,6 @@ class Range(NamedTuple):
     @property
     def lengths(self) -> Tensor:
         return self.ends - self.begins
-
-
-class OrderKey(NamedTuple):
-    """What RANGE offsets count: integers [n] or [n, 2], ascending within each partition but for the NULLs at one end."""
-
-    codes: Tensor
-    validity: Tensor | None
-    descending: bool
-    nulls_first: bool
-
-
-def order_key(values: Tensor, validity: Tensor | None, descending: bool, nulls_first: bool) -> OrderKey:
-    """A key of ORDER BY, integers or floats [n], or wide integers [n, 2]."""
-    return OrderKey(range_codes(values, descending), validity, descending, nulls_first)
-
-
-def range_codes(values: Tensor, descending: bool) -> Tensor:
-    """int64 [n], of wide values [n, 2], that ascend as the order of the values, integers or floats, asks for."""
-    codes = ordered_bits(values) if values.is_floating_point() else values.to(torch.int64)
-    return ~codes if descending else codes
 
 
 def offsets(values: Tensor, validity: Tensor | None, mode: str) -> Tensor:
@@ -74,47 +54,6 @@ def groups_from(rows: Partitions, away: Tensor | int, is_end: bool) -> Tensor:
         numbers, partitions.spread(rows.first_peers), partitions.spread(last[: partitions.count])
     )
     return take(peers.bounds, numbers)
-
-
-def values_from(
-    rows: Partitions, key: OrderKey, bounds: Tensor, validity: Tensor | None, precedes: bool, is_end: bool
-) -> Tensor:
-    """As `rows_from`, the first row whose key is at or behind the bound (`is_end`: behind it); of a NULL, that of its peers.
-
-    `bounds`: codes as those of the key. Raises ExecutionError for a bound on the other side of the row than `precedes` says.
-    """
-    valid = validity
-    if key.validity is not None:
-        valid = key.validity if valid is None else valid & key.validity
-    is_wrong = _before(key.codes, bounds) if precedes else _before(bounds, key.codes)
-    if any_true(is_wrong if valid is None else is_wrong & valid):
-        raise ExecutionError(
-            f"the offset of RANGE {'PRECEDING' if precedes else 'FOLLOWING'} cannot be negative"
-        )
-    low, high = _with_keys(rows, key)
-    for _ in range(rows.partitions.longest.bit_length()):
-        middle = (low + high) >> 1
-        codes = take(key.codes, middle.clamp(max=rows.num_rows - 1))
-        goes_on = (low < high) & (~_before(bounds, codes) if is_end else _before(codes, bounds))
-        high = torch.where(goes_on | (low >= high), high, middle)
-        low = torch.where(goes_on, middle + 1, low)
-    if valid is None:
-        return low
-    return torch.where(valid, low, rows.peers.ends if is_end else rows.peers.begins)
-
-
-def _before(a: Tensor, b: Tensor) -> Tensor:
-    """bool [n]: is the one code less than the other?"""
-    return less(a, b) if is_wide(a) else a < b
-
-
-def _with_keys(rows: Partitions, key: OrderKey) -> tuple[Tensor, Tensor]:
-    """The rows of the partition whose keys are not NULL."""
-    if key.validity is None:
-        return rows.begins, rows.ends
-    bounds = take(sums_before(key.validity), rows.partitions.bounds)
-    valid = rows.partitions.spread(bounds[1:] - bounds[:-1])
-    return (rows.ends - valid, rows.ends) if key.nulls_first else (rows.begins, rows.begins + valid)
 
 
 def frame(begins: Tensor, ends: Tensor) -> Range:
@@ -174,23 +113,29 @@ def count_rows(ranges: Sequence[Range]) -> Tensor:
 
 def longest(ranges: Sequence[Range]) -> int:
     """How many rows the longest range has; 0 without any."""
-    return max(int(part.lengths.max()) if part.lengths.shape[0] else 0 for part in ranges)
+    if not ranges[0].begins.shape[0]:
+        return 0
+    blocks = blocks_of_rows(ranges[0].begins)
+    return max(int((part.ends[rows] - part.begins[rows]).max()) for part in ranges for rows in blocks)
 
 
-#: Frames that are looked at together on the host, so that what is known of them stays in its caches.
-_BLOCK = 1 << 15
+def blocks_of_rows(rows: Tensor, at_least: int = 0) -> list[slice]:
+    """All rows [n], on the host some at a time, but for the last ones `at_least` so many; one block of no rows."""
+    num_rows = rows.shape[0]
+    step = max(_BLOCK, at_least) if is_host(rows) else max(1, num_rows)
+    return [slice(first, min(num_rows, first + step)) for first in range(0, max(1, num_rows), step)]
 
 
 def by_blocks(
-    function: Callable[[list[Range], slice], tuple[Tensor, ...]], ranges: Sequence[Range], share: Map
+    function: Callable[[list[Range], slice], tuple[Tensor, ...]],
+    ranges: Sequence[Range],
+    share: Map,
+    at_least: int = 0,
 ) -> tuple[Tensor, ...]:
-    """function(frames, rows) of the frames of all rows, on the host some at a time: each [n]."""
-    num_rows = ranges[0].begins.shape[0]
-    step = _BLOCK if is_host(ranges[0].begins) else max(1, num_rows)
-    blocks = [slice(first, first + step) for first in range(0, max(1, num_rows), step)]
+    """function(frames, rows) of the frames of all rows, by `blocks_of_rows`: each [n]."""
 
     def of_block(rows: slice) -> tuple[Tensor, ...]:
         return function([Range(part.begins[rows], part.ends[rows]) for part in ranges], rows)
 
-    parts = share(of_block, blocks)
+    parts = share(of_block, blocks_of_rows(ranges[0].begins, at_least))
     return parts[0] if len(parts) == 1 else tuple(torch.cat(each) for each in zip(*parts, strict=True))

@@ -24,13 +24,15 @@ from tqp.operators.windows.partitions import Partitions
 
 def exact_sums(values: Tensor, ranges: Sequence[Range]) -> Tensor:
     """Sums of integers or booleans [n], int64 [n]: right where they fit, even if the running sums do not."""
-    running = sums_before(values)
-    sums: Tensor | None = None
-    for part in ranges:
-        found = take(running, part.ends) - take(running, part.begins)
-        sums = found if sums is None else sums + found
-    assert sums is not None
-    return sums
+    return differences(sums_before(values), ranges)
+
+
+def differences(running: Tensor, ranges: Sequence[Range]) -> Tensor:
+    """[q]: of running sums [n + 1], those of the ranges."""
+    first, *others = (take(running, part.ends).sub_(take(running, part.begins)) for part in ranges)
+    for found in others:
+        first += found
+    return first
 
 
 def sum_frames(values: Tensor, validity: Tensor | None, ranges: Sequence[Range]) -> Tensor:

@@ -22,7 +22,7 @@ from tests.operators.window_cases import (
 )
 from tqp.core.errors import ExecutionError
 from tqp.operators.sorting.sort import SortColumn, sort_rows
-from tqp.operators.windows import frames, ranking, values
+from tqp.operators.windows import frames, ranking, value_bounds, values
 from tqp.operators.windows.frames import Range
 from tqp.operators.windows.partitions import Partitions, segments
 
@@ -108,10 +108,10 @@ def test_ranges_of_floats_and_nulls(descending: bool, nulls_first: bool) -> None
     column, validity = column[order], validity[order]
     whole = segments([], len(drawn), CPU)
     rows = Partitions(whole, segments([column.nan_to_num(9.0), validity], len(drawn), CPU, whole))
-    key = frames.order_key(column, validity, descending, nulls_first)
+    key = value_bounds.order_key(column, validity, descending, nulls_first)
     sign = 1.0 if descending else -1.0
-    bounds = frames.range_codes(column + sign * 1.0, descending)
-    begins = frames.values_from(rows, key, bounds, validity, True, False)
+    bounds = value_bounds.range_codes(column + sign * 1.0, descending)
+    begins = value_bounds.values_from(rows, key, bounds, validity, True, False)
     for row in range(len(drawn)):
         value = column[row].item()
         if not validity[row]:
@@ -135,6 +135,48 @@ def test_ranges_of_floats_and_nulls(descending: bool, nulls_first: bool) -> None
         assert begins[row].item() == expected
 
 
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("nulls_first", [False, True])
+@pytest.mark.parametrize("at", CASES, ids=range(len(CASES)))
+def test_bounds_are_found_whether_or_not_partition_and_key_fit_one_word(
+    at: Case, nulls_first: bool, descending: bool
+) -> None:
+    keys, validity = torch.tensor(at.keys, dtype=torch.int64), draw_validity(at.size, 0.7)
+    partitions = at.rows.partitions
+    order = sort_rows([SortColumn(partitions.numbers), SortColumn(keys, validity, descending, nulls_first)])
+    keys, validity = keys[order], validity[order]
+    rows = Partitions(partitions, segments([keys * validity, validity], at.size, CPU, partitions))
+    most = 1 + max(map(abs, at.keys), default=0)
+    far = 2**61 // most
+    for away, is_end in ((-2, False), (-1, True), (0, False), (0, True), (1, False), (2, True), (99, True)):
+        bounds = keys + (-away if descending else away)
+        for valid in (validity, None):
+            found = [
+                value_bounds.values_from(
+                    rows,
+                    value_bounds.order_key(keys * scale, valid, descending, nulls_first),
+                    value_bounds.range_codes(bounds.clamp(-most, most) * scale, descending),
+                    None,
+                    away <= 0,
+                    is_end,
+                )
+                for scale in (1, far)
+                if valid is not None or validity.all()
+            ]
+            assert all(each.equal(found[0]) for each in found), (away, is_end)
+            for row in range(at.size) if found else ():
+                if validity[row]:
+                    of_row = [each for each in at.of_partition(row) if validity[each]]
+                    sign = -1 if descending else 1
+                    before = [
+                        each
+                        for each in of_row
+                        if (distance := sign * (keys[each] - keys[row]).item()) < away
+                        or (is_end and distance == away)
+                    ]
+                    assert found[0][row].item() == of_row[0] + len(before), (away, is_end, row)
+
+
 def test_offsets_are_checked() -> None:
     with pytest.raises(ExecutionError, match="negative"):
         frames.offsets(torch.tensor([1, -1]), None, "ROWS PRECEDING")
@@ -143,9 +185,9 @@ def test_offsets_are_checked() -> None:
     keys = torch.tensor([1, 2])
     whole = segments([], 2, CPU)
     rows = Partitions(whole, segments([keys], 2, CPU, whole))
-    key = frames.order_key(keys, None, False, False)
+    key = value_bounds.order_key(keys, None, False, False)
     with pytest.raises(ExecutionError, match="negative"):
-        frames.values_from(rows, key, keys + 1, None, True, False)
+        value_bounds.values_from(rows, key, keys + 1, None, True, False)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0, None])

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from tqp.operators.windows import frames
+from tqp.operators.windows import frames, value_bounds
 from tqp.operators.windows.frames import Range
 from tqp.operators.windows.partitions import Partitions, segments
 
@@ -81,9 +81,9 @@ def find_groups(at: Case, start: int, end: int) -> Range:
 
 def find_values(at: Case, start: int, end: int) -> Range:
     keys = torch.tensor(at.keys, dtype=torch.int64)
-    key = frames.order_key(keys, None, False, False)
-    first = frames.values_from(at.rows, key, keys + start, None, start < 0, False)
-    return frames.frame(first, frames.values_from(at.rows, key, keys + end, None, end < 0, True))
+    key = value_bounds.order_key(keys, None, False, False)
+    first = value_bounds.values_from(at.rows, key, keys + start, None, start < 0, False)
+    return frames.frame(first, value_bounds.values_from(at.rows, key, keys + end, None, end < 0, True))
 
 
 def draw_validity(size: int, share: float) -> torch.Tensor:

@@ -12,7 +12,7 @@ from tqp.core.errors import UnsupportedError
 from tqp.core.process.memory_budget import reserve
 from tqp.operators.joins.pairs import pairs_at_once
 from tqp.operators.memory.allocation import Map
-from tqp.operators.windows import frames
+from tqp.operators.windows import frames, value_bounds
 from tqp.operators.windows.frames import Range
 from tqp.operators.windows.partitions import Partitions
 from tqp.planner.algebra.window_calls import BoundKind, Exclusion, FrameMode
@@ -133,9 +133,9 @@ class SortedRows:
         offsets, validity = self.column(bound.column)
         if spec.mode is FrameMode.RANGE:
             assert spec.key is not None
-            key = frames.order_key(*self.column(spec.key), spec.descending, spec.nulls_first)
-            codes = frames.range_codes(offsets, spec.descending)
-            return frames.values_from(rows, key, codes, validity, precedes, is_end)
+            key = value_bounds.order_key(*self.column(spec.key), spec.descending, spec.nulls_first)
+            codes = value_bounds.range_codes(offsets, spec.descending)
+            return value_bounds.values_from(rows, key, codes, validity, precedes, is_end, self.share)
         away = frames.offsets(offsets, validity, f"{spec.mode.value} {bound.kind.value}")
         find = frames.rows_from if spec.mode is FrameMode.ROWS else frames.groups_from
         return find(rows, -away if precedes else away, is_end)
