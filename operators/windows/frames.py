@@ -17,7 +17,7 @@ from tqp.operators.rows.selection import take
 from tqp.operators.windows.partitions import Partitions
 
 #: Frames that are looked at together on the host, so that what is known of them stays in its caches.
-_BLOCK = 1 << 15
+_BLOCK = 1 << 17
 
 
 class Range(NamedTuple):
