@@ -11,7 +11,8 @@ from tqp.core.process.memory_budget import reserve
 from tqp.data.sharing import share
 from tqp.data.sources.file_identity import reading
 from tqp.data.sources.file_systems import Identity
-from tqp.data.sources.text.csv_types import Convert, converted
+from tqp.data.sources.text.csv_types import converted
+from tqp.data.sources.text.date_forms import Convert
 
 
 class FileInBlocks(ABC):

@@ -15,7 +15,8 @@ from tqp.data.sources.text.blocks import FileInBlocks
 from tqp.data.sources.text.csv_dialects import SAMPLE_BYTES
 from tqp.data.sources.text.csv_files import arrow_options, find_layout
 from tqp.data.sources.text.csv_text import BYTE_ORDER_MARK, with_whole_line_ends, without_lines
-from tqp.data.sources.text.csv_types import Convert, conversions
+from tqp.data.sources.text.csv_types import conversions
+from tqp.data.sources.text.date_forms import Convert
 
 #: Of the start of a file, which may begin with lines that are left out.
 _HEAD_BYTES = 4 * SAMPLE_BYTES

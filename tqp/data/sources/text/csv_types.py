@@ -6,8 +6,9 @@ All values count, not a sample. A number with a leading zero or a plus sign is t
 from __future__ import annotations
 
 import decimal
+import functools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from tqp.core.keywords import lower_ascii
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.data.arrow_types import HUGEINT_ARRAY
 from tqp.data.sharing import share
+from tqp.data.sources.text.date_forms import SEPARATORS, Convert, written_dates, written_timestamps
 
 #: Rows of either end of a column that rule out most types.
 _SAMPLE_ROWS = 1_000
@@ -34,20 +36,42 @@ _CANONICAL = (
     (r"^([0-9]):", r"0\1:"),
     (r"^([0-9]{2}:[0-9]{2}):([0-9])$", r"\1:0\2"),
 )
+#: Dates that are not written as in SQL, with one of the separators, and timestamps of these.
+_WRITTEN_DATES, _WRITTEN_TIMESTAMPS = written_dates(SEPARATORS), written_timestamps(SEPARATORS)
 #: The shortest date with a time, and the shortest time: Arrow reads less as well.
 _SHORTEST_TIMESTAMP, _SHORTEST_TIME = len("2024-01-02 03:04"), len("03:04")
-
-Convert = Callable[[pa.ChunkedArray], pa.ChunkedArray | None]
 
 
 def typed(table: pa.Table, options: ReadOptions = NO_OPTIONS) -> pa.Table:
     """The table with each column of text in the type that `typed_column` finds, but for those that are to stay text."""
 
-    def convert(place: int) -> pa.ChunkedArray:
-        return typed_column(table.column(place), conversions(table.column_names[place], options))
+    def read(place: int) -> tuple[Convert | None, pa.ChunkedArray]:
+        column, tried = table.column(place), conversions(table.column_names[place], options)
+        if column.null_count == len(column):
+            return None, column
+        at, values = converted(column, tried)
+        return (tried[at] if at < len(tried) else None), values
 
-    columns = share(convert, range(table.num_columns))
+    found = share(read, range(table.num_columns))
+    columns = [values for _, values in found]
+    for place, convert in in_one_form([convert for convert, _ in found]).items():
+        values = values_or_none(convert, table.column(place))
+        columns[place] = table.column(place) if values is None else values
     return pa.Table.from_arrays(columns, names=table.column_names)
+
+
+def in_one_form(found: Sequence[Convert | None]) -> dict[int, Convert]:
+    """By place, how columns of dates are to be read as the first column of them is: a file writes them in one form, as it does timestamps."""
+    changed: dict[int, Convert] = {}
+    for plain, written in ((_dates, _WRITTEN_DATES), (_timestamps_plain, _WRITTEN_TIMESTAMPS)):
+        forms = {plain, _in_plain_form(plain), *written}
+        first = next((each for each in found if each in forms), None)
+        changed |= {
+            place: first
+            for place, each in enumerate(found)
+            if first is not None and each is not first and each in written
+        }
+    return changed
 
 
 def conversions(name: str, options: ReadOptions = NO_OPTIONS) -> Sequence[Convert]:
@@ -58,13 +82,22 @@ def conversions(name: str, options: ReadOptions = NO_OPTIONS) -> Sequence[Conver
     if options.text_columns is None or lower_ascii(name) in options.text_columns:
         return ()
     formats, kinds = formats_of(options), _KINDS
+    written = _written(options)
     if options.candidates is not None:
         kinds = tuple(convert for kind, convert in _CANDIDATES.items() if kind in options.candidates)
     tried = _in_both_forms(kinds)
     if options.decimal_separator == "." and not options.thousands:
-        return (*formats, *tried)
+        return (*formats, *tried, *written)
     numbers = [partial(_of_plain_numbers, each, options) for each in tried]
-    return (*formats, *numbers, *_in_both_forms([each for each in kinds if each is not _doubles]))
+    return (*formats, *numbers, *_in_both_forms([each for each in kinds if each is not _doubles]), *written)
+
+
+def _written(options: ReadOptions) -> Sequence[Convert]:
+    """Dates and timestamps in forms that are not those of SQL, where the options do not say another one."""
+    asked = (TypeKind.DATE, TypeKind.TIMESTAMP) if options.candidates is None else options.candidates
+    dates = TypeKind.DATE in asked and options.date_format is None
+    timestamps = TypeKind.TIMESTAMP in asked and options.timestamp_format is None
+    return (*(_WRITTEN_DATES if dates else ()), *(_WRITTEN_TIMESTAMPS if timestamps else ()))
 
 
 def formats_of(options: ReadOptions) -> list[Convert]:
@@ -211,6 +244,10 @@ def _timestamps(unit: str, zone: str | None) -> Convert:
     return convert
 
 
+_timestamps_plain = _timestamps("us", None)
+
+
+@functools.cache
 def _in_plain_form(convert: Convert) -> Convert:
     """The conversion of values without blanks around them, and of dates and times with all their digits."""
     return lambda column: convert(_canonical(column))
@@ -228,7 +265,7 @@ def _narrower(convert: Convert, target: pa.DataType) -> Convert:
 
 def _dates_and_timestamps(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     """Timestamps, of which all may be written without a time."""
-    values = values_or_none(_timestamps("us", None), column)
+    values = values_or_none(_timestamps_plain, column)
     return _dates(column).cast(pa.timestamp("us")) if values is None else values
 
 
@@ -259,8 +296,8 @@ _KINDS: tuple[Convert, ...] = (
     _doubles,
     _dates,
     _times,
-    _timestamps("us", None),
+    _timestamps_plain,
     _timestamps("us", "UTC"),
     _timestamps("ns", None),
 )
-_CONVERSIONS = _in_both_forms(_KINDS)
+_CONVERSIONS = (*_in_both_forms(_KINDS), *_WRITTEN_DATES, *_WRITTEN_TIMESTAMPS)

@@ -12,7 +12,8 @@ from tqp.data.sources.file_identity import reading
 from tqp.data.sources.file_systems import Identity, content_stream
 from tqp.data.sources.text.blocks import FileInBlocks
 from tqp.data.sources.text.csv_text import BYTE_ORDER_MARK
-from tqp.data.sources.text.csv_types import Convert, values_or_none
+from tqp.data.sources.text.csv_types import values_or_none
+from tqp.data.sources.text.date_forms import Convert
 from tqp.data.sources.text.json_files import HUGE, common_schema, parsed, parsed_as_text
 from tqp.data.sources.text.json_texts import Place, are_converted, conversions_of, with_texts
 

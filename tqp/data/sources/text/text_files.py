@@ -25,7 +25,7 @@ from tqp.data.sources.objects.arrow_tables import ArrowSource
 from tqp.data.sources.schemas import conversions
 from tqp.data.sources.text.blocks import FileInBlocks, find_conversions
 from tqp.data.sources.text.csv_blocks import CsvInBlocks
-from tqp.data.sources.text.csv_types import values_or_none
+from tqp.data.sources.text.csv_types import in_one_form, values_or_none
 from tqp.data.sources.text.json_blocks import JsonInBlocks
 
 #: A file that is compressed is taken to hold so many times its bytes.
@@ -93,6 +93,12 @@ class _TextFilesSource(Source):
         if all(part.num_rows is not None for part in parts):
             tried = {place: each for place, each in tried.items() if each}
         self._conversions = find_conversions(self._text, tried)
+        again = in_one_form([self._conversions.get(place) for place in range(len(fields))])
+        if again:
+            kept = {place: each for place, each in self._conversions.items() if place not in again}
+            self._conversions = kept | find_conversions(
+                self._text, {place: [each] for place, each in again.items()}
+            )
         self._fields = [
             *fields,
             *(pa.field(each, self._of_files.arrow_type(each)) for each in self._of_files.values),
