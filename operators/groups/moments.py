@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from tqp.data.backend import is_host
 from tqp.operators.groups.aggregates import count_by_group, sum_by_group
+from tqp.operators.groups.moment_rows import GroupedRows, GroupsInRuns, grouped_rows
 from tqp.operators.numbers.logic import any_true
 from tqp.operators.rows.selection import row_indices, take
 
@@ -111,7 +113,7 @@ POWERS = {"second_moment": 2, "third_moment": 3, "fourth_moment": 4}
 #: The reduction, and the number of the column that it reads, or of both.
 Moment: TypeAlias = tuple[str, tuple[int, ...]]
 #: Rows of which differences are computed at once, so that they stay in the cache.
-_BLOCK_ROWS = 65_536
+_BLOCK_ROWS = 131_072
 
 
 class MomentStates(NamedTuple):
@@ -149,9 +151,9 @@ def moment_states(
     one number, once.
     """
     rows = _GroupedColumns(columns, wanted, group_ids, num_groups)
-    about_one = rows.about_one_number()
-    if about_one is not None:
-        return about_one
+    at_once = rows.about_known_numbers()
+    if at_once is not None:
+        return at_once
     counts, means = rows.counts_and_means()
     sums, products = rows.sums_of_differences(means)
     divisors = [count.clamp(min=1) for count in counts]
@@ -183,39 +185,10 @@ def _moved(sums: Mapping[int, Tensor], power: int, offset: Tensor) -> Tensor:
 
 
 class _Block(NamedTuple):
-    """Rows that are read at once, by the validity of a column: in groups, or, of one group, those that count."""
+    """Rows that are read at once, by the validity of a column."""
 
     rows: slice
-    groups: dict[int, Tensor] | None  # int64 [rows]; that behind the last one is of rows that do not count
-    chosen: dict[int, Tensor | None]  # int64 [m]; None: all of them
-
-    def floats(self, values: Tensor, key: int) -> Tensor:
-        """float64: the values that are added up."""
-        values = values[self.rows]
-        rows = self.chosen.get(key)
-        return (values if rows is None else take(values, rows)).to(torch.float64)
-
-    def count_rows(self, totals: Tensor, key: int) -> None:
-        """Add to the totals of the groups how many values are added up."""
-        num_rows = self.rows.stop - self.rows.start
-        if self.groups is None:
-            rows = self.chosen[key]
-            totals[:1] += num_rows if rows is None else rows.shape[0]
-        else:
-            totals.scatter_add_(0, self.groups[key], totals.new_ones(1).expand(num_rows))
-
-    def of_rows(self, of_groups: Tensor, key: int) -> Tensor:
-        """The value of the group of each row that is added up; one that broadcasts for one group, and of one value."""
-        if self.groups is None or of_groups.shape[0] == 1:
-            return of_groups[:1]
-        return take(of_groups, self.groups[key])
-
-    def add(self, totals: Tensor, key: int, values: Tensor) -> None:
-        """Add the values to the totals of their groups."""
-        if self.groups is None:
-            totals[:1] += values.sum()
-        else:
-            totals.scatter_add_(0, self.groups[key], values)
+    by_validity: dict[int, GroupedRows]
 
 
 class _GroupedColumns:
@@ -235,23 +208,23 @@ class _GroupedColumns:
         self._powers = [[2] if power == 2 else [*range(1, power + 1)] for power in highest]
         self._pairs = [places for kind, places in wanted if kind == "co_moment"]
 
-    def about_one_number(self) -> MomentStates | None:
-        """By the differences of all rows from one number, in one pass; None where groups are not few, or digits would cancel out.
+    def about_known_numbers(self) -> MomentStates | None:
+        """By differences of all rows from numbers that are known before, in one pass; None where groups are not few, or digits would cancel out.
 
-        Of few rows of a group the mean is too often further from that number than they are from one another.
+        Of few rows of a group the mean is too often further from these numbers than they are from one another.
         """
         num_rows = self._columns[0][0].shape[0]
         is_plain = is_host(self._group_ids) and all(powers == [2] for powers in self._powers)
         if not is_plain or self._num_groups * _ROWS_OF_FEW_GROUPS > min(num_rows, _BLOCK_ROWS):
             return None
-        near = [_middle_of_some(*column) for column in self._columns]
+        near = [self._known_number(*column) for column in self._columns]
         counts = {id(validity): self._zeros() for _, validity in self._columns}
         sums = [{power: self._zeros() for power in (1, 2)} for _ in self._columns]
         products = {pair: self._zeros() for pair in self._pairs}
         of_columns = [counts[id(validity)] for _, validity in self._columns]
-        for number, block in enumerate(self._blocks()):
+        for number, block in enumerate(self._blocks):
             for key, total in counts.items():
-                block.count_rows(total, key)
+                block.by_validity[key].count(total)
             self._add_differences(block, near, sums, products)
             if number == 0 and not _are_near(of_columns, sums):
                 return None
@@ -272,15 +245,26 @@ class _GroupedColumns:
             {pair: of_groups[:-1] for pair, of_groups in moved.items()},
         )
 
+    def _known_number(self, values: Tensor, validity: Tensor | None) -> Tensor:
+        """One near all rows, float64 [1]; where groups stand together, and may be far apart, a value of each, float64 [num_groups + 1]."""
+        blocks = [(block.rows, block.by_validity[id(validity)]) for block in self._blocks]
+        if not any(isinstance(grouped, GroupsInRuns) for _, grouped in blocks):
+            return _middle_of_some(values, validity)
+        chosen = self._zeros()
+        for rows, grouped in blocks:
+            grouped.choose(chosen, grouped.floats(values[rows]))
+        return chosen
+
     def counts_and_means(self) -> tuple[list[Tensor], list[Tensor]]:
         """Of each column, float64 [num_groups]."""
         counts = {id(validity): self._zeros() for _, validity in self._columns}
         sums = [self._zeros() for _ in self._columns]
-        for block in self._blocks():
+        for block in self._blocks:
             for key, total in counts.items():
-                block.count_rows(total, key)
+                block.by_validity[key].count(total)
             for (values, validity), total in zip(self._columns, sums, strict=True):
-                block.add(total, id(validity), block.floats(values, id(validity)))
+                rows = block.by_validity[id(validity)]
+                rows.add(total, rows.floats(values[block.rows]))
         of_columns = [counts[id(validity)][:-1] for _, validity in self._columns]
         means = [total[:-1] / count.clamp(min=1) for total, count in zip(sums, of_columns, strict=True)]
         for column, mean in enumerate(means):
@@ -303,7 +287,7 @@ class _GroupedColumns:
         sums = [{power: self._zeros() for power in of_column} for of_column in powers]
         products = {} if only_first else {pair: self._zeros() for pair in self._pairs}
         means = [torch.cat((mean, mean.new_zeros(1))) for mean in means]  # of the rows that do not count, any
-        for block in self._blocks():
+        for block in self._blocks:
             self._add_differences(block, means, sums, products)
         kept = [{power: total[:-1] for power, total in of_powers.items()} for of_powers in sums]
         return kept, {pair: total[:-1] for pair, total in products.items()}
@@ -318,37 +302,35 @@ class _GroupedColumns:
         """Add what the rows of a block differ by from means to sums of powers and of products."""
         differences: list[Tensor] = []
         for (values, validity), mean, of_powers in zip(self._columns, means, sums, strict=True):
-            key = id(validity)
-            difference = block.floats(values, key) - block.of_rows(mean, key)
+            rows = block.by_validity[id(validity)]
+            difference = rows.floats(values[block.rows]) - rows.of_rows(mean)
             raised, power = difference, 1
             for wanted, total in of_powers.items():
                 while power < wanted:
                     raised, power = raised * difference, power + 1
-                block.add(total, key, raised)
+                rows.add(total, raised)
             differences.append(difference)
         for (y, x), total in products.items():
-            block.add(total, id(self._columns[y][1]), differences[y] * differences[x])
+            block.by_validity[id(self._columns[y][1])].add(total, differences[y] * differences[x])
 
-    def _blocks(self) -> Iterator[_Block]:
+    @cached_property
+    def _blocks(self) -> list[_Block]:
         num_rows = self._columns[0][0].shape[0]
         at_once = _BLOCK_ROWS if is_host(self._group_ids) else max(1, num_rows)
         validities = {id(validity): validity for _, validity in self._columns}
         is_one = self._group_ids.shape[0] == 1 < num_rows
+        blocks = []
         for first in range(0, num_rows, at_once):
             rows = slice(first, min(first + at_once, num_rows))
-            of_block = {key: None if valid is None else valid[rows] for key, valid in validities.items()}
-            if is_one:
-                chosen = {
-                    key: None if valid is None else row_indices(valid) for key, valid in of_block.items()
-                }
-                yield _Block(rows, None, chosen)
-                continue
-            ids = self._group_ids[rows].to(torch.int64)
-            of_rows = {
-                key: ids if valid is None else torch.where(valid, ids, self._num_groups)
-                for key, valid in of_block.items()
+            ids = self._group_ids if is_one else self._group_ids[rows]
+            of_block = {
+                key: grouped_rows(
+                    ids, self._num_groups, None if valid is None else valid[rows], rows.stop - rows.start
+                )
+                for key, valid in validities.items()
             }
-            yield _Block(rows, of_rows, {})
+            blocks.append(_Block(rows, of_block))
+        return blocks
 
     def _zeros(self) -> Tensor:
         """Of the groups, and of rows that do not count."""

@@ -102,8 +102,8 @@ def test_moments_of_few_groups(offset: float, apart: float, has_nulls: bool) -> 
     wanted: list[moments.Moment] = [("co_moment", (0, 1)), ("second_moment", (1,)), ("second_moment", (0,))]
     pair = [(each, valid if has_nulls else None) for each in (ys, xs)]
     rows = moments._GroupedColumns(pair, wanted, ids, 5)
-    assert rows.about_one_number() is None  # of equal values nothing may be left
-    few = moments._GroupedColumns(pair, wanted, torch.where(ids == 4, 5, ids), 5).about_one_number()
+    assert rows.about_known_numbers() is None  # of equal values nothing may be left
+    few = moments._GroupedColumns(pair, wanted, torch.where(ids == 4, 5, ids), 5).about_known_numbers()
     assert (few is None) == (apart > 3)
     states = moments.moment_states(pair, wanted, ids, 5)
     for group in range(5):
@@ -142,6 +142,36 @@ def test_moments_of_all_rows(has_nulls: bool, monkeypatch: pytest.MonkeyPatch) -
         found = [merged.moment(each).item() for each in _WANTED]
         assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
         assert merged.counts[0].item() == rows.shape[0]
+
+
+@pytest.mark.parametrize("has_nulls", [False, True])
+@pytest.mark.parametrize("apart", [0.0, 1e6], ids=["near", "far apart"])
+@pytest.mark.parametrize("jump", [0.0, 1e9], ids=["alike", "the first far away"])
+@pytest.mark.parametrize(
+    "wanted", [_WANTED, [("second_moment", (0,)), ("co_moment", (0, 1))]], ids=["higher", "squares"]
+)
+def test_moments_of_groups_that_stand_together(
+    wanted: list[moments.Moment], jump: float, apart: float, has_nulls: bool
+) -> None:
+    """As of the same rows in any order. The first row of each run may be far from all others."""
+    generator = torch.Generator().manual_seed(3)
+    ids = torch.cat([torch.full((900,), group) for group in (*range(NUM_GROUPS), 0, 3)])
+    ys = torch.rand(ids.shape[0], dtype=torch.float64, generator=generator) + ids * apart
+    ys[::900] += jump
+    xs = ys + torch.rand(ids.shape[0], dtype=torch.float64, generator=generator)
+    validity = torch.rand(ids.shape[0], generator=generator) < 0.95 if has_nulls else None
+    ys[~validity if validity is not None else slice(0)] = math.nan
+    order = torch.randperm(ids.shape[0], generator=generator)
+    valid = None if validity is None else validity[order]
+    found = moments.moment_states([(ys, validity), (xs, validity)], wanted, ids, NUM_GROUPS)
+    columns: list[tuple[torch.Tensor, torch.Tensor | None]] = [(ys[order], valid), (xs[order], valid)]
+    expected = moments.moment_states(columns, wanted, ids[order], NUM_GROUPS)
+    assert [each.tolist() for each in found.counts] == [each.tolist() for each in expected.counts]
+    for moment in wanted:
+        size = expected.moment(moment).abs().max().item()
+        assert found.moment(moment).tolist() == pytest.approx(
+            expected.moment(moment).tolist(), rel=1e-8, abs=1e-12 * size
+        )
 
 
 def test_moments_of_equal_values_are_zero() -> None:
