@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 import torch
 from torch import Tensor
@@ -34,7 +35,7 @@ from tqp.operators.strings.layout import (
 )
 from tqp.operators.strings.search import find
 
-#: A buffer is reversed as it is where it has at most so many times the bytes of its rows; else these are copied first.
+#: A buffer is changed as it is where it has at most so many times the bytes of its rows; else these are copied first.
 _SLACK = 4
 
 #: What TRIM removes when it is not told: Unicode's space separators (tabs and line ends stay).
@@ -107,21 +108,36 @@ def upper(strings: Strings) -> Strings:
     """In upper case, character by character (one stays one: 'ﬁ' has no upper case)."""
     if not is_ascii(strings):
         return _by_arrow(strings, pc.utf8_upper)
-    return _shift_letters(strings, ord("a"))
+    return _switch_case(strings, ord("a"), pc.ascii_upper)
 
 
 def lower(strings: Strings) -> Strings:
     """In lower case, character by character."""
     if not is_ascii(strings):
         return _by_arrow(strings, pc.utf8_lower)
-    return _shift_letters(strings, ord("A"))
+    return _switch_case(strings, ord("A"), pc.ascii_lower)
 
 
-def _shift_letters(strings: Strings, first: int) -> Strings:
-    """Switch the case of the 26 letters from `first` on."""
-    dense = compact(strings)
-    is_letter = (dense.data - first) < 26  # bytes wrap round, so this is first <= byte < first + 26
-    return dense._replace(data=dense.data ^ (is_letter.to(torch.uint8) << 5))
+def _switch_case(strings: Strings, first: int, by_arrow: Callable[..., Any]) -> Strings:
+    """Switch the case of the 26 letters from `first` on, in all bytes from the first row's to the last one's."""
+    close, low, high = _close_together(strings)
+    data = close.data[low:high]
+    if is_host(data):
+        buffers = [None, pa.py_buffer(np.array([0, data.shape[0]])), pa.py_buffer(data.numpy())]
+        changed = from_arrow(by_arrow(pa.Array.from_buffers(pa.large_string(), 1, buffers))).data
+    else:
+        is_letter = (data - first) < 26  # bytes wrap round, so this is first <= byte < first + 26
+        changed = data ^ (is_letter.to(torch.uint8) << 5)
+    return close._replace(starts=close.starts - low, data=changed)
+
+
+def _close_together(strings: Strings) -> tuple[Strings, int, int]:
+    """The strings, copied where the bytes from the lowest to the highest are many times theirs, and where these are."""
+    low, high = extent(strings)
+    if high - low > _SLACK * total_length(strings):
+        strings = compact(strings)
+        low, high = extent(strings)
+    return strings, low, high
 
 
 def reverse(strings: Strings) -> Strings:
@@ -139,10 +155,7 @@ def reverse(strings: Strings) -> Strings:
 
 def _reverse_bytes(strings: Strings) -> Strings:
     """Each row's bytes back to front: the whole buffer is, in which the rows then lie from the end."""
-    low, high = extent(strings)
-    if high - low > _SLACK * total_length(strings):
-        strings = compact(strings)
-        low, high = extent(strings)
+    strings, low, high = _close_together(strings)
     starts = high - strings.lengths - strings.starts
     return Strings(starts, strings.lengths, strings.data[low:high].flip(0))
 
