@@ -14,6 +14,7 @@ from torch import Tensor
 
 from tqp.core.errors import ExecutionError
 from tqp.core.process.memory_budget import bytes_left
+from tqp.data.backend import is_host
 from tqp.operators.memory.arrays import Array, Values, as_array, as_tensor, converted, running_sums
 from tqp.operators.numbers.logic import all_true
 from tqp.operators.rows.runs import Runs
@@ -194,9 +195,12 @@ def any_by_row(probe_rows: Tensor, num_probe: int) -> Tensor:
 
 def mark_rows(table: Tensor, rows: Tensor) -> Tensor:
     """Sets table[rows] to True in place and returns the table (bool [n])."""
+    rows = rows if rows.dtype is torch.int64 else rows.to(torch.int64)
+    if is_host(table):  # a quarter faster than a scatter of as many values
+        table.numpy()[rows.numpy()] = True
+        return table
     # a value for each row: scattering one expanded value costs twice as much
     true = torch.ones(rows.shape[0], dtype=torch.bool, device=rows.device)
-    rows = rows if rows.dtype is torch.int64 else rows.to(torch.int64)
     # in place; it takes the interpreter lock once, `scatter_` six times
     return torch.scatter(table, 0, rows, true, out=table)
 

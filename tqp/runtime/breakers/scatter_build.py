@@ -19,7 +19,7 @@ from tqp.runtime.frame import Frame, FrameColumn, frame_of_outputs
 from tqp.runtime.pipeline import Breaker, State
 
 #: Up to this many keys, every worker fills a set of its own: entries of different workers share cache lines.
-_OWN_SET = 1 << 22
+_OWN_SET = 1 << 23
 
 
 class _Tables(NamedTuple):
