@@ -35,3 +35,8 @@ ALTER TABLE sub ALTER i SET DEFAULT (SELECT 1);
 CREATE INDEX of_sub ON sub ((SELECT 1));
 INSERT INTO sub VALUES (DEFAULT) RETURNING i + 1;
 FROM sub;
+CREATE TABLE collated(i INT, s VARCHAR CHECK (s COLLATE NOCASE <> 'q'), d BOOLEAN DEFAULT ('a' COLLATE NOCASE = 'A'));
+INSERT INTO collated(i, s) VALUES (1, 'A'), (2, 'b');
+INSERT INTO collated(i, s) VALUES (3, 'Q');
+UPDATE collated SET i = 5 WHERE i = 2;
+FROM collated;

@@ -34,7 +34,9 @@ def collated(binder: ExpressionBinder, nodes: Sequence[exp.Expr]) -> Sequence[ex
 
     Raises BindError for a collation that there is not or of what is no VARCHAR, UnsupportedError for one of a language, and for two.
     """
-    inner = [node.unnest() for node in nodes]
+    if not binder.context.may_collate:
+        return nodes
+    inner = [meant(binder, node) for node in nodes]
     found = {
         tuple(map(lower_ascii, collation_names(node))): node
         for node in inner
@@ -49,7 +51,11 @@ def collated(binder: ExpressionBinder, nodes: Sequence[exp.Expr]) -> Sequence[ex
     ((names, node),) = found.items()
     functions = [_function(name, node) for name in names]
     plain = [each.this if isinstance(each, exp.Collate) else each for each in inner]
+    uses = binder.scope.uses
+    before = len(uses or ())
     types = [binder.bind(each).data_type for each in plain]
+    if uses is not None:
+        del uses[before:]  # what is compared may be a key of GROUP BY where the texts are none
     for each, data_type in zip(inner, types, strict=True):
         if isinstance(each, exp.Collate) and data_type not in (VARCHAR, JSON):
             raise BindError(f"a collation is for VARCHAR, not for {data_type}", span_of(each))
@@ -68,9 +74,28 @@ def collated(binder: ExpressionBinder, nodes: Sequence[exp.Expr]) -> Sequence[ex
     ]
 
 
+def meant(binder: ExpressionBinder, node: exp.Expr) -> exp.Expr:
+    """The node without parentheses, or the text with a collation whose alias it is."""
+    node = node.unnest()
+    if isinstance(node, exp.Column) and not node.table and binder.aliases:
+        item = binder.aliases.get(lower_ascii(node.name))
+        collate = None if item is None else collation_of(item.node)
+        if collate is not None and not binder.scope.has_column(node.name, None):
+            return collate
+    return node
+
+
+def collation_of(node: exp.Expr | None) -> exp.Collate | None:
+    """The text with a collation that a node is; None for any other."""
+    inner = None if node is None else node.unnest()
+    return inner if isinstance(inner, exp.Collate) else None
+
+
 def searched(binder: ExpressionBinder, name: str, nodes: Sequence[exp.Expr]) -> Sequence[exp.Expr]:
     """The arguments of a function: functions of them where it searches texts under a collation."""
-    if name not in _SEARCHES or not any(isinstance(node.unnest(), exp.Collate) for node in nodes):
+    if name not in _SEARCHES or not binder.context.may_collate:
+        return nodes
+    if not any(isinstance(node.unnest(), exp.Collate) for node in nodes):
         return nodes
     plain = [
         each.this if isinstance(each, exp.Collate) else each for each in (node.unnest() for node in nodes)

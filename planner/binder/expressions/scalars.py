@@ -371,7 +371,7 @@ class ExpressionBinder:
 
 _FEATURES: dict[type, str] = {
     exp.Lambda: "lambda functions are not supported",
-    exp.Collate: "a collation of anything but what is compared, searched or ordered is not supported",
+    exp.Collate: "a collation of anything but what is compared, searched, ordered or a column of the answer is not supported",
     exp.Star: "* in this place is not supported",
     exp.Kwarg: "named arguments are not supported",
     exp.PropertyEQ: "named arguments are not supported",

@@ -6,19 +6,21 @@ Project (without the columns that only ORDER BY needed).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
 from sqlglot import exp
 
-from tqp.core.errors import BindError
+from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal, walk
 from tqp.planner.algebra.logical_plan import Aggregate, Filter, LogicalPlan, Project, Sort, Values
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.aggregates.aggregates import AggregateCollector
 from tqp.planner.binder.expressions.aggregates.windows import WindowCollector
+from tqp.planner.binder.expressions.collations import collated, collation_of
+from tqp.planner.binder.expressions.forms.forms import call_of
 from tqp.planner.binder.expressions.forms.randomness import with_row_numbers
 from tqp.planner.binder.expressions.forms.sequences import refuse_drawn
 from tqp.planner.binder.expressions.scalars import Aliases, ExpressionBinder
@@ -80,6 +82,7 @@ class SelectBlock:
     windows: WindowCollector = field(init=False)
     unnests: UnnestCollector = field(init=False)
     key_unnests: UnnestCollector = field(init=False)  # lists whose elements are grouped by
+    collated_keys: Collection[str] = ()  # of GROUP BY: texts with a collation, as they are written
 
     def __post_init__(self) -> None:
         self.written_keys = Written(self.context.query, self.scope)
@@ -129,6 +132,7 @@ class SelectBlock:
         group_keys = None if group is None else self._group_keys(group, nodes, aliases)
         sets = [()] if group_keys is None else group_keys.sets()
         keys = list(dict.fromkeys(chain(*sets)))
+        self.collated_keys = () if group_keys is None else group_keys.collated
         collector.keys = None if group is None else keys
         self.scope.open_aggregates = (
             collector  # subqueries of the clauses below may hold aggregates of this block
@@ -167,9 +171,9 @@ class SelectBlock:
         qualification = None if qualify is None else self._qualification(qualify, collector, aliases)
         sort = SortBinder(self, nodes, bound, collector, aliases, keys_by_item if of_all else None)
         sorts = [sort.bind(query.args.get("order")) for query in (select, *self.around)]
-        distinct_on = None if distinct_clause is None else distinct_clause.args.get("on")
-        if distinct_on is not None:  # its keys mean what they mean in ORDER BY
-            keys_of_rows = [exp.Ordered(this=node) for node in distinct_on.expressions]
+        distinct_keys = self._distinct_keys(nodes)
+        if distinct_keys:  # they mean what they mean in ORDER BY
+            keys_of_rows = [exp.Ordered(this=node) for node in distinct_keys]
             sorts.append(sort.bind(exp.Order(expressions=keys_of_rows)))
         self.scope.uses = None
         if collector.calls or having is not None or (bool(keys) if of_all else group is not None):
@@ -198,7 +202,31 @@ class SelectBlock:
                 (part for value in bound if value is not None for part in walk(value)), "beside unnest()"
             )
         plan = self.unnests.over(plan)
-        return self._finish(plan, nodes, bound, sorts, lazy)
+        return self._finish(plan, nodes, bound, sorts, lazy, bool(distinct_keys))
+
+    def _distinct_keys(self, items: Sequence[Item]) -> Sequence[exp.Expr]:
+        """What tells rows apart for DISTINCT ON, and, where a collation does, for DISTINCT."""
+        clause = self.select.args.get("distinct")
+        if clause is None:
+            return ()
+        if clause.args.get("on") is not None:
+            return list(clause.args["on"].expressions)
+        if self.context.shown is None or not any(self.collation_of(item) is not None for item in items):
+            return ()
+        return [exp.Literal.number(place) for place in range(1, len(items) + 1)]
+
+    def collation_of(self, item: Item) -> exp.Collate | None:
+        """The text with a collation that an item of the answer is; no other query may read its column."""
+        return collation_of(item.node) if self.context.shown is self.select else None
+
+    def _text_of(self, binder: ExpressionBinder, node: exp.Collate) -> Expression:
+        """What is shown of a text with a collation: where it is a key of GROUP BY, the first of those that are equal."""
+        collated(binder, [node])  # refuses what has none
+        group = self.select.args.get("group")
+        if group is not None and is_of_all(group):
+            raise UnsupportedError("GROUP BY ALL of a text with a collation is not supported", span_of(node))
+        is_key = self.written_keys.text(node) in self.collated_keys
+        return settle(binder.bind_once(call_of("first", node.this) if is_key else node.this))
 
     def _bind_items(
         self,
@@ -274,6 +302,9 @@ class SelectBlock:
             is_open = lazy and not isinstance(item.column, MergedColumn)
             return [(item, None if is_open else self.scope.value_of(item.column))]
         assert item.node is not None
+        collate = None if self.context.shown is None else self.collation_of(item)
+        if collate is not None:
+            return [(item, self._text_of(binder, collate))]
         call = item.node.unnest()
         is_bound = self.bound_items.get(id(item.node)) or self.written_keys.find(call)
         if not is_unnest(call) or binder.unnests is None or is_bound:
@@ -338,7 +369,9 @@ class SelectBlock:
         bound: Sequence[Expression | None],
         sorts: Sequence[Sorting],
         lazy: bool,
+        has_keys: bool,
     ) -> BoundQuery:
+        """`has_keys`: DISTINCT keeps the first row of each value of the last of `sorts`."""
         names = [self._name(item) for item in nodes]
         clause = self.select.args.get("distinct")
         if lazy:
@@ -361,7 +394,7 @@ class SelectBlock:
         def column_of(key: Expression | int) -> ColumnRef:
             return ColumnRef.of(fields[places[key] if isinstance(key, Expression) else key])
 
-        if clause is not None and clause.args.get("on") is not None:
+        if has_keys:
             order, keys = sort_keys(sorts[0], column_of), sort_keys(sorts[-1], column_of)
             sorts = sorts[:-1]
             result = first_of_each(self.context, project, [key.expression for key in keys], order)

@@ -257,8 +257,12 @@ def _node_of(scope: Scope, item: Item, call: exp.Anonymous) -> exp.Expr:
     assert item.column is not None
     owner = next((each for each in scope.relations if item.column in each.columns), None)
     parts = [owner.alias] if owner is not None and owner.alias else []
-    if owner is not None and owner.schema not in (None, TEMPORARY) and is_unpacked(call):
-        parts = [DATABASE, owner.schema, owner.alias]  # as the name of what is called shows them
+    if owner is not None and owner.schema is not None:
+        is_shared = sum(each.is_named(owner.alias) for each in scope.relations) > 1
+        if owner.schema != TEMPORARY and is_unpacked(call):
+            parts = [DATABASE, owner.schema, owner.alias]  # as the name of what is called shows them
+        elif is_shared:
+            parts = [owner.schema, owner.alias]
     return exp.column(
         exp.to_identifier(item.column.name, quoted=True).update_positions(call),
         *[exp.to_identifier(part, quoted=True) for part in reversed(parts)],

@@ -21,6 +21,7 @@ from tqp.planner.binder.select.select_list import expand_items
 from tqp.planner.parse import span_of
 
 if TYPE_CHECKING:
+    from tqp.planner.binder.expressions.scalars import ExpressionBinder
     from tqp.planner.binder.select.block import SelectBlock
 
 #: The keys of one ORDER BY: a position in SELECT or an expression, whether it descends, and whether NULLs come first.
@@ -52,12 +53,10 @@ class SortBinder:
         binder = self.block.binder("ORDER BY", self.collector, self.aliases)
         result: list[tuple[Expression | int, bool, bool]] = []
         for node, descending, nulls_first in keys_of(order):
-            if node is None:
-                result += [(index, descending, nulls_first) for index in range(len(self.nodes))]
-                continue
-            position = self._position(node)
-            if position is not None:
-                result.append((position, descending, nulls_first))
+            position = None if node is None else self._position(node)
+            if node is None or position is not None:
+                places = range(len(self.nodes)) if position is None else [position]
+                result += [(self._shown(binder, place), descending, nulls_first) for place in places]
                 continue
             # a star next to other keys: the columns of FROM
             for item in expand_items(self.block.context, self.block.scope, [node]):
@@ -69,6 +68,12 @@ class SortBinder:
                 if not isinstance(value, Literal):  # a constant orders nothing
                     result.append((value, descending, nulls_first))
         return result
+
+    def _shown(self, binder: ExpressionBinder, position: int) -> Expression | int:
+        """What orders an item of SELECT: its value, or what is compared in its place under a collation."""
+        is_shown = self.block.context.shown is not None
+        collate = self.block.collation_of(self.nodes[position]) if is_shown else None
+        return position if collate is None else binder.bind(collated(binder, [collate])[0])
 
     def _note_uses(
         self, node: exp.Expr | None, value: Expression, keys: Sequence[Expression], before: int

@@ -23,7 +23,7 @@ from tqp.planner.binder.expressions.coercion import (
     null_after,
     of_type,
 )
-from tqp.planner.binder.expressions.collations import collated
+from tqp.planner.binder.expressions.collations import collated, meant
 from tqp.planner.binder.expressions.forms.attempts import TRY_FORMS
 from tqp.planner.binder.expressions.forms.cases import make_case
 from tqp.planner.binder.expressions.forms.clock import CLOCK_FORMS
@@ -89,10 +89,12 @@ def _that_may_be_taken(values: Sequence[Expression]) -> list[Expression]:
 
 
 def _nullif(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
-    left, right = (binder.bind_flexible(node) for node in collated(binder, nodes))
+    compared = collated(binder, nodes)
+    left, right = map(binder.bind_flexible, compared)
     condition = compare("equal", left, right, span)
-    if isinstance(nodes[0].unnest(), exp.Collate):
-        left = binder.bind_flexible(nodes[0].unnest().this)
+    if compared[0] is not nodes[0]:
+        value = meant(binder, nodes[0])
+        left = binder.bind_flexible(value.this if isinstance(value, exp.Collate) else value)
     return make_case([condition], [Literal(None, NULL), settle(left)], span)
 
 
