@@ -8,6 +8,7 @@ few do. A value that is not finite makes the moments of its frame NaN, as its di
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor
 
 from tqp.operators.memory.allocation import Map, one_by_one
+from tqp.operators.numbers.logic import any_true
 from tqp.operators.rows.selection import row_indices, take
 from tqp.operators.windows.block_sums import Fold, fold_ranges
 from tqp.operators.windows.fixed_point import sum_exactly
@@ -167,12 +169,19 @@ def _powers(power: int, columns: Sequence[Tensor], inside: Sequence[Tensor]) -> 
 def _moments(sums: Sequence[Tensor], inside: Sequence[Tensor], counts: Tensor) -> States:
     first, second, *higher = sums
     mean = first / counts
-    found = [inside[0] + mean, (second - mean * first).clamp(min=0)]
+    found = [inside[0] + mean, _squares(first, second, mean)]
     if higher:
         third, *fourths = higher
         found.append(third - mean * (3 * second - 2 * mean * first))
         found += [fourth - mean * (4 * third - mean * (6 * second - 3 * mean * first)) for fourth in fourths]
     return tuple(found)
+
+
+def _squares(first: Tensor, second: Tensor, mean: Tensor) -> Tensor:
+    """Of the differences from the mean, which is infinite where only squares are beyond all floats, not the values."""
+    squares = (second - mean * first).clamp(min=0)
+    is_beyond = second == math.inf
+    return torch.where(is_beyond & first.isfinite(), second, squares) if any_true(is_beyond) else squares
 
 
 def _products(columns: Sequence[Tensor], inside: Sequence[Tensor]) -> list[Tensor]:
@@ -186,8 +195,8 @@ def _pair_moments(sums: Sequence[Tensor], inside: Sequence[Tensor], counts: Tens
     return (
         inside[0] + mean_y,
         inside[1] + mean_x,
-        (yy - mean_y * y).clamp(min=0),
-        (xx - mean_x * x).clamp(min=0),
+        _squares(y, yy, mean_y),
+        _squares(x, xx, mean_x),
         yx - mean_y * x,
     )
 

@@ -63,6 +63,16 @@ def test_moments_and_products_of_ranges(length: str, in_order: bool) -> None:
             assert products[row].item() == pytest.approx((values / 1e4).prod().item(), rel=1e-12)
 
 
+def test_squares_beyond_all_floats_are_infinite() -> None:
+    numbers = [1.0, 2.0, 1e200, 3.0, 4.0, 5.0, math.inf, 6.0, 7.0]
+    column = torch.tensor(numbers, dtype=torch.float64)
+    ranges = ranges_of(len(numbers), lambda _: 2, True)
+    (squares,) = folds.moment_frames(column, None, all_rows(len(numbers)), [ranges], 2)
+    assert squares.tolist() == pytest.approx(
+        [0.5, math.inf, math.inf, 0.5, 0.5, math.nan, math.nan, 0.5, 0.0], nan_ok=True
+    )
+
+
 COLUMNS: dict[str, Callable[[random.Random], float]] = {
     "zeros": lambda _: 0.0,
     "halves": lambda generator: generator.randrange(-9, 10) / 2,
