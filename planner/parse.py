@@ -85,6 +85,7 @@ class Command:
     tokens: Tokens
     clauses: Clauses
     word: str
+    explain: Explain = None
     common_tables: tuple[str | Part, ...] = ()
     inputs: Mapping[str, View | TableSource] = field(default_factory=dict)
 
@@ -139,12 +140,12 @@ def parse_statement(text: str) -> ParsedStatement | Command:
         return ParsedStatement(text, tree, statement.explain, _parameter_keys(tokens))
     _check_known(statement)
     assert statement.clauses is not None
-    return Command(text, tokens, statement.clauses, statement.word)
+    return Command(text, tokens, statement.clauses, statement.word, statement.explain)
 
 
 #: A text that begins as a query does and holds nothing that could end it before its end.
 _ONE_QUERY = re.compile(
-    r"\s*(?:SELECT|FROM|VALUES|(?:EXPLAIN|WITH)(?!.*\b(?:INSERT|UPDATE|DELETE|MERGE|TRUNCATE)\b))\b[^;]*;?\s*",
+    r"\s*(?:EXPLAIN\s+(?:ANALYZE\s+)?)?(?:SELECT|FROM|VALUES|WITH(?!.*\b(?:INSERT|UPDATE|DELETE|MERGE|TRUNCATE)\b))\b[^;]*;?\s*",
     re.IGNORECASE | re.DOTALL,
 )
 
@@ -173,8 +174,6 @@ def split_statements(text: str) -> list[str]:
 def _check_known(statement: Statement) -> None:
     if statement.clauses is None:
         raise UnsupportedError(f"{statement.word} statements are not supported")
-    if statement.explain is not None:
-        raise UnsupportedError(f"EXPLAIN of {statement.word} is not supported; explain the query in it")
 
 
 def _tree(tokens: Tokens, pieces: Sequence[str | Part]) -> exp.Expr:

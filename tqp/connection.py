@@ -16,6 +16,7 @@ from tqp.catalog.state import CatalogState
 from tqp.catalog.variables import Variables
 from tqp.compiled import Parameters
 from tqp.compiler import Compiler
+from tqp.conveniences import Conveniences
 from tqp.core.arguments import (
     IN_MEMORY,
     check_choice,
@@ -35,6 +36,7 @@ from tqp.core.names import ObjectName
 from tqp.core.process.deep_recursion import call_deep
 from tqp.data.backend import choose_backend, parse_device
 from tqp.data.sources.make_source import make_source
+from tqp.data.sources.stored_tables import StoredTable
 from tqp.memory_ledger import ledger
 from tqp.ml.model import Model
 from tqp.ml.python_functions import PythonFunction, make_function
@@ -60,7 +62,7 @@ from tqp.ways_out import WaysOut
 _PRECISIONS = ("float32", "bf16")
 
 
-class Connection(WaysIn, WaysOut):
+class Connection(WaysIn, WaysOut, Conveniences):
     """Tables and models, and the means to query them; `tqp.connect` makes one. Safe to use from several threads.
 
     `database`: ":memory:", DuckDB's name for one that ends with its connection, as all do here; also as the first argument.
@@ -151,18 +153,17 @@ class Connection(WaysIn, WaysOut):
         self._catalog.change(lambda state: state.with_table(source))
         return self
 
-    def unregister(self, name: str) -> None:
-        """Forget the table. Raises BindError if there is none of that name."""
+    def unregister(self, name: str) -> Connection:
+        """Forget what was registered under the name, if something was; returns the connection. A table of CREATE TABLE stays."""
         check_name("a table", name)
         place = ObjectName.of(name)
 
         def next_state(state: CatalogState) -> CatalogState:
-            if place not in state.tables:
-                known = [table.name for table in state.tables.values()]
-                raise BindError(f'there is no table "{name}" to unregister{nearest(name, known)}')
-            return state.without(place)
+            table = state.tables.get(place)
+            return state if table is None or isinstance(table, StoredTable) else state.without(place)
 
         self._catalog.change(next_state)
+        return self
 
     def table_names(self) -> list[str]:
         """Names of the registered tables."""
@@ -313,8 +314,10 @@ class Connection(WaysIn, WaysOut):
         ...     con.fetchone()
         (42,)
         """
-        answer = self._answer(query, params, self._variables(sys._getframe(1)))
-        self._of_thread.answer = answer
+        return self._executed(query, params, self._variables(sys._getframe(1)))
+
+    def _executed(self, query: str, params: Parameters | None, variables: Variables | None) -> QueryResult:
+        answer = self._of_thread.answer = self._answer(query, params, variables)
         return answer
 
     def cursor(self) -> Cursor:
@@ -338,21 +341,6 @@ class Connection(WaysIn, WaysOut):
     def in_transaction(self) -> bool:
         """Whether BEGIN has begun a transaction that has not ended."""
         return self._catalog.in_transaction
-
-    def commit(self) -> Connection:
-        """COMMIT; returns the connection."""
-        self._session.run("COMMIT", None, None)
-        return self
-
-    def rollback(self) -> Connection:
-        """ROLLBACK; returns the connection."""
-        self._session.run("ROLLBACK", None, None)
-        return self
-
-    def begin(self) -> Connection:
-        """BEGIN; returns the connection."""
-        self._session.run("BEGIN", None, None)
-        return self
 
     def prepare(self, query: str) -> Statement:
         """Parse a statement that is to be executed with several values; what it names is looked up at each `Statement.execute`.

@@ -265,13 +265,19 @@ class Queries:
         analyze: bool,
         params: Parameters | None = None,
         variables: Variables | None = None,
+        state: CatalogState | None = None,
+        arranged: Arrangement | None = None,
     ) -> str:
-        """The query's plans as text."""
+        """The query's plans as text; on a state of the catalog, if one is given."""
 
         def plans(query: Query) -> str:
-            return self._explained(bind(query, self.catalog.snapshot(variables), params), analyze)
+            files = self.catalog.files
+            snapshot = (
+                self.catalog.snapshot(variables) if state is None else Snapshot(state, files, variables)
+            )
+            return self._explained(bind(query, snapshot, params, arranged=arranged), analyze)
 
-        return self._answer(plans, query, params, variables)
+        return self._answer(plans, query, params, variables, state)
 
     def _explained(self, statement: BoundStatement, analyze: bool) -> str:
         wanted = WantedRows.of(scan_conditions(statement.plan))

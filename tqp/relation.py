@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
@@ -23,6 +23,7 @@ from tqp.core.keywords import in_quotes, lower_ascii
 from tqp.data.column import Table
 from tqp.data.results.display import MAX_ROWS
 from tqp.data.sources.base import Source
+from tqp.data.sources.make_source import make_source
 from tqp.data.sources.stored_tables import StoredTable, table_of_rows
 from tqp.expressions import Sql
 from tqp.joins import Condition, joined, kind_of_join, share_a_name, with_suffix
@@ -35,6 +36,9 @@ from tqp.statements.session import Session
 from tqp.summaries import Summaries
 from tqp.ways_out import WaysOut
 from tqp.writing.ways_to_files import WaysToFiles
+
+if TYPE_CHECKING:
+    import pandas
 
 #: What relations are called that nobody has named.
 UNNAMED = "relation"
@@ -262,6 +266,19 @@ class Relational(Summaries["Relation"], Reshaping["Relation"]):
         view = View(name, parse(self._from).reading({self.alias: self._input()}))
         self._session.define(view, replace)
         return Relation(self._session, view)
+
+    def map(self, function: Callable[[pandas.DataFrame], object]) -> Relation:
+        """The rows of what a function makes of them, as a pandas frame: runs the query.
+
+        >>> import tqp
+        >>> tqp.sql("SELECT 1 AS a").map(lambda frame: frame + 1).fetchall()
+        [(2,)]
+        """
+        made = make_source("mapped", function(self._answer().to_pandas()), self._session.device)
+        return Relation(self._session, View(UNNAMED, parse('FROM "mapped"').reading({"mapped": made})))
+
+    def close(self) -> None:
+        """Nothing: a relation goes with its last reference."""
 
     def materialize(self) -> QueryResult:
         """Run it: a relation of the rows that it has now."""

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: Rows turned into Python objects at a time while iterating.
 _FETCH_ROWS = 65_536
+#: Rows that DuckDB computes together.
+_VECTOR_ROWS = 2048
 
 
 class Result(WaysToFiles):
@@ -190,6 +192,15 @@ class Result(WaysToFiles):
         rows = self._rows(self._fetched, stop)
         self._fetched = stop
         return rows
+
+    def fetch_df_chunk(self, vectors_per_chunk: int = 1) -> pandas.DataFrame:
+        """The next rows not yet fetched as a pandas frame: 2048 for each vector, at most."""
+        check_count("vectors_per_chunk", vectors_per_chunk, "a chunk holds at least one vector")
+        start = self._fetched
+        self._fetched = min(len(self), start + vectors_per_chunk * _VECTOR_ROWS)
+        columns = tuple(column.cut(start, self._fetched) for column in self._table.columns)
+        rows = Table(self._names, columns, self._fetched - start)
+        return Result(self._names, self._types, rows).to_pandas()
 
     def fetchnumpy(self) -> dict[str, NDArray[Any]]:
         """A NumPy array per column, masked where there are NULLs: numbers in their width (DECIMAL and HUGEINT as float64),

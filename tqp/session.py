@@ -119,9 +119,9 @@ def query(query: str, params: Parameters | None = None, *, alias: str = "") -> Q
 
 
 def execute(query: str, params: Parameters | None = None) -> QueryResult:
-    """`Connection.execute` of the default connection; its rows are those of what is returned only."""
+    """`Connection.execute` of the default connection, whose `fetchone` and the like give the answer's rows."""
     connection = _default.connection()
-    return connection._answer(query, params, connection._variables(sys._getframe(1)))
+    return connection._executed(query, params, connection._variables(sys._getframe(1)))
 
 
 def _of_default(method: Callable[Concatenate[Connection, Given], Answer]) -> Callable[Given, Answer]:
@@ -162,3 +162,20 @@ rollback = _of_default(Connection.rollback)
 interrupt = _of_default(Connection.interrupt)
 get_table_names = _of_default(Connection.get_table_names)
 extract_statements = _of_default(Connection.extract_statements)
+checkpoint = _of_default(Connection.checkpoint)
+duplicate = _of_default(Connection.duplicate)
+sqltype = _of_default(Connection.sqltype)
+dtype = _of_default(Connection.dtype)
+string_type = _of_default(Connection.string_type)
+load_extension = _of_default(Connection.load_extension)
+install_extension = _of_default(Connection.install_extension)
+executemany = _of_default(Connection.executemany)
+fetchone = _of_default(Connection.fetchone)
+fetchmany = _of_default(Connection.fetchmany)
+fetchall = _of_default(Connection.fetchall)
+fetchnumpy = _of_default(Connection.fetchnumpy)
+fetchdf = _of_default(Connection.fetchdf)
+fetch_df = _of_default(Connection.fetch_df)
+fetch_df_chunk = _of_default(Connection.fetch_df_chunk)
+df = _of_default(Connection.df)
+close = _of_default(Connection.close)

@@ -67,6 +67,10 @@ class WaysOut(ABC):
         """See `Result.to_pandas`."""
         return self._result().to_pandas()
 
+    def fetch_df_chunk(self, vectors_per_chunk: int = 1) -> pandas.DataFrame:
+        """See `Result.fetch_df_chunk`."""
+        return self._result().fetch_df_chunk(vectors_per_chunk)
+
     def to_df(self) -> pandas.DataFrame:
         """See `Result.to_pandas`."""
         return self._result().to_pandas()

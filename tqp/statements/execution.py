@@ -34,14 +34,22 @@ if TYPE_CHECKING:
 Outcome = TypeVar("Outcome")
 
 
+class PlansFoundError(Exception):
+    """EXPLAIN has found what it tells; the statement is not executed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """What a statement is executed with. Its executor changes the catalog in one step, or not at all."""
+    """What a statement is executed with. Its executor changes the catalog in one step, or not at all.
+
+    `plans`: under EXPLAIN, those of the queries that it has asked.
+    """
 
     session: Session
     command: Command
     params: Parameters | None
     variables: Variables | None
+    plans: list[str] | None = None
 
     @property
     def state(self) -> CatalogState:
@@ -52,11 +60,24 @@ class Execution:
         self, query: ParsedStatement, state: CatalogState, arranged: Arrangement | None = None
     ) -> Result:
         """What a query made of parts of the statement answers."""
+        self._note_plan(query, state, arranged)
         return self.session.queries.run_on(state, query, self.params, self.variables, arranged)
 
     def written(self, query: ParsedStatement, write: Callable[[Rows], Outcome]) -> Outcome:
         """What `write` says of the rows of a query made of parts of the statement."""
+        self._note_plan(query, self.state)
         return self.session.queries.write(query, self.params, self.variables, write)
+
+    def _note_plan(
+        self, query: ParsedStatement, state: CatalogState, arranged: Arrangement | None = None
+    ) -> None:
+        """Keep the plan of a query if plans are asked for. Raises PlansFoundError where nothing is to be executed."""
+        if self.plans is not None:
+            is_analyzed = self.command.explain == "analyze"
+            explain = self.session.queries.explain
+            self.plans.append(explain(query, is_analyzed, self.params, self.variables, state, arranged))
+            if not is_analyzed:
+                raise PlansFoundError
 
     def rows_of(self, text: str, state: CatalogState) -> Result:
         """What a query of our own answers."""
@@ -64,7 +85,8 @@ class Execution:
 
     def value_of(self, part: Part) -> Any:
         """The value of a constant expression."""
-        return self.rows(self.command.query("SELECT", part), self.state).fetchall()[0][0]
+        query, queries = self.command.query("SELECT", part), self.session.queries
+        return queries.run_on(self.state, query, self.params, self.variables).fetchall()[0][0]
 
     def type_of(self, part: Part) -> DataType:
         """The type that its name stands for."""

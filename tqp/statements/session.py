@@ -35,6 +35,7 @@ from tqp.planner.syntax.tokens import dotted_names
 from tqp.queries import BoundDescription, Queries, named_place
 from tqp.result import Result
 from tqp.statements.execution import Execution
+from tqp.statements.explained import explain
 from tqp.statements.kinds import EXECUTORS
 
 #: Under which a relation is looked up while it is executed: no name that SQL would say.
@@ -149,12 +150,12 @@ class Session:
             check_parameters(params, parsed.parameter_keys.values(), "statement")
             execute = EXECUTORS[type(parsed.clauses)]
             execution = Execution(self, parsed, params, variables)
-            if isinstance(parsed.clauses, Transaction):
+            if isinstance(parsed.clauses, Transaction) and parsed.explain is None:
                 return execute(execution)
 
             def run() -> Result:
                 self.catalog.snapshot()  # from here on, files are as they are now
-                return execute(execution)
+                return execute(execution) if parsed.explain is None else explain(execution, execute)
 
             return read_again_if_changed(run)
 
