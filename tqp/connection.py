@@ -325,6 +325,10 @@ class Connection(WaysIn, WaysOut, Conveniences):
         self._catalog.check_open()
         return Cursor(self)
 
+    def duplicate(self) -> Cursor:
+        """`cursor`: another user of the same tables."""
+        return self.cursor()
+
     def _result(self) -> Result:
         answer: Result | None = getattr(self._of_thread, "answer", None)
         if answer is None:

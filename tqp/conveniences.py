@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from tqp import sql_types
 from tqp.core.arguments import check_name
@@ -11,11 +10,8 @@ from tqp.core.datatypes import DataType
 from tqp.core.keywords import in_quotes, quoted_text
 from tqp.statements.session import Session
 
-if TYPE_CHECKING:
-    from tqp.connection import Cursor
 
-
-class Conveniences(ABC):
+class Conveniences:
     """Those that a connection has, by DuckDB's names."""
 
     _session: Session
@@ -27,10 +23,6 @@ class Conveniences(ABC):
     union_type = staticmethod(sql_types.union_type)
     map_type = staticmethod(sql_types.map_type)
     decimal_type = staticmethod(sql_types.decimal_type)
-
-    @abstractmethod
-    def cursor(self) -> Cursor:
-        """For a thread that executes something of its own."""
 
     def sqltype(self, type_str: str) -> DataType:
         """The type that SQL has by this name. Raises BindError for a text that is none.
@@ -86,7 +78,3 @@ class Conveniences(ABC):
         """INSTALL, which does nothing for what `load_extension` takes."""
         check_name("an extension", extension)
         self._session.run(f"INSTALL {quoted_text(extension)}", None, None)
-
-    def duplicate(self) -> Cursor:
-        """`cursor`: another user of the same tables."""
-        return self.cursor()

@@ -10,6 +10,7 @@ import pytest
 import tqp
 
 FILES = {
+    "empty.csv": 'a,b,c\n1,x,2.5\n2,,3.5\n3,"",\n',
     "c.csv": "# made by hand\na|b|c\n1|x|13/02/2024\n2|NA|\n",
     "v.csv": "i;s;x\n1;007;1.5\n2;1.50;\n3;NA;9\n",
     "u1.csv": "a,b\n1,x\n",
@@ -79,6 +80,10 @@ SAME = [
     "FROM read_csv('names.csv', normalize_names = true)",
     "FROM read_csv('nulls.csv', allow_quoted_nulls = false)",
     "FROM read_csv('nulls.csv', nullstr = 'NA', allow_quoted_nulls = false)",
+    "FROM read_csv('empty.csv', force_not_null = ['b'])",
+    "SELECT * FROM read_csv('empty.csv', force_not_null = ['B', 'a']) WHERE b = ''",
+    "FROM read_csv('empty.csv', force_not_null = ['b', 'c'], all_varchar = true)",
+    "FROM read_csv('empty.csv', force_not_null = ['b'], columns = {'a': 'INT', 'b': 'VARCHAR', 'c': 'DOUBLE'})",
     "FROM read_csv('latin.csv', encoding = 'latin-1')",
     "FROM read_csv('wide16.csv', encoding = 'utf-16')",
     "FROM read_csv('escaped.csv', escape = '\\')",
@@ -117,6 +122,19 @@ def test_answers_are_those_of_duckdb(folder: Path, backend: str) -> None:
         ("FROM 'nope.json'", tqp.BindError, "no file matches nope.json"),
         ("FROM 'broken.json'", tqp.ExecutionError, "cannot read broken.json"),
         ("FROM read_csv('c.csv', store_rejects = true)", tqp.UnsupportedError, "the option store_rejects of"),
+        (
+            "FROM read_csv('empty.csv', force_not_null = ['c'])",
+            tqp.ExecutionError,
+            '"c" holds an empty value',
+        ),
+        ("FROM read_csv('empty.csv', force_not_null = ['d'])", tqp.BindError, 'a column "d"'),
+        ("FROM read_csv('empty.csv', force_not_null = 'b')", tqp.BindError, "a list of names"),
+        (
+            "FROM read_csv('empty.csv', force_not_null = ['b'], nullstr = 'x')",
+            tqp.UnsupportedError,
+            "beside nullstr",
+        ),
+        ("FROM read_csv('empty.csv', auto_detect = false)", tqp.BindError, "goes with columns"),
         ("FROM read_csv('c.csv', comment = '//')", tqp.UnsupportedError, "one character"),
         ("FROM read_csv('c.csv', encoding = 'nope')", tqp.BindError, "the encoding 'nope' is not known"),
         ("FROM read_csv('german.csv', decimal_separator = 'x')", tqp.BindError, "one of '.', ','"),

@@ -44,3 +44,8 @@ SET index_scan_percentage = 0.5;
 SELECT current_setting('index_scan_percentage');
 SET nothing_of_this_name = 1;
 RESET nothing_of_this_name;
+SET memory_limit = '1GB';
+SELECT current_setting('memory_limit');
+SET memory_limit = '1999MiB';
+SELECT current_setting('memory_limit');
+RESET memory_limit;

@@ -112,7 +112,7 @@ def current_settings(given: Mapping[str, Value], path: Sequence[str]) -> Mapping
 
 
 def _size(count: float) -> str:
-    """Bytes as text.
+    """Bytes as text: tenths are cut off, as DuckDB does.
 
     >>> _size(2**31), _size(100)
     ('2.0 GiB', '100 bytes')
@@ -120,4 +120,4 @@ def _size(count: float) -> str:
     place = 0
     while count >= 1024 and place < len(_UNITS) - 1:
         count, place = count / 1024, place + 1
-    return f"{count:.1f} {_UNITS[place]}" if place else f"{count:.0f} {_UNITS[0]}"
+    return f"{int(count * 10) / 10:.1f} {_UNITS[place]}" if place else f"{count:.0f} {_UNITS[0]}"

@@ -21,11 +21,15 @@ from tqp.planner.parse import Span, span_of
 
 @dataclass(slots=True)
 class GivenOptions:
-    """`types`: what columns are cast to, by their names in lower case, or their places. `columns`: the only ones that are wanted."""
+    """`types`: what columns are cast to, by their names in lower case, or their places. `columns`: the only ones that are wanted.
+
+    `never_null`: those, by their names in lower case, in which an empty value is no NULL.
+    """
 
     options: ReadOptions
     types: dict[str | int, DataType] = field(default_factory=dict)
     columns: tuple[str, ...] | None = None
+    never_null: frozenset[str] = frozenset()
 
 
 def read_options(kind: FileKind, function: str, nodes: Sequence[exp.Expr]) -> GivenOptions:
@@ -67,10 +71,16 @@ def read_options(kind: FileKind, function: str, nodes: Sequence[exp.Expr]) -> Gi
         said["text_columns"] = frozenset(text)
     if not said.pop("finds_header", True):
         said.setdefault("header", False)
+        if kind == "csv" and "columns" not in said and not said.get("names"):
+            raise BindError(f"auto_detect = false of {function}() goes with columns")
+    never_null = said.pop("never_null", frozenset())
+    if never_null and said.get("nulls", ("",)) != ("",):
+        raise UnsupportedError(f"force_not_null of {function}() beside nullstr is not supported")
     columns = said.pop("columns", None)
     if not said.pop("finds_columns", True) and columns is None:
         raise BindError(f"auto_detect = false of {function}() goes with columns")
-    return GivenOptions(ReadOptions(**said, written=tuple(written.items())), types, columns)
+    options = ReadOptions(**said, written=tuple(written.items()))
+    return GivenOptions(options, types, columns, never_null)
 
 
 def _as_sql(value: Any) -> str:
@@ -263,6 +273,12 @@ def _format(key: str) -> Meaning:
     return lambda value, span: {} if value == "iso" else meaning(value, span)
 
 
+def _never_null(value: Any, span: Span | None) -> Mapping[str, Any]:
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise BindError(f"force_not_null takes a list of names of columns, not {value!r}", span)
+    return {"never_null": frozenset(map(lower_ascii, value))}
+
+
 _ALL = {
     "filename": _filename,
     "union_by_name": _one("by_name", bool),
@@ -293,6 +309,7 @@ _CSV: Mapping[str, Meaning] = {
     "strict_mode": _one("strict", bool),
     "null_padding": _one("null_padding", bool),
     "normalize_names": _one("normalize_names", bool),
+    "force_not_null": _never_null,
     "allow_quoted_nulls": _one("quoted_nulls", bool),
     "encoding": _encoding,
     "decimal_separator": _one_of("decimal_separator", ".", ","),
@@ -304,7 +321,10 @@ _CSV: Mapping[str, Meaning] = {
     ),
     **dict.fromkeys(("new_line", "files_to_sniff"), _ignored),
 }
-_OF_COLUMNS = ("hive_types", "columns", "types", "dtypes", "column_types", "filename", "union_by_name")
+_OF_COLUMNS = (
+    *("hive_types", "columns", "types", "dtypes", "column_types", "filename", "union_by_name"),
+    "force_not_null",
+)
 _JSON: Mapping[str, Meaning] = {
     **_ALL,
     "format": _one_of("json_form", "auto", "array", "newline_delimited", "unstructured"),

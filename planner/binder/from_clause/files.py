@@ -20,7 +20,7 @@ from tqp.planner.algebra.expressions import Call, Expression, Literal, conjuncti
 from tqp.planner.algebra.logical_plan import Filter, Project
 from tqp.planner.algebra.node import grow
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.expressions.coercion import cast_to
+from tqp.planner.binder.expressions.coercion import cast_to, null_after
 from tqp.planner.binder.from_clause.constant_arguments import is_named, literal_argument, split_arguments
 from tqp.planner.binder.from_clause.file_options import GivenOptions, read_options
 from tqp.planner.binder.scope import ScopeColumn
@@ -56,11 +56,15 @@ TypedPlace = tuple[int | str, DataType | None]
 
 @dataclass(frozen=True, slots=True)
 class WantedColumns:
-    """Which columns of a file are wanted, as what, and how their values are written; `are_keys`: of JSON objects."""
+    """Which columns of a file are wanted, as what, and how their values are written; `are_keys`: of JSON objects.
+
+    `never_null`: see `GivenOptions`.
+    """
 
     places: Sequence[TypedPlace]
     options: ReadOptions
     are_keys: bool = False
+    never_null: frozenset[str] = frozenset()
 
 
 def file_named(context: BindContext, name: str, span: Span | None) -> TableSource | None:
@@ -95,9 +99,13 @@ def bind_file_function(
     if given.columns is not None:
         names = list(table.column_names)
         places = [names.index(each) if each in names else each for each in given.columns]
-        types = [given.types[lower_ascii(each)] for each in given.columns]
-        return table, WantedColumns(list(zip(places, types, strict=True)), given.options, are_keys=True)
-    return table, WantedColumns(list(enumerate(_types(given, table, span))), given.options)
+        said = [given.types[lower_ascii(each)] for each in given.columns]
+        return table, WantedColumns(list(zip(places, said, strict=True)), given.options, are_keys=True)
+    missing = given.never_null.difference(map(lower_ascii, table.column_names))
+    if missing:
+        raise BindError(f'force_not_null names a column "{min(missing)}", which the file does not have', span)
+    types = _types(given, table, span)
+    return table, WantedColumns(list(enumerate(types)), given.options, never_null=given.never_null)
 
 
 def _types(given: GivenOptions, table: TableSource, span: Span | None) -> list[DataType | None]:
@@ -118,7 +126,7 @@ def with_types(context: BindContext, bound: BoundQuery, wanted: WantedColumns) -
 
     Where errors are ignored, all are cast, and the rows that hold what is not of its type are left out; of JSON it is NULL.
     """
-    if all(data_type is None for _, data_type in wanted.places):
+    if all(data_type is None for _, data_type in wanted.places) and not wanted.never_null:
         return bound
     plan, columns, options = bound.plan, bound.columns, wanted.options
 
@@ -142,11 +150,20 @@ def with_types(context: BindContext, bound: BoundQuery, wanted: WantedColumns) -
         plan = Filter(plan, conjunction(tuple(kept)))
     project = Project(plan, (), ())
 
+    def made_not_null(name: str, value: Expression) -> Expression:
+        if lower_ascii(name) not in wanted.never_null:
+            return value
+        empty: Expression = Literal("", VARCHAR)
+        if value.data_type != VARCHAR:
+            message = f'the column "{name}" holds an empty value, which force_not_null does not let be NULL'
+            empty = null_after(Call("error", (Literal(message, VARCHAR),), VARCHAR), value.data_type)
+        return Call("coalesce", (value, empty), value.data_type)
+
     def name_of(place: int | str) -> str:
         return place if isinstance(place, str) else columns[place].name
 
     def make(place: int | str, data_type: DataType | None) -> Field:
-        value = read(place, data_type)
+        value = made_not_null(name_of(place), read(place, data_type))
         made = context.new_field(name_of(place), value.data_type)
         grow(project, fields=(*project.fields, made), outputs=(*project.outputs, value))
         return made
