@@ -44,3 +44,7 @@ SELECT count(*), max(n) FROM counted;
 CREATE RECURSIVE VIEW counted AS SELECT 1;
 CREATE RECURSIVE VIEW counted(n) AS SELECT 1;
 DROP VIEW counted;
+CREATE VIEW listed AS SELECT 1 AS a;
+SELECT * FROM information_schema.views WHERE table_name = 'listed';
+DESCRIBE information_schema.views;
+DROP VIEW listed;

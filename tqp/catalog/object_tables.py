@@ -120,6 +120,20 @@ def _duckdb_views(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
             }
 
 
+def _views(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    """Of information_schema.views."""
+    unchangeable = ("is_updatable", "is_insertable_into", "is_trigger_updatable", "is_trigger_deletable")
+    for each in _duckdb_views(state, catalog):
+        yield {
+            "table_catalog": each["database_name"],
+            "table_schema": each["schema_name"],
+            "table_name": each["view_name"],
+            "view_definition": each["sql"],
+            "check_option": "NONE",
+            **dict.fromkeys((*unchangeable, "is_trigger_insertable_into"), "NO"),
+        }
+
+
 def _databases(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
     for database in _DATABASES:
         yield {
@@ -160,6 +174,11 @@ OBJECT_TABLES: Mapping[str, SystemTable] = {
         "table_catalog table_schema table_name column_name ordinal_position:i column_default is_nullable data_type"
         " character_maximum_length:i character_octet_length:i numeric_precision:i numeric_precision_radix:i"
         " numeric_scale:i COLUMN_COMMENT",
+    ),
+    "information_schema.views": table_of(
+        _views,
+        "table_catalog table_schema table_name view_definition check_option is_updatable is_insertable_into"
+        " is_trigger_updatable is_trigger_deletable is_trigger_insertable_into",
     ),
     "information_schema.schemata": table_of(
         _schemata,

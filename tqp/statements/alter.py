@@ -169,13 +169,29 @@ def _drop_column(execution: Execution, table: StoredTable, alteration: DropColum
         _check_free(definition, gone.column.name, column, "dropped")
         return table.defined(dataclasses.replace(definition, generated=_moved(kept, gone.place)))
     place = definition.place_of(column.text, column.span)
-    _check_unreferred_column(execution, definition, definition.names[place], column, "dropped")
-    _check_free(definition, definition.names[place], column, "dropped")
+    name = definition.names[place]
+    _check_unreferred_column(execution, definition, name, column, "dropped")
+    definition = dataclasses.replace(definition, checks=_checks_without(definition, name))
+    _check_free(definition, name, column, "dropped")
     if len(definition.columns) == 1:
         raise BindError("the only column of a table cannot be dropped", column.span)
     columns = (*definition.columns[:place], *definition.columns[place + 1 :])
     generated = _moved(definition.generated, definition.all_columns.index(definition.columns[place]))
     return table.without_column(dataclasses.replace(definition, columns=columns, generated=generated), place)
+
+
+def _checks_without(definition: TableDefinition, name: str) -> tuple[str, ...]:
+    """The checks but for those that read this column and no other."""
+
+    def reads(check: str, column: str) -> bool:
+        return _renamed_in(check, column, "") != check
+
+    others = [each.name for each in definition.all_columns if each.name != name]
+    return tuple(
+        each
+        for each in definition.checks
+        if not reads(each, name) or any(reads(each, other) for other in others)
+    )
 
 
 def _moved(generated: tuple[GeneratedColumn, ...], gone: int) -> tuple[GeneratedColumn, ...]:
