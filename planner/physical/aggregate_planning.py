@@ -18,6 +18,7 @@ from tqp.planner.physical.plan import GroupAlgorithm, KeyPacking, KeyPart, Physi
 
 _ALWAYS_DIRECT = 65_536
 _LARGEST_DIRECT = 1 << 27
+_LARGEST_WORD = 2**63 - 1
 #: Sorting a row costs about as much as clearing and reading this many accumulators.
 _ACCUMULATORS_PER_SORTED_ROW = 4.0
 #: From so many rows in a group on, looking each up in a table of all groups costs less than collecting it.
@@ -63,6 +64,19 @@ class GroupSituation:
         known, most = self.input.field_facts, most_direct_groups(self.input.estimated_rows)
         return encode_keys(self.keys, self.parts, known, self.input, most, self.options)
 
+    @derived
+    def word(self) -> KeyPacking | None:
+        """The keys as one integer of any size: by their values, or several by dictionaries of table columns where these are too wide."""
+        if (
+            self.packing is not None
+            or len(self.keys) == 1
+            or not self.options.is_on("dictionary_encoded_keys")
+        ):
+            return self.packing
+        return encode_keys(
+            self.keys, self.parts, self.input.field_facts, self.input, _LARGEST_WORD, self.options
+        )
+
     @property
     def is_small(self) -> bool:
         """Are there so few keys that no other way can be better?"""
@@ -89,9 +103,10 @@ class GroupSituation:
         is_number = len(types) == 1 and (
             types[0].is_float or (types[0].is_integer_like and within(types[0].bounds, BIGINT))
         )
-        one_word = self.packing is not None or is_number
         few = _ROWS_PER_HASHED_GROUP * self.groups <= self.input.estimated_rows
-        return one_word and few and self.options.backend is Backend.HOST
+        if not few or self.options.backend is not Backend.HOST:
+            return False
+        return is_number or self.word is not None
 
 
 DICTIONARY_ENCODED_KEYS: Choice[GroupSituation, GroupAlgorithm] = Choice(

@@ -244,8 +244,13 @@ class Planner:
         rows = min(self.rows(plan, (plan.input, below)), below.estimated_rows) if plan.keys else 1.0
         situation = GroupSituation(plan.keys, below, rows, self.options)
         choice = choose(GROUP_CHOICES, situation, self.options.disabled_rules)
-        packing = situation.encoded if choice is DICTIONARY_ENCODED_KEYS else situation.packing
         algorithm = choice.algorithm
+        if choice is DICTIONARY_ENCODED_KEYS:
+            packing = situation.encoded
+        elif algorithm in (GroupAlgorithm.HASH, GroupAlgorithm.SORT):
+            packing = situation.word
+        else:
+            packing = situation.packing
         fields = aggregate_fields(
             known,
             plan.key_fields,
