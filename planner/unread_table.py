@@ -57,8 +57,8 @@ class UnreadTable:
     def column_estimates(self, name: str) -> ColumnEstimates:
         return NO_ESTIMATES
 
-    def dictionary_encode(self, name: str) -> None:
-        pass
+    def dictionary_encode(self, name: str) -> bool:
+        return False
 
     def dictionary_size(self, name: str) -> int | None:
         return None

@@ -99,7 +99,7 @@ class MemoryTable:
     def dictionary_size(self, name: str) -> int | None:
         return len(set(self.columns[name]))
 
-    def dictionary_encode(self, name: str) -> None: ...
+    def dictionary_encode(self, name: str) -> bool: ...
 
 
 def rows_of(plan: LogicalPlan) -> list[tuple[Any, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
@@ -39,6 +40,14 @@ from tqp.runtime.program import TensorProgram
 
 #: What EXPLAIN puts out.
 EXPLAINED = Description(("explain_key", "explain_value"), (VARCHAR, VARCHAR))
+
+
+class Plans(NamedTuple):
+    """`are_lasting`: False where the next query like this is planned with dictionaries of columns that this one lacked."""
+
+    logical: LogicalPlan
+    physical: PhysicalPlan
+    are_lasting: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,32 +87,35 @@ class Compiler:
         logical = optimize(plan, context)
         return logical, context.estimator.rows(logical)
 
-    def plans(
-        self, plan: LogicalPlan, without: frozenset[str] = frozenset()
-    ) -> tuple[LogicalPlan, PhysicalPlan]:
+    def plans(self, plan: LogicalPlan, without: frozenset[str] = frozenset()) -> Plans:
         """The optimized and the physical plan of a bound one."""
         rules = self.disabled_rules | without
         context = OptimizerContext(disabled_rules=rules, backend=self.backend)
         logical = optimize(plan, context)
         options = PhysicalOptions(self.backend, rules)
         physical = plan_physical(logical, options, context.estimator)
-        if options.wanted:
-            for table, column in options.wanted:
-                table.dictionary_encode(column)
+        are_there = [table.dictionary_encode(column) for table, column in dict.fromkeys(options.wanted)]
+        if any(are_there):
             physical = plan_physical(logical, PhysicalOptions(self.backend, rules), context.estimator)
-        return logical, physical
+        return Plans(logical, physical, all(are_there))
 
     def program(self, statement: BoundStatement) -> TensorProgram:
         """The statement's program."""
-        return self.lower(statement, self.plans(statement.plan)[1])
+        return self._of_plans(statement, self.plans(statement.plan))
 
     def program_of_shape(self, statement: BoundStatement, shape: Shape) -> TensorProgram:
         """The program of the statement's shape, which takes its constants as parameters."""
-        return self.lower(statement, self.plans(shape.plan)[1])
+        return self._of_plans(statement, self.plans(shape.plan))
+
+    def _of_plans(self, statement: BoundStatement, plans: Plans) -> TensorProgram:
+        program = self.lower(statement, plans.physical)
+        program.is_lasting = plans.are_lasting
+        return program
 
     def differentiable(self, statement: BoundStatement) -> TensorProgram:
         """The statement's program that carries gradients."""
-        return self.lower(statement, self.plans(statement.plan, SPECIAL_ALGORITHMS)[1], differentiable=True)
+        plans = self.plans(statement.plan, SPECIAL_ALGORITHMS)
+        return self.lower(statement, plans.physical, differentiable=True)
 
     def lower(
         self, statement: BoundStatement, plan: PhysicalPlan, differentiable: bool = False
@@ -123,7 +135,7 @@ class Compiler:
         """The statement's plans as text; with `analyze` also what a run of its program took."""
         statement.encode_columns()
         shape = explain_shape(shape_of(self.without_subqueries(statement.plan)))
-        logical, physical = self.plans(statement.plan)
+        logical, physical, _ = self.plans(statement.plan)
         if not analyze:
             return f"{_plans_text(logical, physical)}{shape}"
         _, measured = profile(self.lower(statement, physical), self.executor)
@@ -133,7 +145,8 @@ class Compiler:
     def plans_text(self, statement: BoundStatement) -> str:
         """The statement's plans."""
         statement.encode_columns()
-        return _plans_text(*self.plans(statement.plan))
+        logical, physical, _ = self.plans(statement.plan)
+        return _plans_text(logical, physical)
 
     def total_text(self, seconds: float) -> str:
         """What a run took, and where."""

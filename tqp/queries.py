@@ -337,7 +337,7 @@ class Queries:
         if program is None:
             program = self.compiler.program(statement)
             with self.catalog.lock:
-                if not self.catalog.is_closed and not wanted.are_chosen:
+                if program.is_lasting and not (self.catalog.is_closed or wanted.are_chosen):
                     self.compiled.programs.keep(key, program, snapshot.read, self.catalog.now())
         return program
 
@@ -381,8 +381,9 @@ class Queries:
                 program = self.compiler.program_of_shape(statement, shape)
             except Error:  # of a part that the text's own constants leave out
                 return None
-            with self.catalog.lock:
-                known.keep(constants, program)
+            if program.is_lasting:
+                with self.catalog.lock:
+                    known.keep(constants, program)
         with self.catalog.lock:
             words = self.compiled.words.known(text.words, KnownWords, snapshot.read, self.catalog.now())
             is_worth_learning = words.is_worth_learning()

@@ -19,6 +19,10 @@ from tqp.planner.physical.plan import GroupAlgorithm, KeyPacking, KeyPart, Physi
 _ALWAYS_DIRECT = 65_536
 _LARGEST_DIRECT = 1 << 27
 _LARGEST_WORD = 2**63 - 1
+#: Accumulators that stay in the caches, about.
+_CACHED_ACCUMULATORS = 1 << 20
+#: Accumulators for each of the codes that could take their place, from which on these do.
+_SPARSE = 8
 #: Sorting a row costs about as much as clearing and reading this many accumulators.
 _ACCUMULATORS_PER_SORTED_ROW = 4.0
 #: From so many rows in a group on, looking each up in a table of all groups costs less than collecting it.
@@ -85,8 +89,17 @@ class GroupSituation:
     @property
     def is_dense(self) -> bool:
         """Do accumulators for all keys take no longer than sorting the rows?"""
+        if self.is_small or self.packing is None:
+            return self.is_small
         most = most_direct_groups(self.input.estimated_rows)
-        return self.is_small or (self.packing is not None and self.packing.size <= most)
+        return self.packing.size <= most and not self.is_sparse
+
+    @property
+    def is_sparse(self) -> bool:
+        """Are accumulators for all keys far more than the caches hold, while those for the codes of their values are not?"""
+        if self.packing is None or self.packing.size <= _CACHED_ACCUMULATORS:
+            return False
+        return self.encoded is not None and _SPARSE * self.encoded.size <= self.packing.size
 
     @property
     def is_clustered(self) -> bool:

@@ -1,7 +1,7 @@
 """Dictionary-encoded group keys: where the values of a table column lie far apart, codes stand for them.
 
-A direct group-by asks for keys within a range as long as the accumulators. Encoding a column reads it once, between two
-plannings; its dictionary and codes stay with the column. Rows that match many rows each in a range join hand them their code.
+A direct group-by asks for keys within a range as long as the accumulators, any other is quicker by one word. Encoding a column reads
+it once, between two plannings of the second query that asks for it; its dictionary and codes stay with the column. Rows that match many rows each in a range join hand them their code.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ class FakeTable:
     def dictionary_size(self, name: str) -> int | None:
         return None
 
-    def dictionary_encode(self, name: str) -> None: ...
+    def dictionary_encode(self, name: str) -> bool: ...
 
 
 class NoTables:

@@ -208,10 +208,10 @@ class TableSource(Protocol):
 
     def column_estimates(self, name: str) -> ColumnEstimates: ...
 
-    def dictionary_encode(self, name: str) -> None:
-        """Make a dictionary of a column of integers of up to 64 bits, or of strings without one, and keep it.
+    def dictionary_encode(self, name: str) -> bool:
+        """Make a dictionary of a column of integers of up to 64 bits, or of strings without one, and keep it: is it there now?
 
-        Makes none where that takes too much time or memory.
+        The first query that asks for it makes none, as it takes longer than it spares one query.
         """
         ...
 

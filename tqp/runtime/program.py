@@ -48,7 +48,12 @@ def _tensors(item: Any) -> Iterator[Tensor]:
 
 
 class TensorProgram(nn.Module):
-    """A query as pipelines of tensor operations. `program()` runs it and gives a Table; `program.code` prints it."""
+    """A query as pipelines of tensor operations. `program()` runs it and gives a Table; `program.code` prints it.
+
+    `is_lasting`: is it worth to be kept for when the query is sent again?
+    """
+
+    is_lasting = True
 
     def __init__(
         self,

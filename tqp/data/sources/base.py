@@ -54,6 +54,7 @@ class EncodedColumns:
         self._num_columns = num_columns
         #: Columns, by their places, that a query has read batch by batch.
         self.streamed: set[int] = set()
+        self.wished: set[int] = set()  # columns of which a query has asked for a dictionary
         weakref.finalize(self, _note_freed, self._found).atexit = False
         self.after_fork()
         renew_after_fork(self)
@@ -216,8 +217,13 @@ class Source(ABC):
         """Whether the column is encoded already."""
         return self._encoded.peek(self._position(name), Column) is not None
 
-    def dictionary_encode(self, name: str) -> None:
+    def dictionary_encode(self, name: str) -> bool:
+        position = self._position(name)
+        if position not in self._encoded.wished:
+            self._encoded.wished.add(position)
+            return False
         self.value_dictionary(name)
+        return True
 
     def dictionary_size(self, name: str) -> int | None:
         found = self._encoded.peek(self._position(name), ValueDictionary)

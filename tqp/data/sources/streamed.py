@@ -277,9 +277,8 @@ class StreamedTable(Source):
         column = self._streamed.get(name)
         return self._table.stored(name) if column is None else column.stored()
 
-    def dictionary_encode(self, name: str) -> None:
-        if name not in self._streamed:
-            self._table.dictionary_encode(name)
+    def dictionary_encode(self, name: str) -> bool:
+        return name not in self._streamed and self._table.dictionary_encode(name)
 
     def dictionary_size(self, name: str) -> int | None:
         return None if name in self._streamed else self._table.dictionary_size(name)
