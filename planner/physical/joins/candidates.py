@@ -22,6 +22,7 @@ from tqp.planner.algebra.field_facts import expression_distinct
 from tqp.planner.algebra.join_keys import THREE_VALUED, JoinKeys, JoinType, is_word
 from tqp.planner.algebra.known_fields import FieldsById
 from tqp.planner.algebra.logical_plan import Aggregate, Join, LogicalPlan, Scan, Shared
+from tqp.planner.algebra.may_raise import may_raise
 from tqp.planner.algebra.node import walk_plan
 from tqp.planner.physical.algorithm_choice import PhysicalOptions
 from tqp.planner.physical.joins.costs import COLLECTED, pairs_worth_a_hash, side_cost
@@ -89,6 +90,12 @@ class JoinCandidate:
         return replace(self, cost=cost, index=index)
 
 
+def _needs_partners(plan: Join) -> bool:
+    """May a key of rows that are all kept raise, which it does not where there is nothing to look up? A build computes it first."""
+    known = plan.left.field_facts
+    return plan.join_type is JoinType.LEFT and any(may_raise(key, known) for key in plan.keys.left)
+
+
 @dataclass(frozen=True, slots=True)
 class JoinCandidates:
     """`dictionaries`: entries of the dictionaries of table columns, by column id."""
@@ -108,7 +115,7 @@ class JoinCandidates:
             plan.right_key_is_unique,
         )
         best = written
-        if plan.join_type in SWAPPED and self.options.is_on("swap_join_sides"):
+        if plan.join_type in SWAPPED and self.options.is_on("swap_join_sides") and not _needs_partners(plan):
             as_written, swapped = self.costed(written), self.costed(written.swapped())
             if swapped.join_type is JoinType.RIGHT:
                 swapped = swapped.at(swapped.cost + COLLECTED * self.estimator.rows(plan))
