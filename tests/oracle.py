@@ -27,6 +27,18 @@ def assert_same_rows(tables: Mapping[str, pa.Table], query: str, **options: Any)
         assert connection.sql(query).fetchall() == oracle.sql(query).fetchall()
 
 
+def answer_of(connection: duckdb.DuckDBPyConnection | tqp.Connection, query: str) -> object:
+    """Names and types of the columns, and the rows; None of what is refused. An untyped NULL has the type that DuckDB shows."""
+    try:
+        found = connection.execute(query)
+    except (duckdb.Error, tqp.Error):
+        return None
+    description = found.description
+    assert description is not None
+    types = ['"NULL"' if str(each[1]) == "NULL" else str(each[1]) for each in description]
+    return [each[0] for each in description], types, found.fetchall()
+
+
 def unsigned_array(low: pa.Array, high: pa.Array) -> pa.ExtensionArray:
     """A UHUGEINT column of tqp of the two words of its values, uint64 with the same NULLs."""
     words = np.empty((len(low), 2), np.uint64)

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tqp
+from tests.oracle import answer_of
 from tqp.core.process import memory_budget
 from tqp.data.sources.text import text_files
 
@@ -65,23 +66,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def _answer(connection: duckdb.DuckDBPyConnection | tqp.Connection, query: str) -> object:
-    try:
-        found = connection.execute(query)
-    except (duckdb.Error, tqp.Error):
-        return None
-    description = found.description
-    assert description is not None
-    return [(each[0], str(each[1])) for each in description], found.fetchall()
-
-
 @pytest.mark.parametrize("backend", ["host", "torch"])
 def test_answers_are_those_of_duckdb(folder: Path, backend: str) -> None:
     with duckdb.connect() as oracle, tqp.connect(backend=backend) as connection:
         for engine in (oracle, connection):
             engine.execute("CREATE TABLE named AS FROM 'named.csv'")
         for query in QUERIES:
-            assert _answer(connection, query) == _answer(oracle, query), query
+            assert answer_of(connection, query) == answer_of(oracle, query), query
 
 
 @pytest.mark.parametrize(
@@ -92,7 +83,7 @@ def test_answers_of_pieces(folder: Path, monkeypatch: pytest.MonkeyPatch, query:
     for limit in ("_LEAST", "_MOST"):
         monkeypatch.setattr(text_files, limit, 64)
     with duckdb.connect() as oracle, tqp.connect() as connection:
-        assert _answer(connection, query) == _answer(oracle, query)
+        assert answer_of(connection, query) == answer_of(oracle, query)
 
 
 def test_a_view_of_files_names_them(folder: Path) -> None:

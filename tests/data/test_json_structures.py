@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 import tqp
+from tests.oracle import answer_of
 
 #: What a file holds, and options.
 CASES = (
@@ -128,24 +129,13 @@ TEXTS = """2020-01-01T10:00:00
 {550e8400-e29b-41d4-a716-446655440000}""".split("\n")
 
 
-def _answer(connection: duckdb.DuckDBPyConnection | tqp.Connection, query: str) -> object:
-    try:
-        found = connection.execute(query)
-    except (duckdb.Error, tqp.Error):
-        return None
-    description = found.description
-    assert description is not None
-    types = ['"NULL"' if str(each[1]) == "NULL" else str(each[1]) for each in description]
-    return [each[0] for each in description], types, found.fetchall()
-
-
 @pytest.mark.parametrize(("content", "options"), CASES)
 def test_json_of_any_structure(tmp_path: Path, content: str, options: str) -> None:
     path = tmp_path / "x.json"
     path.write_text(content)
     query = f"FROM read_json('{path}'{options})"
     with tqp.connect() as connection, duckdb.connect() as oracle:
-        assert _answer(connection, query) == _answer(oracle, query)
+        assert answer_of(connection, query) == answer_of(oracle, query)
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -154,7 +144,7 @@ def test_forms_of_texts(tmp_path: Path, text: str) -> None:
     path.write_text(json.dumps([{"a": text}, {"a": None}, {"b": [text]}]))
     query = f"SELECT typeof(a), a::VARCHAR, typeof(b), b::VARCHAR FROM '{path}'"
     with tqp.connect() as connection, duckdb.connect() as oracle:
-        assert _answer(connection, query) == _answer(oracle, query)
+        assert answer_of(connection, query) == answer_of(oracle, query)
 
 
 #: Files that are read together.
@@ -185,7 +175,7 @@ def test_files_whose_types_differ(tmp_path: Path, contents: tuple[str, ...]) -> 
         f"FROM read_json({[f'{tmp_path}/{at}.json' for at in reversed(range(len(contents)))]})",
     ):
         with tqp.connect() as connection, duckdb.connect() as oracle:
-            assert _answer(connection, query) == _answer(oracle, query)
+            assert answer_of(connection, query) == answer_of(oracle, query)
 
 
 def test_files_with_other_keys(tmp_path: Path) -> None:
@@ -196,4 +186,4 @@ def test_files_with_other_keys(tmp_path: Path) -> None:
         f"FROM read_json(['{tmp_path}/b.json', '{tmp_path}/a.json'])",
     ):
         with tqp.connect() as connection, duckdb.connect() as oracle:
-            assert _answer(connection, query) == _answer(oracle, query)
+            assert answer_of(connection, query) == answer_of(oracle, query)

@@ -106,11 +106,11 @@ _OTHERS = (
 
 @pytest.mark.parametrize("query", [*_ENCODED, *_OTHERS])
 @pytest.mark.parametrize("batch_rows", [None, 700])
-def test_as_duckdb(query: str, batch_rows: int | None) -> None:
-    for disabled in ((), ("dictionary_encoded_keys",)):
-        assert_same_rows(
-            _TABLES, f"FROM ({query}) ORDER BY ALL", batch_rows=batch_rows, disabled_rules=disabled
-        )
+@pytest.mark.parametrize("backend", ["host", "torch"])
+def test_as_duckdb(query: str, batch_rows: int | None, backend: str) -> None:
+    options: dict[str, object] = {"batch_rows": batch_rows, "backend": backend}
+    for disabled in ((), (), ("dictionary_encoded_keys",)):  # dictionaries are there from the second query on
+        assert_same_rows(_TABLES, f"FROM ({query}) ORDER BY ALL", disabled_rules=disabled, **options)
 
 
 @pytest.mark.cpu
