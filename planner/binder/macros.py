@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
@@ -16,10 +16,23 @@ from tqp.planner.binder.expressions.forms.forms import filled
 from tqp.planner.binder.expressions.nested.parts import before_dot
 from tqp.planner.binder.select.names import expression_name
 from tqp.planner.catalog_protocol import Catalog, Macro, MacroForm
-from tqp.planner.parse import UNASKED, ParsedStatement, head_span, parse, without_places
+from tqp.planner.parse import UNASKED, ParsedStatement, head_span, parse, span_of, without_places
 
 #: Macros within macros, at most.
 _DEEPEST = 50
+#: For the parameters of a macro whose body is checked.
+_EXAMPLES = tuple(
+    parse(f"SELECT {each}").tree.expressions[0]
+    for each in ("NULL", "'a'", "1", "DATE '2000-01-01'", "[1]", "{'a': 1}")
+)
+#: What takes a parameter of any type.
+_OF_ANY_TYPE = (
+    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Like, exp.ILike,
+    exp.Connector, exp.Not, exp.Cast, exp.If, exp.Ordered,
+    exp.Where, exp.Group, exp.Having, exp.Limit, exp.Offset,
+)  # fmt: skip
+#: The clauses of a SELECT in the order in which they are bound.
+_CLAUSES = ("with_", "from_", "joins", "laterals", "where", "group", "having", "expressions")
 
 
 def expanded(tree: exp.Expr, catalog: Catalog, text: str) -> exp.Expr:
@@ -80,6 +93,52 @@ def _macro_in(catalog: Catalog, name: str, names: Sequence[str]) -> Macro | None
     except BindError:
         return None
     return catalog.lookup_macro(name, schemas)
+
+
+def examples(form: MacroForm, is_table: bool) -> Iterator[ParsedStatement]:
+    """The body of a form with a value in the place of each parameter: NULL at first, then values of several types where it has none."""
+    for value in _EXAMPLES:
+        values = {
+            name: _as(exp.Null(), form.types[name]) if name in form.types else value
+            for name in form.parameters
+        }
+        yield replace(form.body, tree=filled(form.body.tree.copy(), values, is_table))
+
+
+def asks_before(form: MacroForm, span: tuple[int, int] | None) -> bool | None:
+    """Whether DuckDB asks for the type of an argument before it looks for the column or table that stands there; None if none does."""
+    untyped = set(form.parameters) - form.types.keys()
+    names = list(form.body.tree.find_all(exp.Column, exp.Table))
+    columns = [name for name in names if isinstance(name, exp.Column)]
+    parameters = [column for column in columns if lower_ascii(column.parts[0].name) in untyped]
+    found = next((_turn(name) for name in names if name not in parameters and span_of(name) == span), None)
+    if found is None:
+        return None
+    turns = [turn for turn in map(_turn_of_asking, parameters) if turn is not None]
+    return any(turn < found and found[: len(turn)] != turn for turn in turns)
+
+
+def _turn_of_asking(parameter: exp.Column) -> tuple[int, ...] | None:
+    """When what a parameter stands in asks for its type; None if it takes any."""
+    used: exp.Expr = parameter
+    while isinstance(used.parent, exp.Paren):
+        used = used.parent
+    parent = used.parent
+    if len(parameter.parts) > 1 or isinstance(parent, exp.Query | None):
+        return _turn(used)
+    is_chosen = isinstance(parent, exp.If) and used.arg_key != "this"
+    return None if isinstance(parent, _OF_ANY_TYPE) and not is_chosen else _turn(parent)
+
+
+def _turn(node: exp.Expr) -> tuple[int, ...]:
+    """When DuckDB binds a node, compared with others of its tree: in the order of the text but for the clauses of a SELECT."""
+    turn: list[int] = []
+    while node.parent is not None:
+        key = node.arg_key or ""
+        order = _CLAUSES if isinstance(node.parent, exp.Select) else list(node.parent.args)
+        turn += (node.index or 0, order.index(key) if key in order else len(order))
+        node = node.parent
+    return tuple(reversed(turn))
 
 
 def reads_columns(default: ParsedStatement) -> bool:

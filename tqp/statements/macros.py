@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tqp.core.datatypes import DataType
-from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.errors import BindError, ExecutionError, UnsupportedError
 from tqp.core.keywords import lower_ascii
-from tqp.planner.binder.macros import default_as, reads_columns
+from tqp.planner.binder.macros import asks_before, default_as, examples, reads_columns
 from tqp.planner.catalog_protocol import Macro, MacroForm
 from tqp.planner.parse import ParsedStatement, parse
 from tqp.planner.syntax.clauses import CreateMacro, MacroFormClause
@@ -17,7 +17,7 @@ _SYNTAX = ("coalesce", "date", "ifnull", "nullif", "try")
 
 
 def create_macro(execution: Execution) -> Result:
-    """Keeps expressions or queries, which are bound where they are called."""
+    """Keeps expressions or queries that could be bound; each call binds them again, with its arguments."""
     clauses = execution.command.clauses
     assert isinstance(clauses, CreateMacro)
     execution.refuse_parameters("a macro")
@@ -64,4 +64,26 @@ def _form(execution: Execution, clause: MacroFormClause, is_table: bool) -> Macr
                 execution.session.queries.types(default, execution.state)
             defaults[parameter] = default
     body = source(clause.body)
-    return MacroForm(parameters, defaults, parse(body if is_table else f"SELECT {body}"), types)
+    form = MacroForm(parameters, defaults, parse(body if is_table else f"SELECT {body}"), types)
+    _check(execution, form, is_table)
+    return form
+
+
+def _check(execution: Execution, form: MacroForm, is_table: bool) -> None:
+    """Refuse a body that no arguments make right, and columns that DuckDB looks for at once."""
+    first: BindError | None = None
+    for query in examples(form, is_table):
+        try:
+            execution.session.queries.types(query, execution.state)
+            return
+        except (ExecutionError, UnsupportedError):
+            return
+        except BindError as error:
+            asks = asks_before(form, error.span)
+            if asks is False:
+                raise
+            if asks or (first is not None and first.message != error.message):
+                return
+            first = first or error
+    if first is not None:
+        raise first
