@@ -66,6 +66,31 @@ def test_text_files_are_those_of_duckdb(tmp_path: Path, copy: str, setting: str)
     assert written[1] == written[0]
 
 
+NESTED_ROWS = """
+    SELECT [1.50, NULL] AS l, {'a': 2.00, 'b': INTERVAL '1 day 2 hours'} AS s, MAP {DATE '2024-01-01': ['x', NULL]} AS m,
+           union_value(num := 2.50) AS u, [1.5, 2]::FLOAT[2] AS v, [[1], [], NULL]::BIGINT[][] AS a, row(1, 'a') AS t,
+           ['{"a": [1, 2.50]}'::JSON] AS j, MAP {[1]: 1e300} AS k, ['nan'::DOUBLE, 1e20, -0.0] AS f,
+           [TIMESTAMPTZ '2024-01-01 00:00:00+00'] AS z, {'"': '"\n'} AS q, 1.5::DECIMAL(18, 4) AS w, 1.50::DECIMAL(9, 2) AS d
+    UNION ALL SELECT [], NULL, MAP {}, NULL, NULL, [], NULL, [], NULL, [], NULL, NULL, NULL, 100
+    UNION ALL SELECT NULL, {'a': NULL, 'b': NULL}, NULL, union_value(num := 3), [0, -1], NULL, row(NULL, ''), NULL,
+           MAP {[1]: 1e-7, []: 0.1}, NULL, [NULL], {'"': ''}, -0.5, 0
+    UNION ALL SELECT [3], {'a': 1, 'b': INTERVAL '0 days'}, MAP {DATE '2024-01-02': []}, union_value(num := 0), NULL, [[5, 6]],
+           row(0, NULL), ['null'], NULL, [2], [], NULL, 12345678901234.5678, -1.25
+"""
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("options", ["ARRAY false", "DATEFORMAT '%d.%m.%y', TIMESTAMPFORMAT '%Y'"])
+def test_nested_values_in_json_files_are_those_of_duckdb(tmp_path: Path, options: str, setting: str) -> None:
+    written = []
+    with duckdb.connect() as oracle, tqp.connect(**SETTINGS[setting]) as connection:
+        oracle.execute("SET TimeZone = 'UTC'")
+        for engine in (oracle, connection):
+            engine.execute(f"COPY ({NESTED_ROWS}) TO '{tmp_path / 'out.json'}' ({options})")
+            written.append((tmp_path / "out.json").read_text(encoding="utf-8"))
+    assert written[1] == written[0]
+
+
 def test_many_rows_are_written_in_blocks(tmp_path: Path) -> None:
     with tqp.connect() as con:
         result = con.sql("SELECT i, 'text ' || (i % 7) AS s, i / 4 AS x FROM range(300000) r(i)")

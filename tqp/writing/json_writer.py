@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import torch
+from torch import Tensor
 
-from tqp.core.datatypes import DOUBLE, TypeKind, holds_json
-from tqp.core.errors import UnsupportedError
-from tqp.core.json.values import parse_json
+from tqp.core.datatypes import DOUBLE, FLOAT, TypeKind
+from tqp.core.json.values import DIGITS_OF_DOUBLE, parse_json, write_float
 from tqp.core.json.values import write_json as as_json
-from tqp.data.column import Column, Table
-from tqp.data.results.to_python import python_values
+from tqp.data.column import Column, Table, elements_in_order, entries_in_order, fields_of
+from tqp.data.nested import Structs
+from tqp.data.results.to_python import member_values, python_values
 from tqp.writing.replaced_files import stream_beside
 from tqp.writing.texts import NO_FORMATS, TimeFormats, beside, blocks, bytes_of, text_array
 
@@ -32,7 +34,7 @@ def write_json(
 ) -> int:
     """Writes the rows of tables with the same columns to a file: newline-delimited objects, or with `array` one array of them.
 
-    Says how many they are. Numbers keep all their digits; NaN and infinities stand without quotes, as in DuckDB. Raises
+    Says how many they are. Numbers are those of to_json(); NaN and infinities stand without quotes, as in DuckDB. Raises
     ExecutionError that names the file if it cannot be written.
     """
     num_rows = 0
@@ -53,8 +55,7 @@ def write_json(
 def _objects(block: Table, formats: TimeFormats) -> pa.LargeStringArray:
     parts: list[pa.LargeStringArray | str] = []
     for place, (name, column) in enumerate(zip(block.names, block.columns, strict=True)):
-        parts.append(("," if place else "{") + json.dumps(name, ensure_ascii=False) + ":")
-        parts.append(_values(column, formats))
+        parts += ["," if place else "{", _key(name), _values(column, formats)]
     return beside(*parts, "}")
 
 
@@ -67,42 +68,82 @@ def _elements(block: Table, formats: TimeFormats, is_first: bool) -> pa.LargeStr
 
 
 def _values(column: Column, formats: TimeFormats) -> pa.LargeStringArray:
-    data_type = column.data_type
-    if data_type.kind is TypeKind.FLOAT:  # JSON's numbers have 64 bits
-        assert column.values is not None
-        column = Column(DOUBLE, column.num_rows, column.values.double(), column.validity)
-    if data_type.is_json:
-        texts = (None if text is None else as_json(parse_json(text)) for text in python_values(column))
-        return pc.fill_null(pa.array(texts, pa.large_string()), "null")
-    if holds_json(data_type):
-        raise UnsupportedError(f"{data_type} in a JSON file is not supported; cast it to VARCHAR")
-    if data_type.is_nested:
-        values = map(_nested, python_values(column, tagged=True))
-        return pa.array(["null" if value is None else value for value in values], pa.large_string())
-    texts = text_array(column, formats)
-    if data_type.is_float:
-        for text, word in (("nan", "NaN"), ("inf", "Infinity"), ("-inf", "-Infinity")):
-            texts = pc.if_else(pc.equal(texts, text), pa.scalar(word, pa.large_string()), texts)
-    elif not (data_type.is_numeric or data_type.kind in (TypeKind.BOOLEAN, TypeKind.ARRAY)):
-        texts = _quoted(texts)
+    """Each value as JSON, NULL as null."""
+    data_type, values = column.data_type, column.values
+    if data_type.kind is TypeKind.FLOAT or (data_type.is_decimal and data_type.precision <= DIGITS_OF_DOUBLE):
+        assert values is not None
+        doubles = values.double() / 10.0**data_type.scale if data_type.is_decimal else values.double()
+        column = Column(DOUBLE, column.num_rows, doubles, column.validity)
+    if column.data_type.is_float:
+        texts = _floats(column)
+    elif data_type.is_json:
+        texts = pa.array(
+            (None if text is None else as_json(parse_json(text)) for text in python_values(column)),
+            pa.large_string(),
+        )
+    elif data_type.is_nested or data_type.is_vector:
+        valid = None if column.validity is None else pa.array(column.host_validity)
+        texts = _nested(column, formats)
+        texts = texts if valid is None else pc.if_else(valid, texts, None)
+    else:
+        texts = text_array(column, formats)
+        if not (data_type.is_numeric or data_type.kind is TypeKind.BOOLEAN):
+            texts = _quoted(texts)
     return pc.fill_null(texts, "null")
 
 
-def _nested(value: Any) -> str | None:
-    """A list, struct, map or union; numbers and texts in it as they are, everything else as text."""
-    if value is None:
-        return None
-    return json.dumps(_with_text_keys(value), ensure_ascii=False, separators=(",", ":"), default=str)
+def _floats(column: Column) -> pa.LargeStringArray:
+    """Floats as JSON; what has an exponent, or is no number, is written otherwise than as text."""
+    texts = text_array(column)
+    is_other = pc.fill_null(pc.match_substring_regex(texts, "[en]"), False)
+    if pc.any(is_other).as_py():
+        assert column.values is not None
+        rows = torch.from_numpy(is_other.to_numpy(zero_copy_only=False)).to(column.values.device)
+        written = pa.array(map(write_float, column.values[rows].tolist()), pa.large_string())
+        texts = pc.replace_with_mask(texts, is_other, written)
+    return texts
 
 
-def _with_text_keys(value: Any) -> Any:
-    """The value with keys of maps that JSON takes: dates and decimals as text."""
-    if isinstance(value, dict):
-        return {
-            key if isinstance(key, str | int | float) else str(key): _with_text_keys(each)
-            for key, each in value.items()
-        }
-    return [_with_text_keys(each) for each in value] if isinstance(value, list | tuple) else value
+def _nested(column: Column, formats: TimeFormats) -> pa.LargeStringArray:
+    """Lists, structs, maps and unions that are there, as JSON; others as anything."""
+    data_type = column.data_type
+    if data_type.is_union:
+        texts = member_values(
+            column, lambda name, member: beside(f"{{{_key(name)}", _values(member, formats), "}").to_pylist()
+        )
+        return pa.array(texts, pa.large_string())
+    if isinstance(column.nested, Structs):
+        parts: list[pa.LargeStringArray | str] = []
+        for name, field in zip(data_type.names, fields_of(column), strict=True):
+            parts += ["," if parts else "", _key(name) if name else "", _values(field, formats)]
+        return beside(*("[", *parts, "]") if data_type.is_tuple else ("{", *parts, "}"))
+    if data_type.kind is TypeKind.MAP:
+        keys, values, lengths = entries_in_order(column)
+        return _joined(
+            beside(_quoted(text_array(keys, formats)), ":", _values(values, formats)), lengths, "{}"
+        )
+    if data_type.is_vector:
+        assert column.values is not None
+        elements = Column(FLOAT, column.values.numel(), column.values.reshape(-1))
+        lengths = torch.full((column.num_rows,), data_type.size)
+    else:
+        elements, lengths = elements_in_order(column)
+    return _joined(_values(elements, formats), lengths, "[]")
+
+
+def _key(name: str) -> str:
+    return json.dumps(name, ensure_ascii=False) + ":"
+
+
+def _joined(texts: pa.LargeStringArray, lengths: Tensor, around: str) -> pa.LargeStringArray:
+    """The first so many texts, then so many of the next, and so on, with commas between."""
+    ends = np.concatenate([[0], np.cumsum(lengths.numpy())])
+    is_later = np.ones(len(texts), bool)
+    is_later[ends[:-1][ends[:-1] < len(texts)]] = False
+    joined = beside(pc.if_else(pa.array(is_later), pa.scalar(",", pa.large_string()), ""), texts)
+    offsets = np.frombuffer(joined.buffers()[1], np.int64, len(texts) + 1)[ends]
+    lists = pa.LargeStringArray.from_buffers(len(lengths), pa.py_buffer(offsets), joined.buffers()[2])
+    return beside(around[0], lists, around[1])
 
 
 def _quoted(texts: pa.LargeStringArray) -> pa.LargeStringArray:

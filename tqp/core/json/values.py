@@ -33,6 +33,8 @@ class _MinusZero(int):
 
 
 _LEAST, _GREATEST = -(2**63), 2**64 - 1
+#: A DECIMAL of more digits than a DOUBLE tells apart is written with all of them.
+DIGITS_OF_DOUBLE = 15
 
 
 def _integer(text: str) -> int | LongNumber:

@@ -6,7 +6,6 @@ import datetime
 import decimal
 import itertools
 from collections.abc import Callable
-from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -37,13 +36,13 @@ _Item = TypeVar("_Item")
 _EXACT = decimal.Context(prec=50)
 
 
-def python_values(column: Column, *, tagged: bool = False) -> list[Any]:
+def python_values(column: Column) -> list[Any]:
     """One object per row; NULL is None. Exact: Decimal for DECIMAL, int of any size for integers.
 
     DATE is date, TIME time (aware with time zone), timestamps datetime (to the microsecond; aware, in UTC, with time zone), INTERVAL timedelta
     with 30 days a month, BLOB bytes, BIT text of 0 and 1, UUID uuid.UUID, ARRAY a tuple, LIST a list, STRUCT a dict by name (a tuple if its fields have none), MAP a dict,
     of two lists `key` and `value` where its keys are nested, UNION the
-    member that there is, and where `tagged` a dict of its name to it. Infinite dates and timestamps are the first and last ones that
+    member that there is. Infinite dates and timestamps are the first and last ones that
     Python has, others beyond Python's range their text. Raises ExecutionError for an interval that timedelta cannot hold.
     """
     data_type = column.data_type
@@ -53,7 +52,7 @@ def python_values(column: Column, *, tagged: bool = False) -> list[Any]:
         strings: list[Any] = string_array(column).to_pylist()
         return strings
     if column.nested is not None:
-        return where_valid(column, _nested_values(column, partial(python_values, tagged=tagged), tagged))
+        return where_valid(column, _nested_values(column))
     values = column.values
     assert values is not None
     if data_type.is_enum:
@@ -88,17 +87,12 @@ def python_values(column: Column, *, tagged: bool = False) -> list[Any]:
     return where_valid(column, items)
 
 
-def _nested_values(column: Column, values_of: Callable[[Column], list[Any]], tagged: bool) -> list[Any]:
+def _nested_values(column: Column) -> list[Any]:
     data_type = column.data_type
     if data_type.is_union:
-        return member_values(
-            column,
-            lambda name, member: (
-                [{name: each} for each in values_of(member)] if tagged else values_of(member)
-            ),
-        )
+        return member_values(column, lambda _, member: python_values(member))
     if isinstance(column.nested, Structs):
-        fields = list(map(values_of, fields_of(column)))
+        fields = list(map(python_values, fields_of(column)))
         rows = zip(*fields, strict=True)
         return (
             list(rows)
@@ -107,13 +101,13 @@ def _nested_values(column: Column, values_of: Callable[[Column], list[Any]], tag
         )
     if data_type.kind is TypeKind.MAP:
         *parts, lengths = entries_in_order(column)
-        lists = (python_values(parts[0]), values_of(parts[1]))
+        lists = map(python_values, parts)
         rows = zip(*(split(each, lengths.tolist()) for each in lists), strict=True)
         if not _is_key(parts[0].data_type):
             return [{"key": keys, "value": values} for keys, values in rows]
         return [dict(zip(keys, values, strict=True)) for keys, values in rows]
     elements, lengths = elements_in_order(column)
-    made: list[Any] = split(values_of(elements), lengths.tolist())
+    made: list[Any] = split(python_values(elements), lengths.tolist())
     return list(map(tuple, made)) if data_type.kind is TypeKind.ARRAY else made
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tqp.core.datatypes import DOUBLE, FLOAT, JSON, VARCHAR, TypeKind, list_of
+from tqp.core.json.values import DIGITS_OF_DOUBLE
 from tqp.operators.nested.unions import member_texts
 from tqp.operators.text import json_writing, nested_writing
 from tqp.runtime.lowering.expressions.elements import cast_rows, elements_of, field_of, fields_of
@@ -15,9 +16,6 @@ from tqp.runtime.lowering.stream import Value
 
 if TYPE_CHECKING:
     from tqp.runtime.lowering.expressions.scalars import ExpressionLowering
-
-#: A DECIMAL of more digits than a DOUBLE tells apart is written with all of them.
-_DIGITS_OF_DOUBLE = 15
 
 
 def lower_json(lowering: ExpressionLowering, value: Value) -> Value:
@@ -52,7 +50,7 @@ def lower_json(lowering: ExpressionLowering, value: Value) -> Value:
     elif data_type.is_nested:
         fields = [_inner(lowering, field) for field in fields_of(lowering, value)]
         node = build.call(json_writing.struct_texts, data_type.names, *fields, name="json")
-    elif data_type.is_float or (data_type.is_decimal and data_type.precision <= _DIGITS_OF_DOUBLE):
+    elif data_type.is_float or (data_type.is_decimal and data_type.precision <= DIGITS_OF_DOUBLE):
         value = lowering.materialise(cast_rows(lowering, value, DOUBLE))
         node = build.call(json_writing.float_texts, value.node, name="json")
     else:
