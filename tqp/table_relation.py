@@ -1,4 +1,4 @@
-"""Tables of a connection as relations, whose rows can be changed, too."""
+"""Relations that stand in FROM by themselves: tables of a connection, whose rows can be changed, too, and files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tqp.expressions import Sql, operand
 from tqp.planner.catalog_protocol import View
 from tqp.planner.parse import parse
 from tqp.planner.syntax.parts import Name
-from tqp.relation import Relation, Tables
+from tqp.relation import UNNAMED, Relation, Tables
 from tqp.statements.session import Session
 
 
@@ -56,3 +56,19 @@ class TableRelation(Relation):
         changes = ", ".join(f"{in_quotes(name)} = {operand(value)}" for name, value in set.items())
         where = "" if condition is None else f"WHERE ({condition_text(condition)})"
         self._session.run(f"UPDATE {self._name} SET {changes} {where}", None, None)
+
+
+class FileRelation(Relation):
+    """A call that reads files. What is made of it may name columns that `*` leaves out, such as `filename`."""
+
+    def __init__(self, session: Session, call: str, alias: str = UNNAMED) -> None:
+        self._call = call
+        super().__init__(session, View(alias, parse(f"FROM {call}")))
+
+    def _closed(self) -> Tables:
+        return f"{self._call} AS {in_quotes(self.alias)}", {self.alias: None}
+
+    def set_alias(self, alias: str) -> Relation:
+        """The same under another name."""
+        check_name("a relation", alias)
+        return FileRelation(self._session, self._call, alias)

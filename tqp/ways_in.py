@@ -22,7 +22,7 @@ from tqp.planner.catalog_protocol import View
 from tqp.planner.parse import parse
 from tqp.relation import UNNAMED, QueryResult, Relation
 from tqp.statements.session import Session
-from tqp.table_relation import TableRelation
+from tqp.table_relation import FileRelation, TableRelation
 
 Made = TypeVar("Made", bound=Relation)
 #: A path, a pattern, an address, an open file, or a list of these.
@@ -100,7 +100,9 @@ class WaysIn(ABC):
     def from_df(self, df: object) -> Relation:
         """A pandas or Polars frame, or whatever else `Connection.register` takes."""
         source = make_source("df", df, self._device)
-        return self._relation(View(UNNAMED, parse('FROM "df"').reading({"df": source})))
+        return self._checked(
+            Relation(self._session, View(UNNAMED, parse('FROM "df"').reading({"df": source})))
+        )
 
     def from_arrow(self, arrow_object: object) -> Relation:
         """`from_df`."""
@@ -145,10 +147,7 @@ class WaysIn(ABC):
         for name, value in options.items():
             if value is not None:
                 said.append(f"{in_quotes(_OPTIONS.get(name, name))} = {_constant(value)}")
-        return self._relation(View(UNNAMED, parse(f"FROM {function}({', '.join(said)})")))
-
-    def _relation(self, view: View) -> Relation:
-        return self._checked(Relation(self._session, view))
+        return self._checked(FileRelation(self._session, f"{function}({', '.join(said)})"))
 
     def _checked(self, relation: Made) -> Made:
         _ = relation.columns  # names what is not there
