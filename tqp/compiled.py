@@ -210,9 +210,21 @@ def _value_key(value: object) -> object:
         value = value.detach().cpu().numpy()
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
         return value.dtype.str, value.shape, _digest(value.tobytes())
-    elements = list_elements(value)  # what others print of themselves may leave out the middle
-    text = repr(value if elements is None else elements)
+    text = repr(_written_out(value))
     return text if len(text) <= _LONG_KEY else _digest(text.encode("utf-8", "surrogatepass"))
+
+
+def _written_out(value: object) -> object:
+    """Lists and dicts for what others, which may leave out the middle, print of themselves."""
+    if isinstance(value, Mapping):
+        return [(key, _written_out(each)) for key, each in value.items()]
+    elements = list_elements(value)
+    if elements is None or set(map(type, elements)) <= _PLAIN:
+        return value if elements is None else elements
+    return list(map(_written_out, elements))
+
+
+_PLAIN = {type(None), bool, int, float, str, bytes}
 
 
 def _digest(data: bytes) -> bytes:

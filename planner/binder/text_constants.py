@@ -149,7 +149,12 @@ def _is_in_name(node: exp.Expr) -> bool:
 def varying(literal: Expression, node: exp.Expr, negative: bool = False) -> Expression:
     """A literal that was made of the node; of a marked one a constant whose value nothing may depend on."""
     place = node.meta.get(_PLACE)
-    if place is None or not isinstance(literal, Literal) or literal.value is None:
+    if (
+        place is None
+        or not isinstance(literal, Literal)
+        or literal.value is None
+        or literal.data_type.is_composed
+    ):
         return literal
     constant = TextConstant(place, literal.data_type, negative)
     return Varying(constant, literal.data_type, literal.value, isinstance(literal, SourceLiteral))

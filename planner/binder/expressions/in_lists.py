@@ -36,8 +36,9 @@ from tqp.planner.binder.expressions.coercion import cast_to, comparison, folded,
 from tqp.planner.binder.expressions.forms.cases import null_with
 from tqp.planner.binder.expressions.forms.forms import call_of
 from tqp.planner.binder.expressions.literals import given_value, literal_of
+from tqp.planner.binder.expressions.nested.given import common_type_given
 from tqp.planner.binder.expressions.nested.lambdas import search
-from tqp.planner.functions.type_rules import common_settled_type, ordering_type, settle
+from tqp.planner.functions.type_rules import ordering_type, settle
 from tqp.planner.parse import Span, head_span, span_of
 
 if TYPE_CHECKING:
@@ -213,20 +214,6 @@ def _of_any_types(values: Sequence[Any], label: str, span: Span | None, has_null
         if isinstance(value, str):
             check_text(f"a value of {label}", value)
         literals[settle(literal_of(value, f"value {position} of {label}", span))] = None
-    common = NULL
-    for data_type in dict.fromkeys(each.data_type for each in literals):
-        found = _type_of_both(common, data_type)
-        if found is None:
-            raise BindError(f"the list given for {label} mixes {common} and {data_type}", span)
-        common = found
+    common = common_type_given((each.data_type for each in literals), label, span)
     cast = tuple([cast_to(each, common, span) for each in literals if each.data_type != NULL])
     return ListValue(cast, common, has_null or len(cast) < len(literals))
-
-
-def _type_of_both(left: DataType, right: DataType) -> DataType | None:
-    """Of elements of one list, text makes text of the others, and any number a number of a truth value."""
-    if VARCHAR in (left, right) and TypeKind.BLOB not in (left.kind, right.kind):
-        return VARCHAR
-    if TypeKind.BOOLEAN in (left.kind, right.kind) and (left.is_numeric or right.is_numeric):
-        return left if left.is_numeric else right
-    return common_settled_type(left, right)

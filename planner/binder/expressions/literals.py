@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from tqp.core.arguments import list_elements
+from tqp.core.arguments import check_text, list_elements
 from tqp.core.datatypes import (
     BIGINT,
     BLOB,
@@ -40,7 +40,7 @@ from tqp.core.uuids import stored_uuid
 from tqp.core.zoned_times import clock_of_time, stored_of_time
 from tqp.planner.algebra.expressions import Expression, Literal
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.expressions.nested.arrays import array_literal
+from tqp.planner.binder.expressions.nested.given import list_given, mapping_given
 from tqp.planner.functions.type_rules import SourceLiteral, integer_literal_type
 from tqp.planner.parse import Span, head_span
 
@@ -142,7 +142,9 @@ def literal_of(value: Any, label: str, span: Span | None) -> Expression:
         return Literal(bytes(value), BLOB)
     elements = list_elements(value)
     if elements is not None:
-        return array_literal(elements, label, span)
+        return list_given((literal_of(each, label, span) for each in elements), label, span)
+    if isinstance(value, Mapping):
+        return mapping_given(value, [literal_of(each, label, span) for each in value.values()], label, span)
     if value is None or type(value).__name__ in _MISSING:
         return Literal(None, NULL)
     if isinstance(value, bool):
@@ -158,6 +160,7 @@ def literal_of(value: Any, label: str, span: Span | None) -> Expression:
     if isinstance(value, float):
         return Literal(value, DOUBLE)
     if isinstance(value, str):
+        check_text(f"the value of {label}", value)
         return SourceLiteral(value, VARCHAR)
     if isinstance(value, decimal.Decimal):
         return _decimal_literal(value, label, span)
@@ -211,6 +214,6 @@ def _temporal_literal(value: Any, label: str, span: Span | None) -> Expression:
         return Literal((0, value.days, value.seconds * 1_000_000 + value.microseconds), INTERVAL)
     raise BindError(
         f"the value of {label} is a {type(value).__name__}; parameters may be None, bool, int, float, str, bytes, "
-        "Decimal, UUID, date, datetime, time, timedelta, or a list of numbers (also as an array or tensor)",
+        "Decimal, UUID, date, datetime, time, timedelta, and lists (also as arrays and tensors) and dicts of these",
         span,
     )

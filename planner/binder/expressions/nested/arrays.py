@@ -1,15 +1,15 @@
-"""Arrays: `[a, b]::FLOAT[2]`, `array_value(a, b)`, how near two are, and lists of numbers given for a parameter."""
+"""Arrays: `[a, b]::FLOAT[2]`, `array_value(a, b)`, how near two are."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from tqp.core.datatypes import DOUBLE, FLOAT, NULL, DataType, TypeKind, array, list_of
-from tqp.core.errors import BindError, ExecutionError, UnsupportedError
+from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.expressions import Call, Expression, Literal, is_null_literal
 from tqp.planner.binder.expressions.coercion import as_list, cast_to, folded, unify
 from tqp.planner.binder.expressions.forms.forms import Forms, Nodes
@@ -49,7 +49,7 @@ def bind_array_value(elements: Sequence[Expression], span: Span | None) -> Expre
 
 def bind_measure(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """array_distance(a, b) and its like: of vectors, and of DOUBLE arrays as lists of one length."""
-    sides = _of_one_size([binder.bind_flexible(node) for node in nodes])
+    sides = _sides(binder, nodes)
     types = [side.data_type for side in sides]
     shown = f"{name}()"
     if not any(each.kind is TypeKind.ARRAY and not each.is_vector for each in types):
@@ -62,6 +62,19 @@ def bind_measure(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span |
         raise BindError(f"{shown} takes two arrays of one size, not {types[0]} and {types[1]}", span)
     lists = [cast_to(side, list_of(DOUBLE), span) for side in sides]
     return apply(name.replace("array_", "list_"), lists, span, shown)
+
+
+def _sides(binder: ExpressionBinder, nodes: Sequence[exp.Expr]) -> list[Expression]:
+    """The two operands of a measure. A list of numbers that is given for a parameter is FLOAT[n], for which DuckDB wants a cast."""
+    sides = []
+    for node in nodes:
+        side = binder.bind_flexible(node)
+        if isinstance(node, exp.Placeholder) and isinstance(side, Literal) and isinstance(side.value, tuple):
+            is_vector = side.data_type.kind is TypeKind.LIST and side.data_type.element.is_numeric
+            if is_vector and None not in side.value:
+                side = cast_to(side, array(len(side.value)), span_of(node))
+        sides.append(side)
+    return _of_one_size(sides)
 
 
 def _of_one_size(sides: Sequence[Expression]) -> list[Expression]:
@@ -86,7 +99,7 @@ def bind_distance(binder: ExpressionBinder, node: exp.Binary) -> Expression:
     """a <-> b, a <=> b: of vectors, and of anything else that is a list or an array as lists of numbers."""
     sign, name = _DISTANCES[type(node)]
     span = span_of(node)
-    sides = _of_one_size([binder.bind_flexible(each) for each in (node.this, node.expression)])
+    sides = _sides(binder, (node.this, node.expression))
     if all(side.data_type.is_vector or side.data_type == NULL for side in sides):
         return apply(f"array_{name}", sides, span, sign)
     return apply(f"list_{name}", [as_list(side, span) for side in sides], span, sign)
@@ -117,20 +130,6 @@ ARRAY_FORMS: Forms = {
         """.split()
     },
 }
-
-
-def array_literal(values: Sequence[Any], label: str, span: Span | None) -> Literal:
-    """A list of numbers that was given for a parameter, as FLOAT[n]."""
-    if not values or any(isinstance(each, (bool, str)) or not hasattr(each, "__float__") for each in values):
-        raise UnsupportedError(
-            f"a list as the value of {label} may stand only after IN, ANY and ALL, as in IN {label}; elsewhere it becomes"
-            " FLOAT[n], so give numbers, one at least",
-            span,
-        )
-    try:
-        return Literal(tuple(rounded_to_float32(float(value)) for value in values), array(len(values)))
-    except (ExecutionError, OverflowError):
-        raise BindError(f"a number in the value of {label} is out of range for FLOAT", span) from None
 
 
 def _constant(element: Expression) -> float | None:
