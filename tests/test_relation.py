@@ -485,26 +485,3 @@ def test_what_is_shown_is_as_wide_as_is_said(capsys: pytest.CaptureFixture[str])
     assert lines[4] == "│ abcd… │ -    │" and lines[-1] == "9 rows (2 shown), 2 columns"
     with pytest.raises(tqp.UnsupportedError, match="render_mode"):
         rows.show(render_mode="columns")
-
-
-def test_relations_of_files_have_the_columns_that_a_star_leaves_out(tmp_path: Path) -> None:
-    path = str(tmp_path / "t.parquet")
-    with duckdb.connect() as oracle, tqp.connect() as connection:
-        oracle.execute(f"COPY (SELECT i AS a, i % 2 AS g FROM range(4) r(i)) TO '{path}'")
-        answers = []
-        for engine in (oracle, connection):
-            files: Any = engine.read_parquet(path)
-            joined = files.set_alias("l").join(files.set_alias("r"), "l.a = r.g")
-            answers.append(
-                [
-                    files.project("filename, a").fetchall(),
-                    files.filter("file_row_number > 1").project("a, file_row_number").fetchall(),
-                    files.aggregate("filename, sum(a)").fetchall(),
-                    files.set_alias("q").project("q.filename").fetchall(),
-                    joined.project("l.filename, r.a").order("ALL").fetchall(),
-                    files.fetchall(),
-                ]
-            )
-        assert answers[1] == answers[0]
-        with pytest.raises(tqp.BindError):
-            connection.read_parquet(path).project("a").project("filename").fetchall()

@@ -1,8 +1,9 @@
-"""Names of relations' columns that come twice, and of the sides of joins, beside DuckDB's."""
+"""Names of relations' columns: those that come twice, of the sides of joins, and of files, beside DuckDB's."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -97,3 +98,26 @@ def test_names_that_come_twice_and_sides_of_joins_are_those_of_duckdb(backend: s
             assert [each[0] for each in found.description] == expected.columns, number
             assert found.df().columns.tolist() == expected.df().columns.tolist(), number
             assert found.to_arrow().column_names == expected.to_arrow_table().column_names, number
+
+
+def test_relations_of_files_have_the_columns_that_a_star_leaves_out(tmp_path: Path) -> None:
+    path = str(tmp_path / "t.parquet")
+    with duckdb.connect() as oracle, tqp.connect() as connection:
+        oracle.execute(f"COPY (SELECT i AS a, i % 2 AS g FROM range(4) r(i)) TO '{path}'")
+        answers = []
+        for engine in (oracle, connection):
+            files: Any = engine.read_parquet(path)
+            joined = files.set_alias("l").join(files.set_alias("r"), "l.a = r.g")
+            answers.append(
+                [
+                    files.project("filename, a").fetchall(),
+                    files.filter("file_row_number > 1").project("a, file_row_number").fetchall(),
+                    files.aggregate("filename, sum(a)").fetchall(),
+                    files.set_alias("q").project("q.filename").fetchall(),
+                    joined.project("l.filename, r.a").order("ALL").fetchall(),
+                    files.fetchall(),
+                ]
+            )
+        assert answers[1] == answers[0]
+        with pytest.raises(tqp.BindError):
+            connection.read_parquet(path).project("a").project("filename").fetchall()
