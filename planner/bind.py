@@ -22,7 +22,7 @@ from tqp.planner.binder.query import QueryBinder
 from tqp.planner.binder.select.output import BoundQuery
 from tqp.planner.binder.text_constants import NO_LIMIT, LimitPlaces, Place, mark_text_constants
 from tqp.planner.catalog_protocol import Catalog
-from tqp.planner.parse import Query, check_parameters, parse, text_of, without_parentheses
+from tqp.planner.parse import Query, check_parameters, parse, text_of
 from tqp.planner.scan_conditions import over_tables
 from tqp.planner.syntax.query_grammar import Explain
 
@@ -108,10 +108,6 @@ def _bind(
         catalog, parameters, statement.text, statement.parameter_keys, inputs=statement.inputs
     )
     context.bind_query = QueryBinder(context)
-    if statement.is_part:
-        context.may_collate = True  # in what a table says of its columns, which has a text of its own
-    elif context.may_collate:
-        context.shown = without_parentheses(tree)
     bound = context.bind_query.bind_exact(tree, None)
     check_unread_placeholders(context, tree)
     if context.drawn:

@@ -6,10 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sqlglot import exp
-
 from tqp.core.datatypes import DataType
-from tqp.core.keywords import lower_ascii
 from tqp.core.schema import Field, TableSource
 from tqp.planner.algebra.expressions import PythonCall
 from tqp.planner.catalog_protocol import Catalog, View
@@ -46,17 +43,10 @@ class BindContext:
     #: Names that this view alone knows, before those of the catalog, by their lower case.
     inputs: Mapping[str, View | TableSource] = field(default_factory=dict)
 
-    #: The block whose columns are the answer: no other query reads them, nor does a table keep them.
-    shown: exp.Expr | None = None
-    #: May there be a COLLATE? To look through the tree of every query would take longer.
-    may_collate: bool = field(init=False)
     #: The calls of nextval() so far.
     drawn: list[PythonCall] = field(default_factory=list)
     #: Where the calls of currval() so far stand.
     recalled: list[Span | None] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.may_collate = "collate" in lower_ascii(self.query) or bool(self.catalog.macro_names())
 
     def new_field(self, name: str, data_type: DataType, nullable: bool = True) -> Field:
         """A field with an id of its own."""

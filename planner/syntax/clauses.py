@@ -18,6 +18,7 @@ class ColumnClause:
     nullable: bool = True
     default: Part | None = None
     generated: Part | None = None
+    collation: Part | None = None
 
     @property
     def is_name(self) -> bool:
@@ -225,11 +226,12 @@ class DropColumn:
 
 @dataclass(frozen=True, slots=True)
 class ChangeType:
-    """ALTER TABLE table ALTER column TYPE type USING value."""
+    """ALTER TABLE table ALTER column TYPE type COLLATE collation USING value."""
 
     column: Name
     type: Part
     value: Part | None
+    collation: Part | None = None
 
 
 @dataclass(frozen=True, slots=True)

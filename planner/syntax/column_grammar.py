@@ -85,7 +85,7 @@ class ColumnGrammar(QueryGrammar):
         data_type = self.part(self.type)
         if self.kind in ("GENERATED", "AS"):
             return ColumnClause(name, data_type, generated=self._generated())
-        nullable, default = True, None
+        nullable, default, collation = True, None, None
         while True:
             if self.skip("CONSTRAINT"):
                 self.name("the name of a constraint")
@@ -104,9 +104,17 @@ class ColumnGrammar(QueryGrammar):
             elif self.kind == "REFERENCES":
                 constraints.foreign_keys.append(self._references((name,)))
             elif self.kind == "COLLATE":
-                self.lacks("COLLATE")
+                collation = self.collation()
             else:
-                return ColumnClause(name, data_type, nullable, default)
+                return ColumnClause(name, data_type, nullable, default, collation=collation)
+
+    def collation(self) -> Part | None:
+        """The names behind COLLATE, if it stands here."""
+        return (
+            self.part(lambda: self.qualified_name("the name of a collation", 9))
+            if self.skip("COLLATE")
+            else None
+        )
 
     def _generated(self) -> Part:
         """What a generated column is computed by."""

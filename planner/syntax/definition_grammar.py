@@ -367,6 +367,6 @@ class DefinitionGrammar(ColumnGrammar):
         if self.skip("SET"):
             self.expect("DATA")
         self.expect("TYPE")
-        data_type = self.part(self.type)
+        data_type, collation = self.part(self.type), self.collation()
         value = self.part(self.expression) if self.skip("USING") else None
-        return ChangeType(column, data_type, value)
+        return ChangeType(column, data_type, value, collation)

@@ -110,7 +110,7 @@ def create_table(definition: TableDefinition) -> str:
 
 
 def _column(column: ColumnDefinition, definition: TableDefinition) -> str:
-    parts = [quoted(column.name), str(column.data_type)]
+    parts = [quoted(column.name), column.data_type.declared]
     if column.default is not None:
         parts.append(f"DEFAULT({column.default})")
     keys = [key for key in definition.keys if column.name in key.columns]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import field
 from enum import Enum
 from functools import cached_property
 
@@ -98,7 +99,8 @@ class DataType:
     `children`: the type of the elements of a LIST, those of the fields of a STRUCT, whose names are `names` ("" of all
     fields of one that has none); of a MAP, which is a list of its entries, a STRUCT of `key` and `value`; those of an
     ARRAY, but of FLOAT, which is a vector without NULLs and has no children. `alias`: JSON, a VARCHAR that is a type of
-    its own.
+    its own. `collation`: of a VARCHAR, the names by which its texts are compared, with dots between; types that differ in it
+    alone are equal, as in DuckDB.
 
     >>> str(DataType(TypeKind.DECIMAL, precision=15, scale=2))
     'DECIMAL(15,2)'
@@ -114,6 +116,7 @@ class DataType:
     children: tuple[DataType, ...] = ()
     names: tuple[str, ...] = ()
     alias: str = ""
+    collation: str = field(default="", compare=False)
 
     def __eq__(self, other: object) -> bool:
         """The same type; of a text, whether it is the type's name. (A set or dict tells them apart.)"""
@@ -189,6 +192,16 @@ class DataType:
     def is_json(self) -> bool:
         """True for JSON: text of its form, stored, compared and returned as VARCHAR."""
         return self.alias == "JSON"
+
+    @property
+    def holds_collation(self) -> bool:
+        """Has it a collation, or have texts inside of its values one?"""
+        return bool(self.collation) or any(each.holds_collation for each in self.children)
+
+    @property
+    def declared(self) -> str:
+        """As CREATE TABLE has it: with its collation."""
+        return f"{self} COLLATE {self.collation}" if self.collation else str(self)
 
     @property
     def is_enum(self) -> bool:

@@ -204,7 +204,7 @@ def _change_type(execution: Execution, table: StoredTable, alteration: ChangeTyp
     place = definition.place_of(column.text, column.span)
     _check_unreferred_column(execution, definition, definition.names[place], column, "given another type")
     _check_free(definition, definition.names[place], column, "given another type")
-    data_type = execution.type_of(alteration.type)
+    data_type = execution.type_of(alteration.type, alteration.collation)
     values = _values(execution, table, data_type, alteration.value or in_quotes(definition.names[place]))
     changed = dataclasses.replace(definition.columns[place], data_type=data_type)
     return table.with_column(_with(definition, place, changed), place, values)

@@ -151,7 +151,7 @@ def _in_order(execution: Execution, clauses: CreateTable) -> Iterator[tuple[int,
 def column_definition(execution: Execution, clause: ColumnClause, schema: str) -> ColumnDefinition:
     """A column of a table in the schema as it is declared. Raises what a default raises that cannot be computed."""
     assert clause.type is not None
-    data_type = execution.type_of(clause.type)
+    data_type = execution.type_of(clause.type, clause.collation)
     if clause.default is None:
         return ColumnDefinition(clause.name.text, data_type, clause.nullable)
     return ColumnDefinition(

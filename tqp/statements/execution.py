@@ -88,9 +88,10 @@ class Execution:
         query, queries = self.command.query("SELECT", part), self.session.queries
         return queries.run_on(self.state, query, self.params, self.variables).fetchall()[0][0]
 
-    def type_of(self, part: Part) -> DataType:
-        """The type that its name stands for."""
-        query = self.command.query("SELECT CAST(NULL AS", part, ")")
+    def type_of(self, part: Part, collation: Part | None = None) -> DataType:
+        """The type that its name stands for, with a collation if one is named."""
+        behind = ("COLLATE", collation) if collation is not None else ()
+        query = self.command.query("SELECT CAST(NULL AS", part, ")", *behind)
         return self.session.queries.types(query, self.state)[0]
 
     def schema_for(self, name: Name, temporary: bool = False) -> str:

@@ -13,7 +13,6 @@ from tqp.planner.algebra.expressions import Expression
 from tqp.planner.binder.expressions.aggregates.aggregate_arguments import written
 from tqp.planner.binder.expressions.aggregates.formulas import of_formula
 from tqp.planner.binder.expressions.aggregates.several_values import of_single_values
-from tqp.planner.binder.expressions.collations import searched
 from tqp.planner.binder.expressions.forms.json_forms import of_frames
 from tqp.planner.binder.expressions.forms.special_forms import SPECIAL_FORMS, bind_special_form
 from tqp.planner.binder.expressions.models import MODEL_CALLS, bind_registered
@@ -50,7 +49,7 @@ def bind_call(binder: ExpressionBinder, node: exp.Anonymous) -> Expression:
         return bind_exists(binder, node)
     if name in GROUPING_NAMES:
         return _bind_grouping(binder, node)
-    nodes = searched(binder, name, node.expressions)
+    nodes = node.expressions
     if name == "array" and len(nodes) == 1 and isinstance(nodes[0], exp.Query | exp.Values):
         return bind_array(binder, nodes[0], span)
     special = bind_special_form(binder, name, nodes, span)

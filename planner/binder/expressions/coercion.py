@@ -33,6 +33,7 @@ from tqp.planner.algebra.expressions import (
     column_ids,
 )
 from tqp.planner.algebra.may_raise import may_raise
+from tqp.planner.binder.expressions.collations import collated, with_collation
 from tqp.planner.functions.conditions import COMPARISONS, MIRRORED, ORDERINGS
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.functions.constants import is_constant
@@ -268,6 +269,7 @@ def comparison(function: str, left: Expression, right: Expression, span: Span | 
     UNIONs are ordered by their tags, then as their members are, of which NULL is the greatest; but that is asked by ORDER BY and
     by lists. A comparison is NULL where tags are equal and a member is NULL.
     """
+    left, right = collated((left, right), span)
     made = folded(Call(function, (left, right), BOOLEAN, span))
     if not left.data_type.is_union or function not in COMPARISONS:
         return made
@@ -293,6 +295,7 @@ def common_type_of(
                 f"cannot mix {result.data_type} and {value.data_type} in {what}; cast one of them explicitly",
                 span,
             )
+        found = with_collation(found, result.data_type, value.data_type)
         result = of_type(found)  # two literals, too, have settled once they are paired
     return result.data_type
 

@@ -41,7 +41,7 @@ def bind_comparison(binder: ExpressionBinder, node: exp.Binary) -> Expression:
         of_parameter = isinstance(quantifier.this.unnest(), exp.Placeholder)
         bind_quantified = in_lists.bind_quantified if of_parameter else subqueries.bind_quantified
         return bind_quantified(binder, node, function)
-    left, right = collated(binder, (node.left, node.right))
+    left, right = node.left, node.right
     if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple) and function in _OF_ROWS:
         (equal,) = _equal_rows(binder, left, [right], span)
         return folded(Call("not", (equal,), BOOLEAN, span)) if _OF_ROWS[function] else equal
@@ -64,7 +64,7 @@ def _equal_rows(
         values = [binder.bind(field) for field in fields]
         (first, *others), _ = unify(values, "a comparison of rows", span, _field_type)
         for of_row, other in zip(equal, others, strict=True):
-            of_row.append(folded(Call("is_not_distinct_from", (first, other), BOOLEAN, span)))
+            of_row.append(comparison("is_not_distinct_from", first, other, span))
     return [
         folded(Call("and", tuple(fields), BOOLEAN, span)) if fields[1:] else fields[0] for fields in equal
     ]
@@ -78,9 +78,10 @@ def _field_type(left: Expression, right: Expression) -> DataType | None:
 def bind_between(binder: ExpressionBinder, node: exp.Between) -> Expression:
     """value BETWEEN low AND high: all three have one type."""
     span = span_of(node)
-    nodes = collated(binder, (node.this, node.args["low"], node.args["high"]))
+    nodes = (node.this, node.args["low"], node.args["high"])
     values = [binder.bind_flexible(each) for each in nodes]
-    (value, low, high), _ = unify(values, "BETWEEN", span, ordering_type)
+    unified, _ = unify(values, "BETWEEN", span, ordering_type)
+    value, low, high = collated(unified, span)
     parts = (
         comparison("greater_equal", value, low, span),
         comparison("less_equal", value, high, span),
@@ -100,13 +101,13 @@ def bind_in(binder: ExpressionBinder, node: exp.In) -> Expression:
         return in_lists.bind_in(binder, node.this, node.args["field"], span)
     if isinstance(node.this, exp.Tuple):
         return in_lists.any_of(_in_rows(binder, node.this, node.expressions, span), span)
-    subject, *nodes = collated(binder, (node.this, *node.expressions))
-    written = binder.bind_flexible(subject)
+    written, nodes = binder.bind_flexible(node.this), node.expressions
     if not nodes:
         return in_lists.is_among_none(written, span)
     in_lists.check_no_list_among(binder.context, written, nodes)
     values = [written, *map(binder.bind_flexible, nodes)]
-    (operand, *choices), _ = unify(values, "an IN list", span, equality_type)
+    unified, _ = unify(values, "an IN list", span, equality_type)
+    operand, *choices = collated(unified, span)
     if all(
         isinstance(each, Varying) or (isinstance(each, Literal) and each.value is not None)
         for each in choices

@@ -12,6 +12,7 @@ from tqp.core.errors import BindError, ExecutionError, UnsupportedError
 from tqp.planner.algebra.expressions import Call, Expression, Literal, column_ids, is_null_literal
 from tqp.planner.algebra.may_raise import null_beside
 from tqp.planner.binder.expressions.coercion import cast_to, folded
+from tqp.planner.binder.expressions.collations import collated, of_arguments
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.constants import no_constant
 from tqp.planner.functions.declaration import ConstantCheck
@@ -76,7 +77,17 @@ def apply(name: str, arguments: Sequence[Expression], span: Span | None, shown: 
         values = values[::-1]
     if overload.constant is not None:
         values = (Literal(overload.constant, VARCHAR), *values)
-    return folded(Call(resolution.overload.canonical, values, resolution.result, span))
+    if name in _COMPARING:
+        values = tuple(collated(values, span))
+    result = resolution.result if name == "split_part" else of_arguments(resolution.result, values, span)
+    return folded(Call(resolution.overload.canonical, values, result, span))
+
+
+#: Functions that compare texts under their collations: those that search one for another, and those that sort lists.
+_COMPARING = frozenset(
+    "~~ ~~* ~~~ ^@ contains starts_with strpos instr like_escape not_like_escape ilike_escape not_ilike_escape"
+    " list_sort list_reverse_sort list_grade_up".split()
+)
 
 
 def _is_null(argument: Expression) -> bool:

@@ -29,7 +29,7 @@ from tqp.planner.binder.expressions import calls, comparisons, operators, subque
 from tqp.planner.binder.expressions.aggregates.aggregates import AggregateCollector
 from tqp.planner.binder.expressions.aggregates.windows import WindowCollector
 from tqp.planner.binder.expressions.coercion import cast_to, compare, condition_of
-from tqp.planner.binder.expressions.collations import collated
+from tqp.planner.binder.expressions.collations import bind_collate
 from tqp.planner.binder.expressions.forms import json_forms, special_forms
 from tqp.planner.binder.expressions.forms.cases import make_case
 from tqp.planner.binder.expressions.forms.clock import bind_timezone, clock_word
@@ -327,16 +327,15 @@ class ExpressionBinder:
         subject = node.args.get("this")
         conditions: list[Expression] = []
         values: list[Expression] = []
-        plain: Expression | None = None  # the subject, where no collation says what is compared in its place
+        compared = None if subject is None else self.bind_flexible(subject)
         for branch in node.args["ifs"]:
-            if subject is None:
+            if compared is None:
                 condition = self.bind_flexible(branch.this)
                 conditions.append(condition_of(condition, span_of(branch.this)))
             else:
-                left, right = collated(self, (subject, branch.this))
-                value = plain if left is subject and plain is not None else self.bind_flexible(left)
-                plain = value if left is subject else plain
-                conditions.append(compare("equal", value, self.bind_flexible(right), span_of(branch)))
+                conditions.append(
+                    compare("equal", compared, self.bind_flexible(branch.this), span_of(branch))
+                )
             values.append(self.bind_flexible(branch.args["true"]))
         default = node.args.get("default")
         values.append(self.bind_flexible(default) if default is not None else Literal(None, NULL))
@@ -371,7 +370,6 @@ class ExpressionBinder:
 
 _FEATURES: dict[type, str] = {
     exp.Lambda: "lambda functions are not supported",
-    exp.Collate: "a collation of anything but what is compared, searched, ordered or a column of the answer is not supported",
     exp.Star: "* in this place is not supported",
     exp.Kwarg: "named arguments are not supported",
     exp.PropertyEQ: "named arguments are not supported",
@@ -425,6 +423,7 @@ _HANDLERS: dict[type, Handler] = {
     exp.Glob: written_operators.bind_glob,
     exp.Escape: written_operators.bind_escape,
     exp.Case: ExpressionBinder._case,
+    exp.Collate: bind_collate,
     exp.Cast: ExpressionBinder._cast,
     exp.TryCast: ExpressionBinder._cast,
     exp.Exists: subqueries.bind_exists,

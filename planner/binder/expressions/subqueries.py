@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BOOLEAN, NULL, DataType, list_of
+from tqp.core.datatypes import BOOLEAN, NULL, VARCHAR, DataType, list_of
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import (
     AggregateCall,
     Call,
+    Cast,
     ColumnRef,
     Expression,
     Literal,
@@ -22,6 +23,7 @@ from tqp.planner.algebra.logical_plan import Aggregate, Filter, Limit, LogicalPl
 from tqp.planner.algebra.subquery_expressions import Exists, QuantifiedComparison, ScalarSubquery
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.coercion import cast_to, folded
+from tqp.planner.binder.expressions.collations import collated, with_collation
 from tqp.planner.functions.type_rules import common_type
 from tqp.planner.parse import Span, span_of, written_fields
 
@@ -176,9 +178,11 @@ def quantified_over(
             raise BindError(
                 f"cannot compare {operand.data_type} with {column.data_type}; cast one of them", span
             )
-        types.append(common)
+        types.append(with_collation(common, operand.data_type, column.data_type))
     cast_operands = tuple(cast_to(operand, common, span) for operand, common in zip(operands, types))
-    plan = cast_columns(context, plan, types, span)
+    cast_operands, plan = _by_collation(
+        context, cast_operands, cast_columns(context, plan, types, span), span
+    )
     if any(each.is_union for each in types):
         if len(types) > 1 or not is_membership(function, is_all):
             raise UnsupportedError(
@@ -193,24 +197,41 @@ def quantified_over(
     return QuantifiedComparison(function, is_all, cast_operands, plan)
 
 
+def _by_collation(
+    context: BindContext, operands: tuple[Expression, ...], plan: LogicalPlan, span: Span | None
+) -> tuple[tuple[Expression, ...], LogicalPlan]:
+    """Operands, and the columns of a plan that they are compared with, under the collations of both."""
+    columns = tuple(map(ColumnRef.of, plan.schema))
+    pairs = [collated(pair, span) for pair in zip(operands, columns, strict=True)]
+    if all(column is known for (_, column), known in zip(pairs, columns, strict=True)):
+        return operands, plan
+    fields = tuple(context.renewed(each) for each in plan.schema)
+    return tuple(operand for operand, _ in pairs), Project(plan, fields, tuple(column for _, column in pairs))
+
+
 def cast_columns(
     context: BindContext, plan: LogicalPlan, types: Sequence[DataType], span: Span | None
 ) -> LogicalPlan:
     """The plan with its columns, in order, as `types`; the plan itself if they are."""
-    if all(column.data_type == wanted for column, wanted in zip(plan.schema, types)):
+    if all(_is_same(column.data_type, wanted) for column, wanted in zip(plan.schema, types)):
         return plan
     fields: list[Field] = []
     outputs: list[Expression] = []
     for index, (column, wanted) in enumerate(zip(plan.schema, types)):
         output: Expression = ColumnRef.of(column)
-        if column.data_type != wanted:
+        if not _is_same(column.data_type, wanted):
             if is_null_output(plan, index):
                 output = Literal(None, NULL)  # may be of any type, whatever it was called before
             output = cast_to(output, wanted, span)
+            output = output if output.data_type != VARCHAR else Cast(output, wanted)
             column = context.new_field(column.name, wanted, column.nullable)
         fields.append(column)
         outputs.append(output)
     return Project(plan, tuple(fields), tuple(outputs))
+
+
+def _is_same(column: DataType, wanted: DataType) -> bool:
+    return column == wanted and column.collation == wanted.collation
 
 
 def is_null_output(plan: LogicalPlan, index: int) -> bool:

@@ -11,7 +11,7 @@ from tqp.core.errors import UnsupportedError
 from tqp.core.patterns import like_of_glob
 from tqp.planner.algebra.expressions import FALSE, TRUE, Call, Expression, Literal, is_null_literal
 from tqp.planner.binder.expressions.coercion import cast_to, condition_of, folded
-from tqp.planner.binder.expressions.collations import collated, searched
+from tqp.planner.binder.expressions.collations import of_arguments
 from tqp.planner.binder.expressions.literals import bind_number, signed_number
 from tqp.planner.binder.expressions.nested import values as nested_values
 from tqp.planner.binder.expressions.operators import apply, bind_operator, negation
@@ -55,8 +55,7 @@ def bind_negation(binder: ExpressionBinder, node: exp.Neg) -> Expression:
 def bind_arithmetic(binder: ExpressionBinder, node: exp.Binary) -> Expression:
     """An operator of `ARITHMETIC`; lists are joined by +."""
     name, sign = ARITHMETIC[type(node)]
-    nodes = searched(binder, name, (node.this, node.expression))
-    sides = [binder.bind_flexible(each) for each in nodes]
+    sides = [binder.bind_flexible(each) for each in (node.this, node.expression)]
     if name == "add" and nested_values.are_lists(sides):
         return nested_values.joined(sides, span_of(node))
     return apply(name, sides, span_of(node), sign)
@@ -76,7 +75,7 @@ def bind_concatenation(binder: ExpressionBinder, node: exp.DPipe) -> Expression:
     if any(map(is_null_literal, bound)):
         return (SourceLiteral if target == VARCHAR else Literal)(None, target)
     sides = tuple(cast_to(side, target, span) for side in bound)
-    return folded(Call("concat_operator", sides, target, span))
+    return folded(Call("concat_operator", sides, of_arguments(target, sides, span), span))
 
 
 def bind_connective(binder: ExpressionBinder, node: exp.Connector) -> Expression:
@@ -116,7 +115,7 @@ def bind_like(binder: ExpressionBinder, node: exp.Binary, escape: exp.Expr | Non
         raise UnsupportedError(
             "LIKE ANY and LIKE ALL are not supported; join the patterns with OR", span_of(node)
         )
-    arguments = collated(binder, (node.this, right) if escape is None else (node.this, right, escape))
+    arguments = (node.this, right) if escape is None else (node.this, right, escape)
     bound = bind_operator(binder, operator, arguments, span_of(node), shown)
     if node.args.get("negate"):
         return folded(Call("not", (bound,), BOOLEAN, span_of(node)))
@@ -125,7 +124,7 @@ def bind_like(binder: ExpressionBinder, node: exp.Binary, escape: exp.Expr | Non
 
 def bind_glob(binder: ExpressionBinder, node: exp.Glob) -> Expression:
     """GLOB, as LIKE where a constant pattern says no more than that can."""
-    subject, written_pattern = collated(binder, (node.this, node.expression))
+    subject, written_pattern = node.this, node.expression
     pattern = constant_text(folded(binder.bind(written_pattern)))
     like = None if pattern is None else like_of_glob(pattern)
     if like is None:

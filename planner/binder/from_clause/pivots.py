@@ -27,12 +27,13 @@ from tqp.planner.algebra.expressions import (
     transform,
     walk,
 )
-from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan, Project
+from tqp.planner.algebra.logical_plan import LogicalPlan, Project
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.aggregates.aggregates import AggregateCollector
-from tqp.planner.binder.expressions.coercion import as_text, cast_to
+from tqp.planner.binder.expressions.coercion import as_text, cast_to, comparison
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
 from tqp.planner.binder.scope import MergedColumn, Scope, ScopeColumn
+from tqp.planner.binder.select.groups import grouped
 from tqp.planner.binder.select.names import expression_name
 from tqp.planner.binder.select.output import BoundQuery, exact_project
 from tqp.planner.functions.constant_folding import fold
@@ -115,9 +116,8 @@ def bind_pivot(context: BindContext, node: exp.Pivot, scope: Scope, plan: Logica
             columns.append(_with(output, ColumnRef.of(made)))
     if not names:
         raise BindError("PIVOT leaves no column: there are neither groups nor values", head_span(node))
-    aggregate = Aggregate(
-        plan, tuple(key_fields.values()), tuple(key_fields), tuple(calls.values()), tuple(calls)
-    )
+    parts = [*key_fields.values()], [*key_fields], [*calls.values()], [*calls]
+    aggregate = grouped(context, plan, *parts)
     return BoundQuery.exact(exact_project(context, aggregate, columns, names), names)
 
 
@@ -251,7 +251,7 @@ def _has(key: Expression, text: str | None) -> Expression:
         if fold(as_text(value, None)) != wanted:
             return FALSE
         wanted = value
-    return Call("is_not_distinct_from", (key, wanted), BOOLEAN)
+    return comparison("is_not_distinct_from", key, wanted, None)
 
 
 def _groups(node: exp.Pivot, scope: Scope) -> list[tuple[str, Expression]]:
@@ -307,7 +307,7 @@ def _grouped_before(
     """Rows grouped by what is compared, too: of these few, a column takes the only one that has its value."""
     by = {key: _field_of(context, plan, key) for key in (*(key for _, key in groups), *keys)}
     made = {each.call: context.new_field(each.call.function, each.call.data_type) for each in outputs}
-    plan = Aggregate(plan, tuple(by.values()), tuple(by), tuple(made.values()), tuple(made))
+    plan = grouped(context, plan, [*by.values()], [*by], [*made.values()], [*made])
     taken: list[_Output] = []
     for each in outputs:
         data_type, of_nothing = each.call.data_type, AGGREGATES[each.call.function].of_nothing
@@ -322,9 +322,9 @@ def _grouped_before(
 
 
 def _field_of(context: BindContext, plan: LogicalPlan, key: Expression) -> Field:
-    """The field of a group: a column keeps its own."""
+    """The field of a group: a column keeps its own, but where a text stands for those that are equal under a collation."""
     own = {made.id: made for made in plan.schema}
-    if isinstance(key, ColumnRef) and key.id in own:
+    if isinstance(key, ColumnRef) and key.id in own and not key.data_type.collation:
         return own[key.id]
     return context.new_field("group", key.data_type)
 

@@ -6,21 +6,19 @@ Project (without the columns that only ORDER BY needed).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
 from sqlglot import exp
 
-from tqp.core.errors import BindError, UnsupportedError
+from tqp.core.errors import BindError
 from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.expressions import ColumnRef, Expression, Literal, walk
 from tqp.planner.algebra.logical_plan import Aggregate, Filter, LogicalPlan, Project, Sort, Values
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.aggregates.aggregates import AggregateCollector
 from tqp.planner.binder.expressions.aggregates.windows import WindowCollector
-from tqp.planner.binder.expressions.collations import collated, collation_of
-from tqp.planner.binder.expressions.forms.forms import call_of
 from tqp.planner.binder.expressions.forms.randomness import with_row_numbers
 from tqp.planner.binder.expressions.forms.sequences import refuse_drawn
 from tqp.planner.binder.expressions.scalars import Aliases, ExpressionBinder
@@ -39,6 +37,7 @@ from tqp.planner.binder.select.grouping_sets import (
     GroupingSet,
     aggregate_sets,
 )
+from tqp.planner.binder.select.groups import grouped
 from tqp.planner.binder.select.limits import bind_limit
 from tqp.planner.binder.select.named_windows import check_definitions
 from tqp.planner.binder.select.names import expression_name
@@ -82,7 +81,6 @@ class SelectBlock:
     windows: WindowCollector = field(init=False)
     unnests: UnnestCollector = field(init=False)
     key_unnests: UnnestCollector = field(init=False)  # lists whose elements are grouped by
-    collated_keys: Collection[str] = ()  # of GROUP BY: texts with a collation, as they are written
 
     def __post_init__(self) -> None:
         self.written_keys = Written(self.context.query, self.scope)
@@ -132,7 +130,6 @@ class SelectBlock:
         group_keys = None if group is None else self._group_keys(group, nodes, aliases)
         sets = [()] if group_keys is None else group_keys.sets()
         keys = list(dict.fromkeys(chain(*sets)))
-        self.collated_keys = () if group_keys is None else group_keys.collated
         collector.keys = None if group is None else keys
         self.scope.open_aggregates = (
             collector  # subqueries of the clauses below may hold aggregates of this block
@@ -157,7 +154,7 @@ class SelectBlock:
         condition = self._having(having, collector, aliases, keys) if having is not None else None
         if of_all:
             assert group_keys is not None
-            values = [self._forced(value, item) for value, item in zip(bound, nodes)]
+            values = [self.forced(value, item) for value, item in zip(bound, nodes)]
             keys_by_item = keys_of_all(
                 values, columns.uses, columns.aggregates, columns.windows, self.scope.outer_ids()
             )
@@ -171,15 +168,15 @@ class SelectBlock:
         qualification = None if qualify is None else self._qualification(qualify, collector, aliases)
         sort = SortBinder(self, nodes, bound, collector, aliases, keys_by_item if of_all else None)
         sorts = [sort.bind(query.args.get("order")) for query in (select, *self.around)]
-        distinct_keys = self._distinct_keys(nodes)
+        distinct_keys = self._distinct_keys(bound)
         if distinct_keys:  # they mean what they mean in ORDER BY
             keys_of_rows = [exp.Ordered(this=node) for node in distinct_keys]
             sorts.append(sort.bind(exp.Order(expressions=keys_of_rows)))
         self.scope.uses = None
         if collector.calls or having is not None or (bool(keys) if of_all else group is not None):
             check_uses(uses, () if of_all else keys)
-            plan, rewriter = self._aggregate(self.key_unnests.over(plan), sets, keys, collector)
-            bound = [rewriter.rewrite(self._forced(value, item)) for value, item in zip(bound, nodes)]
+            plan, rewriter = self._aggregate(self.key_unnests.over(plan), sets, keys, collector, of_all)
+            bound = [rewriter.rewrite(self.forced(value, item)) for value, item in zip(bound, nodes)]
             if condition is not None:
                 plan = Filter(plan, rewriter.rewrite(condition))
             sorts = [
@@ -204,29 +201,16 @@ class SelectBlock:
         plan = self.unnests.over(plan)
         return self._finish(plan, nodes, bound, sorts, lazy, bool(distinct_keys))
 
-    def _distinct_keys(self, items: Sequence[Item]) -> Sequence[exp.Expr]:
+    def _distinct_keys(self, values: Sequence[Expression | None]) -> Sequence[exp.Expr]:
         """What tells rows apart for DISTINCT ON, and, where a collation does, for DISTINCT."""
         clause = self.select.args.get("distinct")
         if clause is None:
             return ()
         if clause.args.get("on") is not None:
             return list(clause.args["on"].expressions)
-        if self.context.shown is None or not any(self.collation_of(item) is not None for item in items):
+        if not any(value is not None and value.data_type.holds_collation for value in values):
             return ()
-        return [exp.Literal.number(place) for place in range(1, len(items) + 1)]
-
-    def collation_of(self, item: Item) -> exp.Collate | None:
-        """The text with a collation that an item of the answer is; no other query may read its column."""
-        return collation_of(item.node) if self.context.shown is self.select else None
-
-    def _text_of(self, binder: ExpressionBinder, node: exp.Collate) -> Expression:
-        """What is shown of a text with a collation: where it is a key of GROUP BY, the first of those that are equal."""
-        collated(binder, [node])  # refuses what has none
-        group = self.select.args.get("group")
-        if group is not None and is_of_all(group):
-            raise UnsupportedError("GROUP BY ALL of a text with a collation is not supported", span_of(node))
-        is_key = self.written_keys.text(node) in self.collated_keys
-        return settle(binder.bind_once(call_of("first", node.this) if is_key else node.this))
+        return [exp.Literal.number(place) for place in range(1, len(values) + 1)]
 
     def _bind_items(
         self,
@@ -282,7 +266,8 @@ class SelectBlock:
             )
         return condition
 
-    def _forced(self, value: Expression | None, item: Item) -> Expression:
+    def forced(self, value: Expression | None, item: Item) -> Expression:
+        """The value of an item, which may be a column of a star that nobody has asked for yet."""
         if value is not None:
             return value
         assert item.column is not None
@@ -302,9 +287,6 @@ class SelectBlock:
             is_open = lazy and not isinstance(item.column, MergedColumn)
             return [(item, None if is_open else self.scope.value_of(item.column))]
         assert item.node is not None
-        collate = None if self.context.shown is None else self.collation_of(item)
-        if collate is not None:
-            return [(item, self._text_of(binder, collate))]
         call = item.node.unnest()
         is_bound = self.bound_items.get(id(item.node)) or self.written_keys.find(call)
         if not is_unnest(call) or binder.unnests is None or is_bound:
@@ -335,9 +317,11 @@ class SelectBlock:
         sets: Sequence[GroupingSet],
         keys: Sequence[Expression],
         collector: AggregateCollector,
+        of_all: bool,
     ) -> tuple[LogicalPlan, GroupedRewriter]:
-        """The groups of all sets; `keys`: those that any set has, each once."""
-        own = {made.id: made for made in plan.schema} if len(sets) == 1 else {}
+        """The groups of all sets; `keys`: those that any set has, each once. GROUP BY ALL minds no collation, as in DuckDB."""
+        own = {made.id: made for made in plan.schema if not made.data_type.collation}
+        own = own if len(sets) == 1 else {}
         fields = {
             key: own[key.id]
             if isinstance(key, ColumnRef) and key.id in own
@@ -353,7 +337,8 @@ class SelectBlock:
             sets = sets[:1]  # DuckDB has one row of constants, however many sets without a key there are
         if len(sets) != 1:
             return aggregate_sets(self.context, plan, sets, fields, calls, groupings), rewriter
-        aggregated = Aggregate(plan, tuple(fields.values()), tuple(keys), tuple(calls.values()), tuple(calls))
+        parts = tuple(fields.values()), tuple(keys), tuple(calls.values()), tuple(calls)
+        aggregated = Aggregate(plan, *parts) if of_all else grouped(self.context, plan, *parts)
         if not groupings:
             return aggregated, rewriter
         constants = [Literal(grouping.number(keys), made.data_type) for grouping, made in groupings.items()]
@@ -443,7 +428,7 @@ class SelectBlock:
         """A derived table: sort below the projection, which gains outputs as they are referred to."""
 
         def expression_of(key: Expression | int) -> Expression:
-            return key if isinstance(key, Expression) else self._forced(bound[key], nodes[key])
+            return key if isinstance(key, Expression) else self.forced(bound[key], nodes[key])
 
         plan = self._sorted_and_limited(plan, sorts, expression_of, lazy=True)
         return lazy_project(self.context, plan, nodes, names, bound)

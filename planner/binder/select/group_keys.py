@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sqlglot import exp
 
-from tqp.core.errors import UnsupportedError
 from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.expressions import Cast, ColumnRef, Expression, column_ids
 from tqp.planner.algebra.subquery_expressions import has_subquery
 from tqp.planner.binder.context import BindContext
-from tqp.planner.binder.expressions.collations import collated, collation_of
 from tqp.planner.binder.expressions.scalars import Aliases, ExpressionBinder
 from tqp.planner.binder.scope import ColumnUse, Scope
 from tqp.planner.binder.select.grouping import is_of_all
@@ -30,7 +28,6 @@ from tqp.planner.binder.select.output import Item
 from tqp.planner.binder.select.written import Written
 from tqp.planner.binder.unsupported_clauses import check_understood
 from tqp.planner.functions.type_rules import settle
-from tqp.planner.parse import span_of
 
 
 @dataclass(slots=True)
@@ -48,9 +45,6 @@ class GroupKeys:
     binder: Callable[[Aliases], ExpressionBinder]
     bound_items: dict[int, tuple[Expression, Sequence[ColumnUse]]]
     written_keys: Written[Expression]
-    collated: set[str] = field(
-        default_factory=set
-    )  # the keys that are texts with a collation, as they are written
 
     def sets(self) -> list[GroupingSet]:
         """The keys of each set; one set without keys for GROUP BY ALL, whose keys the other clauses tell."""
@@ -116,22 +110,8 @@ class GroupKeys:
         self.written_keys.add(node, key)
         return key
 
-    def _collated_key(self, node: exp.Collate) -> Expression:
-        """A key of texts that are equal under a collation: what is compared in their place."""
-        if has_sets(self.group):
-            raise UnsupportedError("a collation in GROUPING SETS is not supported", span_of(node))
-        binder = self.binder({})
-        (compared,) = collated(binder, [node])
-        self.collated.add(self.written_keys.text(node))
-        return self.remember(compared, binder.bind(compared))
-
     def _key(self, node: exp.Expr) -> Expression:
         place = ordinal(node, len(self.items), "GROUP BY")
-        if self.context.may_collate:
-            meant = self._aliased(node) if place is None else self.items[place]
-            collate = collation_of(node if meant is None else meant.node)
-            if collate is not None:
-                return self._collated_key(collate)
         is_name = isinstance(node.unnest(), exp.Column)
         binder = self.binder(self.aliases if is_name else {})  # an alias may be a key, and no part of one
         if place is not None:

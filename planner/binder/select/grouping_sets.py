@@ -24,10 +24,11 @@ from tqp.planner.algebra.expressions import (
     transform,
     walk,
 )
-from tqp.planner.algebra.logical_plan import Aggregate, LogicalPlan, Project, Shared, UnionAll
+from tqp.planner.algebra.logical_plan import LogicalPlan, Project, Shared, UnionAll
 from tqp.planner.algebra.subquery_expressions import Subquery
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.aggregates.aggregates import Grouping
+from tqp.planner.binder.select.groups import grouped
 from tqp.planner.parse import span_of, written_fields
 
 #: What the keys of one set are: each once, in the order in which they are written.
@@ -139,15 +140,20 @@ def aggregate_sets(
         renamed: dict[int, Expression] = {old.id: ColumnRef.of(new) for old, new in pairs}
         key_columns = {key: renamed[columns[key].id] for key in grouping_set}
         key_fields = [field for field in shared.fields if ColumnRef.of(field) in key_columns.values()]
-        made = [*map(context.renewed, calls.values())]
-        aggregate = Aggregate(
-            shared,
-            tuple(key_fields),
-            tuple(map(ColumnRef.of, key_fields)),
-            tuple(made),
-            tuple(_over(call, columns, renamed) for call in calls),
+        references = list(map(ColumnRef.of, key_fields))
+        for place, field in enumerate(key_fields):
+            if field.data_type.collation:  # the text that stands for a group is a column of its own
+                key_fields[place] = context.renewed(field)
+        values: dict[Expression, Expression] = dict(
+            zip(references, map(ColumnRef.of, key_fields), strict=True)
         )
-        outputs: list[Expression] = [key_columns.get(key, Literal(None, key.data_type)) for key in keys]
+        made = [*map(context.renewed, calls.values())]
+        aggregate = grouped(
+            context, shared, key_fields, references, made, [_over(call, columns, renamed) for call in calls]
+        )
+        outputs: list[Expression] = [
+            values[key_columns[key]] if key in key_columns else Literal(None, key.data_type) for key in keys
+        ]
         outputs += map(ColumnRef.of, made)
         outputs += [
             Literal(grouping.number(grouping_set), field.data_type) for grouping, field in groupings.items()

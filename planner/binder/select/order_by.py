@@ -12,7 +12,7 @@ from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.expressions import Expression, Literal
 from tqp.planner.algebra.logical_plan import SortKey
 from tqp.planner.binder.expressions.aggregates.aggregates import AggregateCollector
-from tqp.planner.binder.expressions.collations import collated
+from tqp.planner.binder.expressions.collations import compared
 from tqp.planner.binder.expressions.scalars import Aliases
 from tqp.planner.binder.select.limits import keys_of
 from tqp.planner.binder.select.ordinals import ordinal
@@ -21,7 +21,6 @@ from tqp.planner.binder.select.select_list import expand_items
 from tqp.planner.parse import span_of
 
 if TYPE_CHECKING:
-    from tqp.planner.binder.expressions.scalars import ExpressionBinder
     from tqp.planner.binder.select.block import SelectBlock
 
 #: The keys of one ORDER BY: a position in SELECT or an expression, whether it descends, and whether NULLs come first.
@@ -56,24 +55,23 @@ class SortBinder:
             position = None if node is None else self._position(node)
             if node is None or position is not None:
                 places = range(len(self.nodes)) if position is None else [position]
-                result += [(self._shown(binder, place), descending, nulls_first) for place in places]
+                result += [(self._value_at(place), descending, nulls_first) for place in places]
                 continue
             # a star next to other keys: the columns of FROM
             for item in expand_items(self.block.context, self.block.scope, [node]):
                 before = len(self.block.scope.uses or ())
-                written = None if item.node is None else collated(binder, [item.node])[0]
-                value = binder.bind_item(item, span_of(node)) if written is None else binder.bind(written)
+                value = binder.bind_item(item, span_of(node)) if item.node is None else binder.bind(item.node)
                 if self.keys is not None:
                     self._note_uses(item.node, value, self.keys, before)
                 if not isinstance(value, Literal):  # a constant orders nothing
-                    result.append((value, descending, nulls_first))
+                    result.append((compared(value, span_of(node)), descending, nulls_first))
         return result
 
-    def _shown(self, binder: ExpressionBinder, position: int) -> Expression | int:
-        """What orders an item of SELECT: its value, or what is compared in its place under a collation."""
-        is_shown = self.block.context.shown is not None
-        collate = self.block.collation_of(self.nodes[position]) if is_shown else None
-        return position if collate is None else binder.bind(collated(binder, [collate])[0])
+    def _value_at(self, position: int) -> Expression | int:
+        """What orders an item of SELECT: its place, or what is compared in the place of its texts."""
+        value = self.block.forced(self.bound[position], self.nodes[position])
+        key = compared(value)
+        return position if key is value else key
 
     def _note_uses(
         self, node: exp.Expr | None, value: Expression, keys: Sequence[Expression], before: int

@@ -14,12 +14,15 @@ from tqp.core.schema import Field, Schema
 from tqp.planner.algebra.expressions import Call, ColumnRef, Expression, Literal, conjunction
 from tqp.planner.algebra.logical_plan import Join, JoinType, LogicalPlan, Project, Sort, SortKey, UnionAll
 from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.expressions.coercion import comparison
+from tqp.planner.binder.expressions.collations import compared, with_collation
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
 from tqp.planner.binder.expressions.subqueries import cast_columns, is_null_output
 from tqp.planner.binder.scope import Relation, Scope
+from tqp.planner.binder.select.groups import distinct_rows
 from tqp.planner.binder.select.limits import bind_limit, keys_of
 from tqp.planner.binder.select.ordinals import ordinal
-from tqp.planner.binder.select.output import BoundQuery, Branch, distinct
+from tqp.planner.binder.select.output import BoundQuery, Branch
 from tqp.planner.binder.select.row_numbers import numbered, with_columns_of
 from tqp.planner.binder.select.written import Written
 from tqp.planner.functions.type_rules import forced_type
@@ -51,20 +54,23 @@ def _combine(context: BindContext, node: exp.SetOperation, scope: Scope) -> Boun
     plans = _same_types(context, plans, node)
     if isinstance(node, exp.Union):
         union = UnionAll(tuple(plans), _union_fields(context, plans, names))
-        return BoundQuery.exact(union if keep_duplicates else distinct(union), names, branches)
+        return BoundQuery.exact(union if keep_duplicates else distinct_rows(context, union), names, branches)
     keyword = "INTERSECT" if isinstance(node, exp.Intersect) else "EXCEPT"
     join_type = JoinType.SEMI if isinstance(node, exp.Intersect) else JoinType.ANTI
     left, right = plans
     if len({made.id for made in left.schema}) < len(left.schema):
         raise UnsupportedError(f"{keyword} over a repeated column is not supported", head_span(node))
-    pairs = list(zip(map(ColumnRef.of, left.schema), map(ColumnRef.of, right.schema), strict=True))
-    rows = left if keep_duplicates else distinct(left)
-    if keep_duplicates:  # the second copy of a row pairs up with the second one
+    rows = left if keep_duplicates else distinct_rows(context, left)
+    pairs = list(zip(map(ColumnRef.of, rows.schema), map(ColumnRef.of, right.schema), strict=True))
+    conditions: list[Expression] = []
+    if not keep_duplicates:
+        conditions = [comparison("is_not_distinct_from", *pair, None) for pair in pairs]
+    else:  # the second copy of a row pairs up with the second one; collations do not count, as in DuckDB
         rows, number = numbered(context, left, [ColumnRef.of(made) for made in left.schema])
         right, other = numbered(context, right, [ColumnRef.of(made) for made in right.schema])
         pairs.append((number, other))
-    conditions = tuple(Call("is_not_distinct_from", pair, BOOLEAN) for pair in pairs)
-    joined = Join(rows, right, join_type, conjunction(conditions))
+        conditions = [Call("is_not_distinct_from", pair, BOOLEAN) for pair in pairs]
+    joined = Join(rows, right, join_type, conjunction(tuple(conditions)))
     return BoundQuery.exact(with_columns_of(joined, left) if keep_duplicates else joined, names, branches)
 
 
@@ -108,7 +114,7 @@ def _same_types(context: BindContext, plans: list[LogicalPlan], node: exp.SetOpe
                     "the other; cast one of them",
                     span,
                 )
-            types[index] = common
+            types[index] = with_collation(common, types[index], made.data_type)
     return [cast_columns(context, plan, types, span) for plan in plans]
 
 
@@ -160,13 +166,13 @@ def bind_result_order(context: BindContext, node: exp.Expr, query: BoundQuery, s
     keys: list[SortKey] = []
     for written, descending, nulls_first in keys_of(order):
         if written is None or isinstance(written, exp.Star):
-            keys += [SortKey(ColumnRef.of(made), descending, nulls_first) for made in fields]
+            keys += [SortKey(compared(ColumnRef.of(made)), descending, nulls_first) for made in fields]
             continue
         place = ordinal(written, len(fields), "ORDER BY")
         if place is None:
             place = _place(context.query, written, query.branches)
         key = binder.bind(written) if place is None else ColumnRef.of(fields[place])
-        keys.append(SortKey(key, descending, nulls_first))
+        keys.append(SortKey(compared(key, span_of(written)), descending, nulls_first))
     return Sort(query.plan, tuple(keys))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BIGINT, DOUBLE, TIME, TIME_TZ
+from tqp.core.datatypes import BIGINT, DOUBLE, TIME, TIME_TZ, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.frozen import dataclass
 from tqp.core.schema import Field
@@ -28,6 +28,7 @@ from tqp.planner.binder.expressions.aggregates.aggregate_arguments import (
     sort_keys,
 )
 from tqp.planner.binder.expressions.coercion import cast_to
+from tqp.planner.binder.expressions.collations import compared, of_arguments
 from tqp.planner.binder.expressions.operators import no_overload
 from tqp.planner.binder.select.ordinals import refuse_constant
 from tqp.planner.functions import registry as functions
@@ -167,6 +168,7 @@ def aggregate_call(
     `order`: of the rows, which a function that does not mind it leaves out.
     """
     span = span_of(node)
+    name, arguments = by_collation(name, arguments, distinct, span)
     overloads = functions.aggregate_overloads(name)
     assert overloads
     function = functions.AGGREGATES[overloads[0].canonical]
@@ -181,6 +183,9 @@ def aggregate_call(
     values = tuple(
         cast_to(argument, target, span) for argument, target in zip(arguments, resolution.argument_types)
     )
+    result = resolution.result
+    if function.name in _OF_FIRST and result == VARCHAR:
+        result = of_arguments(result, values[:1], span)
     check_constants(name, function, values, head_span(node))
     given = {*map(settle, arguments), *values}
     if distinct and not all(_follows_from(given, key.expression) for key in order):
@@ -191,12 +196,38 @@ def aggregate_call(
     return AggregateCall(
         function.name,
         (averaged(function.name, values[0], span), *values[1:]) if values else values,
-        resolution.result,
+        result,
         distinct,
         filter_,
         span,
         order if function.minds_order else (),
     )
+
+
+#: Those that give one of the values of their first argument.
+_OF_FIRST = frozenset(
+    "min max arg_min arg_max arg_min_null arg_max_null arg_min_nulls_last arg_max_nulls_last first last any_value".split()
+)
+
+
+def by_collation(
+    name: str, arguments: Sequence[Expression], distinct: bool, span: Span | None
+) -> tuple[str, Sequence[Expression]]:
+    """What is called in the place of an aggregate that compares texts with a collation, and with what.
+
+    Extremes are the first of the texts that are equal; others compare the texts themselves, as in DuckDB.
+    """
+    if not any(each.data_type.holds_collation for each in arguments):
+        return name, arguments
+    if name in ("min", "max") and len(arguments) == 1:
+        return f"arg_{name}", (arguments[0], compared(arguments[0], span))
+    if name.startswith(("arg_min", "arg_max")):
+        return name, (arguments[0], *(compared(each, span) for each in arguments[1:]))
+    if name == "count" and distinct:
+        return name, [compared(each, span) for each in arguments]
+    if distinct:
+        raise UnsupportedError(f"{name}(DISTINCT ...) of texts with a collation is not supported", span)
+    return name, arguments
 
 
 def averaged(function: str, argument: Expression, span: Span | None) -> Expression:

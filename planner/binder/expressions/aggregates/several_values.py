@@ -8,7 +8,6 @@ from sqlglot import exp
 
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.keywords import lower_ascii
-from tqp.planner.binder.expressions.collations import key_of
 from tqp.planner.binder.expressions.forms.forms import call_of
 from tqp.planner.functions.registry import main_spelling
 from tqp.planner.parse import head_span, span_of
@@ -42,8 +41,6 @@ def of_single_values(node: exp.Expr) -> exp.Expr | None:
         return None
     name, arguments = main_spelling(lower_ascii(call.name)), call.expressions
     plain = _plain(arguments)
-    if any(isinstance(each.unnest(), exp.Collate) for each in plain):
-        return _collated(node, name, arguments)
     if name in _QUANTILES and plain and isinstance(plain[-1], exp.Array):
         return _quantiles(node, plain[-1].expressions)
     if name == "approx_top_k" and len(plain) == 2:
@@ -64,23 +61,6 @@ def _plain(arguments: Sequence[exp.Expr]) -> Sequence[exp.Expr]:
     """The arguments, without DISTINCT around them."""
     is_distinct = len(arguments) == 1 and isinstance(arguments[0], exp.Distinct)
     return arguments[0].expressions if is_distinct else arguments
-
-
-def _collated(node: exp.Expr, name: str, arguments: Sequence[exp.Expr]) -> exp.Expr | None:
-    """An extreme under a collation, the first of those that it holds equal; or the count of values that it tells apart."""
-    plain, is_distinct = _plain(arguments), isinstance(arguments[0], exp.Distinct)
-    keys = [key_of(each.unnest()) for each in plain]
-    if name in ("min", "max") and len(plain) == 1:
-        new = call_of(f"arg_{name}", plain[0].unnest().this.copy(), *keys)
-    elif (
-        name in ("arg_min", "arg_max") and len(plain) == 2 and not isinstance(plain[0].unnest(), exp.Collate)
-    ):
-        new = call_of(name, *keys)
-    elif name == "count":
-        new = call_of(name, exp.Distinct(expressions=keys)) if is_distinct else call_of(name, *keys)
-    else:
-        return None
-    return _in_its_place(node, new, [])
 
 
 def _quantiles(node: exp.Expr, fractions: Sequence[exp.Expr]) -> exp.Expr:

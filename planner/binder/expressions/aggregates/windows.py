@@ -25,7 +25,7 @@ from tqp.planner.binder.expressions.aggregates.aggregate_arguments import (
 from tqp.planner.binder.expressions.aggregates.aggregates import aggregate_call, counts_rows
 from tqp.planner.binder.expressions.aggregates.window_frames import bind_frame
 from tqp.planner.binder.expressions.coercion import cast_to
-from tqp.planner.binder.expressions.collations import collated
+from tqp.planner.binder.expressions.collations import compared
 from tqp.planner.binder.expressions.operators import no_overload
 from tqp.planner.binder.select.named_windows import definition_of
 from tqp.planner.functions import registry as functions
@@ -123,7 +123,7 @@ class WindowCollector:
         if call.group_order:
             raise BindError(f"{call.name}() takes no OVER behind WITHIN GROUP", head_span(call.node))
         definition = definition_of(node, self.definitions)
-        partition = tuple(_keys(binder.bind(collated(binder, [node])[0]) for node in definition.partition))
+        partition = tuple(_keys(compared(binder.bind(node)) for node in definition.partition))
         order = tuple(sort_keys(binder, definition.order, "a window"))
         frame = bind_frame(binder, definition.frame, order, definition.order)
         name = functions.main_spelling(call.name)

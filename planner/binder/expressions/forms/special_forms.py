@@ -23,7 +23,7 @@ from tqp.planner.binder.expressions.coercion import (
     null_after,
     of_type,
 )
-from tqp.planner.binder.expressions.collations import collated, meant
+from tqp.planner.binder.expressions.collations import of_arguments
 from tqp.planner.binder.expressions.forms.attempts import TRY_FORMS
 from tqp.planner.binder.expressions.forms.cases import make_case
 from tqp.planner.binder.expressions.forms.clock import CLOCK_FORMS
@@ -89,12 +89,8 @@ def _that_may_be_taken(values: Sequence[Expression]) -> list[Expression]:
 
 
 def _nullif(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
-    compared = collated(binder, nodes)
-    left, right = map(binder.bind_flexible, compared)
+    left, right = map(binder.bind_flexible, nodes)
     condition = compare("equal", left, right, span)
-    if compared[0] is not nodes[0]:
-        value = meant(binder, nodes[0])
-        left = binder.bind_flexible(value.this if isinstance(value, exp.Collate) else value)
     return make_case([condition], [Literal(None, NULL), settle(left)], span)
 
 
@@ -113,7 +109,7 @@ def _extreme(function: str, binder: ExpressionBinder, nodes: Nodes, span: Span |
         )
         in_order = apply("list_sort", (list_of_values(cast, span), *order), span, f"{function}()")
         return apply("list_extract", (in_order, Literal(1, BIGINT)), span, f"{function}()")
-    return cast[0] if len(cast) == 1 else folded(Call(function, cast, common, span))
+    return cast[0] if len(cast) == 1 else folded(Call(function, cast, of_arguments(common, cast, span), span))
 
 
 def _concat(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
@@ -121,7 +117,7 @@ def _concat(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expres
     if any(each.data_type.kind in (TypeKind.LIST, TypeKind.ARRAY) for each in bound):
         return joined(bound, span)
     values = tuple(as_text(each, span) for each in bound)
-    return Call("concat", values, VARCHAR, span)
+    return Call("concat", values, of_arguments(VARCHAR, values, span), span)
 
 
 def _concat_ws(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
@@ -130,7 +126,8 @@ def _concat_ws(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Exp
         raise BindError(f"the separator of concat_ws() must be VARCHAR, not {bound[0].data_type}", span)
     if any(each.data_type.is_nested for each in bound):
         raise UnsupportedError("concat_ws() of nested values is not supported", span)
-    return Call("concat_ws", tuple(as_text(each, span) for each in bound), VARCHAR, span)
+    values = tuple(as_text(each, span) for each in bound)
+    return Call("concat_ws", values, of_arguments(VARCHAR, values, span), span)
 
 
 def _printed(function: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
@@ -149,7 +146,7 @@ def _printed(function: str, binder: ExpressionBinder, nodes: Nodes, span: Span |
         values.append(each if is_number else cast_to(each, DOUBLE if is_fraction else VARCHAR, span))
     if any(map(is_null_literal, values)):
         return SourceLiteral(None, VARCHAR)
-    return Call(function, tuple(values), VARCHAR, span)
+    return Call(function, tuple(values), of_arguments(VARCHAR, values, span), span)
 
 
 def _typeof(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:

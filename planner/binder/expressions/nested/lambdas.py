@@ -33,6 +33,7 @@ from tqp.planner.binder.expressions.coercion import (
     null_after,
     of_type,
 )
+from tqp.planner.binder.expressions.collations import collated
 from tqp.planner.binder.expressions.forms.cases import make_case, null_with
 from tqp.planner.binder.expressions.forms.forms import Forms, Nodes, call_of
 from tqp.planner.binder.expressions.operators import apply
@@ -255,7 +256,7 @@ def search(
         return Literal(_place_among(value.value, wanted.value), result)
     element = element_of(binder, value, "x")
     compare = "equal" if function == "list_any" else "is_not_distinct_from"
-    body = Call(compare, (element, wanted), BOOLEAN, span)
+    body = Call(compare, tuple(collated((element, wanted), span)), BOOLEAN, span)
     found = OverElements(function, value, body, element, None, result, span=span)
     if function != "list_any" or (isinstance(wanted, Literal) and wanted.value is not None):
         return found
