@@ -46,6 +46,8 @@ def _columns(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
             "numeric_precision": precision,
             "numeric_precision_radix": radix,
             "numeric_scale": scale,
+            "is_generated": "ALWAYS" if each["is_computed"] else "NEVER",
+            "generation_expression": each["column_default"] if each["is_computed"] else None,
             "COLUMN_COMMENT": each["comment"],
         }
 
@@ -102,6 +104,7 @@ def _duckdb_columns(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
                 "is_nullable": column.nullable,
                 "data_type": str(column.data_type),
                 "type": column.data_type,
+                "is_computed": expression is not None,
             }
 
 
@@ -173,7 +176,12 @@ OBJECT_TABLES: Mapping[str, SystemTable] = {
         _columns,
         "table_catalog table_schema table_name column_name ordinal_position:i column_default is_nullable data_type"
         " character_maximum_length:i character_octet_length:i numeric_precision:i numeric_precision_radix:i"
-        " numeric_scale:i COLUMN_COMMENT",
+        " numeric_scale:i datetime_precision:i interval_type interval_precision:i character_set_catalog"
+        " character_set_schema character_set_name collation_catalog collation_schema collation_name domain_catalog"
+        " domain_schema domain_name udt_catalog udt_schema udt_name scope_catalog scope_schema scope_name"
+        " maximum_cardinality:l dtd_identifier is_self_referencing:b is_identity:b identity_generation identity_start"
+        " identity_increment identity_maximum identity_minimum identity_cycle:b is_generated generation_expression"
+        " is_updatable:b COLUMN_COMMENT",
     ),
     "information_schema.views": table_of(
         _views,
