@@ -86,4 +86,4 @@ ALTER TABLE told RENAME TO said;
 INSERT INTO said VALUES (0);
 INSERT INTO said VALUES (3);
 FROM said;
-SELECT * FROM information_schema.columns ORDER BY table_name, ordinal_position;
+SELECT column_name, collation_name, is_generated, is_identity, maximum_cardinality FROM information_schema.columns ORDER BY table_name, ordinal_position;

@@ -75,21 +75,29 @@ def with_collation(common: DataType, left: DataType, right: DataType) -> DataTyp
 
 def of_arguments(result: DataType, arguments: Sequence[Expression], span: Span | None) -> DataType:
     """The type of a function's result: of a text, with the collation of its arguments."""
-    if result.kind is not TypeKind.VARCHAR or not any(each.data_type.collation for each in arguments):
+    if result.kind is not TypeKind.VARCHAR:
         return result
-    return replace(result, collation=common_collation([each.data_type for each in arguments], span))
+    names = common_collation([each.data_type for each in arguments], span)
+    return replace(result, collation=names) if names else result
 
 
 def compared(value: Expression, span: Span | None = None) -> Expression:
     """What is compared, sorted and grouped by in the place of a text with a collation; any other value as it is."""
-    return collated((value,), span)[0]
+    data_type = value.data_type
+    if data_type.collation or data_type.children:
+        return collated((value,), span)[0]
+    return value
 
 
 def collated(values: Sequence[Expression], span: Span | None) -> Sequence[Expression]:
     """What is compared in the place of values of one type: functions of them all where one has a collation."""
-    types = [each.data_type for each in values]
-    if not any(each.holds_collation for each in types):
+    for value in values:
+        data_type = value.data_type
+        if data_type.collation or (data_type.children and data_type.holds_collation):
+            break
+    else:
         return values
+    types = [each.data_type for each in values]
     if any(each.is_nested for each in types):
         raise UnsupportedError(
             "comparing nested values that hold texts with a collation is not supported", span
