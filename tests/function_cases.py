@@ -324,7 +324,7 @@ class Case:
 def values_of(sql_type: str) -> tuple[str, ...]:
     """The edges of a type, as texts that it reads."""
     if sql_type in INTEGERS or sql_type in WIDE_INTEGERS:
-        low, high = INTEGERS.get(sql_type) or (-(2**127), 2**127 - 1)
+        low, high = INTEGERS.get(sql_type) or WIDE_INTEGERS[sql_type]
         numbers = (0, 1, 2, 3, 7, -1, -2, -7, 63, 64, low, low + 1, high, high - 1, high // 2 + 1, 2**53 + 1)
         return tuple(str(each) for each in dict.fromkeys(numbers) if low <= each <= high)
     if sql_type.startswith("DECIMAL"):

@@ -9,6 +9,7 @@ from tests.function_matrix import every_case, run
 
 _SAMPLE = (
     "lcm: lcm(BIGINT, BIGINT)",
+    "greatest: greatest(UHUGEINT, UHUGEINT)",
     "cosh: cosh(DOUBLE)",
     "right: right(VARCHAR, BIGINT)",
     "<=: DATE <= TIMESTAMP",

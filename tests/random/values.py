@@ -11,7 +11,7 @@ INTEGERS: dict[str, tuple[int, int]] = {
     **{name: (0, 2**bits - 1) for name, bits in (("UINTEGER", 32), ("UBIGINT", 64))},
 }
 #: Queries make them by casts.
-WIDE_INTEGERS = ("HUGEINT", "UHUGEINT")
+WIDE_INTEGERS = {"HUGEINT": (-(2**127), 2**127 - 1), "UHUGEINT": (0, 2**128 - 1)}
 
 DECIMALS = tuple(
     f"DECIMAL({precision},{scale})"
