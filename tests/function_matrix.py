@@ -157,7 +157,7 @@ class Trial:
         shown = oracle.ask(
             f"SELECT typeof({case.template.format(*(literal(None, each) for each in case.types))})"
         )
-        as_text = not isinstance(shown, str) and shown[0][0].value == "INTERVAL"
+        as_text = not isinstance(shown, str) and shown[0][0].value in ("INTERVAL", "UHUGEINT")
         self.template = f"CAST({case.template} AS VARCHAR)" if as_text else case.template
         self.names = [chr(ord("a") + place) for place in range(len(case.types))]
         self._make_table()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from itertools import count
 from typing import Any
 from uuid import UUID
 
@@ -18,9 +21,35 @@ from tqp.data.arrow_types import UHUGEINT_ARRAY, ZONED_TIME_ARRAY
 BIT_ARRAY = pa.opaque(pa.binary(), "bit", "DuckDB")
 
 
+_NUMBERS = count()
+
+
+@contextmanager
+def duckdb_database() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection to DuckDB whose database is empty and its own, for most of what `duckdb.connect()` is for.
+
+    All are of one instance, as to start one takes 25 ms of a processor: what is set or created for a whole instance
+    (functions, secrets, attached files), and the name of the database, is not for such a connection.
+    """
+    name = f"own_{next(_NUMBERS)}"
+    with _instance().cursor() as connection:
+        connection.execute(f"ATTACH ':memory:' AS {name}; USE {name}")
+        try:
+            yield connection
+        finally:
+            with _instance().cursor() as other:
+                connection.close()
+                other.execute(f"DETACH {name}")
+
+
+@cache
+def _instance() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect()
+
+
 def assert_same_rows(tables: Mapping[str, pa.Table], query: str, **options: Any) -> None:
     """Both engines give the same rows in the same order; `options` are those of `tqp.connect`."""
-    with tqp.connect(threads=2, **options) as connection, duckdb.connect() as oracle:
+    with tqp.connect(threads=2, **options) as connection, duckdb_database() as oracle:
         for name, table in tables.items():
             connection.register(name, table)
             oracle.register(name, table)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tqp
+from tests.oracle import duckdb_database
 
 #: Expressions of a small number `x`; those of `_VALUES` in about its order.
 _KEYS = {
@@ -58,7 +59,7 @@ def _oracle(value: str) -> list[tuple[str, dict[str, pa.Table], dict[str, list[s
     """For each key its name, the tables, and DuckDB's rows of each query."""
     made = []
     for seed, (name, key) in enumerate(_KEYS.items()):
-        with duckdb.connect() as oracle:
+        with duckdb_database() as oracle:
             _tables(oracle, key, _VALUES[value], seed)
             equal = "l.k = r.k AND " if key is not None else ""
             queries = [

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import tqp
-from tests.oracle import assert_same_rows
+from tests.oracle import assert_same_rows, duckdb_database
 
 _TEXTS = [
     *(
@@ -244,7 +243,7 @@ def _columns(table: pa.Table) -> list[list[Any]]:
 def test_try_cast_agrees_with_duckdb(source: str) -> None:
     edges = ", ".join(f"(CAST({_quoted(text)} AS {source}))" for text in [*_EDGES[source]])
     values = f"(VALUES {edges}, (NULL)) t(v)"
-    with tqp.connect(threads=1) as connection, duckdb.connect() as oracle:
+    with tqp.connect(threads=1) as connection, duckdb_database() as oracle:
         oracle.execute("SET TimeZone = 'UTC'")
         stored = "CAST(v AS VARCHAR) AS v" if source in _AS_TEXT else "v"
         connection.register("t", oracle.sql(f"SELECT {stored} FROM {values}").to_arrow_table())

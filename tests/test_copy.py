@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tqp
+from tests.oracle import duckdb_database
 from tests.test_slt import SETTINGS
 
 ROWS = """
@@ -53,7 +54,7 @@ ROWS_WITH_JSON = f"""
 )
 def test_text_files_are_those_of_duckdb(tmp_path: Path, copy: str, setting: str) -> None:
     written = []
-    with duckdb.connect() as oracle, tqp.connect(**SETTINGS[setting]) as connection:
+    with duckdb_database() as oracle, tqp.connect(**SETTINGS[setting]) as connection:
         oracle.execute("SET TimeZone = 'UTC'")
         for engine in (oracle, connection):
             (answer,) = engine.execute(
@@ -330,7 +331,7 @@ def test_files_are_added_to_folders_and_named(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_wrong_options_write_nothing(tmp_path: Path, options: str) -> None:
     statement = f"COPY (SELECT i, i % 2 AS k FROM range(4) r(i)) TO '{tmp_path / 'o'}' ({options})"
-    with pytest.raises(duckdb.Error), duckdb.connect() as con:
+    with pytest.raises(duckdb.Error), duckdb_database() as con:
         con.execute(statement)
     with pytest.raises((tqp.BindError, tqp.UnsupportedError)), tqp.connect() as con:
         con.sql(statement)

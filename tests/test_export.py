@@ -10,6 +10,7 @@ import duckdb
 import pytest
 
 import tqp
+from tests.oracle import duckdb_database
 
 SETUP = """
     CREATE TYPE mood AS ENUM ('sad', 'ok''x');
@@ -283,7 +284,7 @@ def test_copy_from_csv_without_rows_and_with_texts_that_are_not_null(tmp_path: P
 
 def test_generated_columns_are_computed_again(tmp_path: Path) -> None:
     asked = "SELECT x, y, k FROM t ORDER BY x"
-    with tqp.connect() as ours, duckdb.connect() as reference, tqp.connect() as again:
+    with tqp.connect() as ours, duckdb_database() as reference, tqp.connect() as again:
         ours.sql("CREATE TABLE t(x INTEGER, y AS (x + 1), k INTEGER); INSERT INTO t VALUES (1, 5), (2, 6)")
         ours.sql(f"EXPORT DATABASE '{tmp_path / 'ours'}'")
         reference.execute(f"IMPORT DATABASE '{tmp_path / 'ours'}'")
@@ -308,7 +309,7 @@ def test_generated_columns_may_read_others(tmp_path: Path) -> None:
         "SELECT sum(c), max(abs) FROM t",
         "SELECT column_name, column_default FROM duckdb_columns() WHERE column_name IN ('c', 'next')",
     )
-    with tqp.connect() as ours, duckdb.connect() as reference, tqp.connect() as again:
+    with tqp.connect() as ours, duckdb_database() as reference, tqp.connect() as again:
         for each in (ours, reference):
             for statement in statements:
                 each.execute(statement)
@@ -331,7 +332,7 @@ def test_generated_columns_may_read_others(tmp_path: Path) -> None:
 
 
 def test_macros_of_generated_columns_come_before_and_what_is_temporary_stays(tmp_path: Path) -> None:
-    with tqp.connect() as ours, duckdb.connect() as reference, tqp.connect() as again:
+    with tqp.connect() as ours, duckdb_database() as reference, tqp.connect() as again:
         for statement in (
             "CREATE MACRO one_more(a) AS a + 1",
             "CREATE TABLE t(x INTEGER, y INTEGER AS (one_more(x)))",

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 
 import tqp
+from tests.oracle import duckdb_database
 from tqp import col, lit
 
 SETUP = """
@@ -244,7 +245,7 @@ def _same(call: Call, oracle: Any, connection: tqp.Connection, which: str) -> No
 
 @pytest.mark.parametrize("backend", ["host", "torch"])
 def test_the_same_calls_give_what_duckdb_gives(backend: str) -> None:
-    with duckdb.connect() as oracle, tqp.connect(backend=backend) as connection:
+    with duckdb_database() as oracle, tqp.connect(backend=backend) as connection:
         oracle.execute(SETUP)
         connection.execute(SETUP)
         for kind, calls in (("expressions", OF_EXPRESSIONS), ("rows", OF_ROWS)):

@@ -8,6 +8,7 @@ import duckdb
 import pytest
 
 import tqp
+from tests.oracle import duckdb_database
 
 #: Rows 0 and 1 are fine, the others make the expressions fail.
 _VALUES = """
@@ -65,7 +66,7 @@ _GUARDED = (
 
 @pytest.fixture(scope="module")
 def connections() -> Iterator[tuple[tqp.Connection, duckdb.DuckDBPyConnection]]:
-    with tqp.connect(threads=2) as connection, duckdb.connect() as oracle:
+    with tqp.connect(threads=2) as connection, duckdb_database() as oracle:
         for name, query in _TABLES.items():
             oracle.execute(f"CREATE TABLE {name} AS {query}")
             oracle.execute(f"CREATE TABLE {name}_fine AS FROM {name} WHERE ok")
@@ -136,7 +137,7 @@ def test_shielded_predicates(query: str) -> None:
 
 
 def test_groups_that_never_join() -> None:
-    with tqp.connect(threads=2) as connection, duckdb.connect() as oracle:
+    with tqp.connect(threads=2) as connection, duckdb_database() as oracle:
         largest = "99999999999999999999999999999999999999::DECIMAL(38,0)"
         oracle.execute("CREATE TABLE u AS FROM range(1, 6) v(id)")
         oracle.execute(
@@ -179,7 +180,7 @@ _FAILING_KEYS = (
 @pytest.mark.parametrize("key", _FAILING_KEYS)
 def test_a_key_that_fails_is_looked_up_in_an_empty_build_side(key: str, backend: str) -> None:
     """It does not raise, and what stands in its place is a value of its type."""
-    with duckdb.connect() as oracle, tqp.connect(threads=1, backend=backend) as connection:
+    with duckdb_database() as oracle, tqp.connect(threads=1, backend=backend) as connection:
         oracle.execute("CREATE TABLE e (k UTINYINT)")
         oracle.execute(
             "CREATE TABLE t AS SELECT 50268::USMALLINT AS k, 2147483647 AS i, 9223372036854775807 AS b, 1e300 AS f, 'x9' AS s, "

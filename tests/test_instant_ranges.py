@@ -8,6 +8,7 @@ import duckdb
 import pytest
 
 import tqp
+from tests.oracle import duckdb_database
 from tqp.compiled import KnownShape
 
 _INSTANTS = """SELECT i, CASE WHEN i % 13 > 0 THEN TIMESTAMP '1998-11-28 23:59:59.999999' + to_minutes(i * 977) + to_microseconds(i % 3) END AS t,
@@ -41,7 +42,7 @@ _COMPARED = [
 
 @pytest.fixture(scope="module")
 def oracle() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect() as connection:
+    with duckdb_database() as connection:
         connection.execute(f"SET TimeZone = 'UTC'; CREATE TABLE x AS {_INSTANTS}")
         yield connection
 

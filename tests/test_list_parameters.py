@@ -18,6 +18,7 @@ import pytest
 import torch
 
 import tqp
+from tests.oracle import duckdb_database
 
 _NAN = float("nan")
 _TABLES: dict[str, pa.Array] = {
@@ -97,7 +98,7 @@ def con(request: pytest.FixtureRequest) -> Iterator[tqp.Connection]:
 
 @pytest.fixture(scope="module")
 def oracle() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect() as connection:
+    with duckdb_database() as connection:
         for name, column in _TABLES.items():
             connection.register(name, pa.table({"x": column}))
         yield connection
@@ -287,6 +288,6 @@ def test_lists_are_compared_in_the_type_of_the_column(con: tqp.Connection) -> No
 
 def test_infinite_days_stay_in_a_list(con: tqp.Connection) -> None:
     query = "SELECT x::VARCHAR FROM (VALUES (DATE 'infinity'), (DATE '2020-01-01')) v(x) WHERE x IN (TIMESTAMP 'infinity', TIMESTAMP '2020-01-02')"
-    with duckdb.connect() as oracle:
+    with duckdb_database() as oracle:
         expected = oracle.execute(query).fetchall()
     assert con.sql(query).fetchall() == expected == [("infinity",)]

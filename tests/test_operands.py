@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from unittest.mock import patch
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import tqp
+from tests.oracle import duckdb_database
 from tests.test_templates import Known
 from tqp.compiled import KnownShape
 from tqp.core.datatypes import DATE, TINYINT
@@ -67,7 +67,7 @@ _FORMS: dict[str, Sequence[str]] = {
 @pytest.fixture(params=["host", "torch"])
 def known(request: pytest.FixtureRequest) -> Iterator[Known]:
     with (
-        duckdb.connect() as oracle,
+        duckdb_database() as oracle,
         tqp.connect(threads=1, backend=request.param, batch_rows=4) as connection,
         patch.object(KnownShape, "is_worth_parameters", lambda *_: True),
     ):

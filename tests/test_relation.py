@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tqp
+from tests.oracle import duckdb_database
 
 SETUP = """
     CREATE TABLE a AS SELECT i AS id, i % 3 AS g, 'name ' || i AS s FROM range(10) r(i);
@@ -92,7 +93,7 @@ CHAINS: list[Callable[[Any], Any]] = [
 
 @pytest.mark.parametrize("backend", ["host", "torch"])
 def test_chains_answer_what_they_do_in_duckdb(backend: str) -> None:
-    with duckdb.connect() as oracle, tqp.connect(backend=backend) as connection:
+    with duckdb_database() as oracle, tqp.connect(backend=backend) as connection:
         oracle.execute(SETUP)
         connection.execute(SETUP)
         for number, chain in enumerate(CHAINS):
@@ -140,7 +141,7 @@ def test_rows_of_tables_are_inserted_and_changed_by_methods(backend: str) -> Non
         lambda m, con: con.table('s."of one"').update({'a "b': 6}),
     ]
     reads = ["FROM s.t ORDER BY a", 'FROM s."of one"']
-    with duckdb.connect() as oracle, tqp.connect(backend=backend) as connection:
+    with duckdb_database() as oracle, tqp.connect(backend=backend) as connection:
         for con in (oracle, connection):
             con.execute(
                 """CREATE SCHEMA s; CREATE TABLE t (a BIGINT); CREATE TABLE s.t (a INTEGER, b VARCHAR DEFAULT 'none');
@@ -174,7 +175,7 @@ def test_files_as_relations(tmp_path: Path) -> None:
         lambda con: con.read_parquet([f"{path}.parquet", f"{path}.parquet"], filename=True),
         lambda con: con.read_json(f"{path}.json").filter("a > 0"),
     ]
-    with duckdb.connect() as oracle, tqp.connect() as connection:
+    with duckdb_database() as oracle, tqp.connect() as connection:
         for number, call in enumerate(calls):
             expected, found = call(oracle), call(connection)
             assert found.fetchall() == expected.fetchall(), number
@@ -237,7 +238,7 @@ def test_a_connection_has_the_rows_of_what_it_executed() -> None:
 
 
 def test_how_many_rows_a_statement_has_changed() -> None:
-    with tqp.connect() as con, duckdb.connect() as oracle:
+    with tqp.connect() as con, duckdb_database() as oracle:
         for text in (
             "SELECT 1",
             "CREATE TABLE t(a INTEGER)",

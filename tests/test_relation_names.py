@@ -10,6 +10,7 @@ import duckdb
 import pytest
 
 import tqp
+from tests.oracle import duckdb_database
 
 SETUP = """
     CREATE TABLE a AS SELECT i AS id, i % 3 AS g, 'name ' || i AS s FROM range(10) r(i);
@@ -88,7 +89,7 @@ NAMED: list[Callable[[Any], Any]] = [
 
 @pytest.mark.parametrize("backend", ["host", "torch"])
 def test_names_that_come_twice_and_sides_of_joins_are_those_of_duckdb(backend: str) -> None:
-    with duckdb.connect() as oracle, tqp.connect(backend=backend) as connection:
+    with duckdb_database() as oracle, tqp.connect(backend=backend) as connection:
         oracle.execute(SETUP)
         connection.execute(SETUP)
         for number, chain in enumerate(NAMED):

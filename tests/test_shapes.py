@@ -14,6 +14,7 @@ import pytest
 
 import tqp
 from tests.conftest import TPCH_SCALE_FACTOR
+from tests.oracle import duckdb_database
 from tests.random.shapes import Pairs
 from tqp.compiled import KnownShape
 from tqp.measuring.verify import difference
@@ -71,7 +72,7 @@ _CONSTANTS: dict[str, list[str]] = {
 
 @pytest.fixture
 def oracle() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect() as connection:
+    with duckdb_database() as connection:
         yield connection.register("t", _TABLE)
 
 
@@ -364,7 +365,7 @@ def test_random_shapes(group: int) -> None:
 @pytest.mark.parametrize("number", QUERY_NUMBERS)
 def test_tpch_with_other_constants(number: int, tpch_data: Path) -> None:
     query, random = load_query(number, TPCH_SCALE_FACTOR), Random(number)
-    with tqp.connect(threads=2) as connection, duckdb.connect() as oracle:
+    with tqp.connect(threads=2) as connection, duckdb_database() as oracle:
         for table, path in DATA.paths(tpch_data).items():
             connection.register(table, str(path))
             oracle.execute(f"CREATE VIEW {table} AS FROM read_parquet('{path}')")

@@ -8,13 +8,13 @@ from datetime import date
 from typing import Any
 from unittest.mock import patch
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 import tqp
 import tqp.compiler
 import tqp.planner.bind
+from tests.oracle import duckdb_database
 
 _TABLE = pa.table(
     {
@@ -50,7 +50,7 @@ def con(request: pytest.FixtureRequest) -> Iterator[tqp.Connection]:
 )
 def test_answers_are_those_of_duckdb(con: tqp.Connection, query: str, values: list[Any]) -> None:
     statement = con.prepare(query)
-    with duckdb.connect() as oracle:
+    with duckdb_database() as oracle:
         oracle.register("t", _TABLE)
         for each in [*values, *values]:
             expected = oracle.execute(query, each or None).fetchall()
@@ -214,7 +214,7 @@ def test_executemany(con: tqp.Connection) -> None:
     query = "SELECT i FROM t WHERE i >= $1 AND s = $2"
     results = con.executemany(query, iter([[1, "a"], (6, "a"), [7, "a"]]))
     assert [result.fetchall() for result in results] == [[(1,), (6,)], [(6,)], []]
-    with duckdb.connect() as oracle:  # which gives the last result only
+    with duckdb_database() as oracle:  # which gives the last result only
         oracle.register("t", _TABLE)
         assert oracle.executemany(query, [[1, "a"], [6, "a"]]).fetchall() == results[1].fetchall()
     (named,) = con.executemany("SELECT $x AS y", [{"x": 1}])

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 import tqp
+from tests.oracle import duckdb_database
 from tests.test_slt import SETTINGS
 from tqp.core.names import ObjectName
 
@@ -105,7 +106,7 @@ def test_summarize() -> None:
     """As DuckDB's but for what is estimated there."""
     rows = "SELECT i, i % 7 AS g, 's' || (i % 5) AS s, DATE '2024-01-01' + (i % 30)::INTEGER AS dt, i % 2 = 0 AS b, CASE WHEN i % 3 > 0 THEN i END AS n FROM range(1000) r(i)"
     exact = ("column_name", "column_type", "min", "max", "avg", "count", "null_percentage")
-    with duckdb.connect() as oracle, tqp.connect() as con:
+    with duckdb_database() as oracle, tqp.connect() as con:
         for engine in (oracle, con):
             engine.execute(f"CREATE TABLE t AS {rows}; CREATE TABLE e(a INT, s VARCHAR)")
         for statement in ("SUMMARIZE t", "SUMMARIZE e", f"SUMMARIZE {rows}"):
@@ -225,7 +226,7 @@ def test_explain_changes_nothing(
     statement: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with tqp.connect() as con, duckdb.connect() as oracle:
+    with tqp.connect() as con, duckdb_database() as oracle:
         for engine in (con, oracle):
             engine.execute("CREATE TABLE t AS SELECT 1 AS a UNION ALL SELECT 2")
         if shown == "nope":

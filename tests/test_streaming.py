@@ -12,7 +12,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -20,6 +19,7 @@ import pytest
 import tqp
 import tqp.data.sources.parquet.files
 import tqp.streaming
+from tests.oracle import duckdb_database
 from tqp.data.batches import StreamedColumn
 from tqp.data.encoding import zones
 from tqp.data.sources import streamed
@@ -155,7 +155,7 @@ def test_answers_are_those_of_whole_columns(
 
 @pytest.mark.parametrize("query", QUERIES[:5])
 def test_answers_are_those_of_duckdb(files: str, query: str) -> None:
-    with duckdb.connect() as oracle, tqp.connect() as connection:
+    with duckdb_database() as oracle, tqp.connect() as connection:
         oracle.execute(f"CREATE VIEW t AS FROM '{files}'")
         connection.register("t", files)
         found, expected = connection.sql(query).fetchall(), oracle.execute(query).fetchall()
@@ -227,7 +227,7 @@ def test_of_the_first_rows_of_an_order_few_row_groups_are_read(
     monkeypatch.setattr(lowered_zones, "FEWEST_ZONED_ROWS", 100)
     monkeypatch.setattr(zones, "ZONE_ROWS", 100)
     query = f"SELECT * FROM t WHERE note LIKE '%7%' ORDER BY {order}, id LIMIT 5"
-    with duckdb.connect() as oracle, tqp.connect(threads=1) as connection:
+    with duckdb_database() as oracle, tqp.connect(threads=1) as connection:
         oracle.execute(f"CREATE VIEW t AS FROM '{files}'")
         connection.register("t", files)
         found = connection.sql(query).fetchall()
@@ -380,7 +380,7 @@ def test_text_in_memory_is_sliced_the_first_time(
         rows = pa.concat_tables([rows.slice(0, 4_321), rows.slice(4_321, 10), rows.slice(4_331)])
     elif kind == "slice":
         rows = rows.slice(99, 8_000)
-    with duckdb.connect() as oracle, tqp.connect(**options) as connection:
+    with duckdb_database() as oracle, tqp.connect(**options) as connection:
         oracle.register("t", rows)
         if kind == "stored":
             connection.register("rows", rows)

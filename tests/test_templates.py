@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import tqp
+from tests.oracle import duckdb_database
 from tqp.compiled import KnownShape
 from tqp.planner.shapes import ShapeConstants
 from tqp.planner.templates import split
@@ -67,7 +68,7 @@ class Known:
 @pytest.fixture(params=["host", "torch"])
 def known(request: pytest.FixtureRequest) -> Iterator[Known]:
     with (
-        duckdb.connect() as oracle,
+        duckdb_database() as oracle,
         tqp.connect(threads=1, backend=request.param) as connection,
         patch.object(KnownShape, "is_worth_parameters", lambda *_: True),
     ):

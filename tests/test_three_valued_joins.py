@@ -6,11 +6,11 @@ import random
 from collections.abc import Iterator
 from itertools import product
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 import tqp
+from tests.oracle import duckdb_database
 
 CORRELATIONS = (
     "r.c = l.c",
@@ -47,7 +47,7 @@ def _queries() -> Iterator[str]:
 @pytest.mark.parametrize(("left", "right"), [(30, 20), (30, 0), (0, 20), (300, 200)])
 def test_answers(left: int, right: int, backend: str) -> None:
     tables = {"l": _table(1, left, [1, 2, 3]), "r": _table(2, right, [1, 2, 4])}
-    with tqp.connect(backend=backend, threads=2) as connection, duckdb.connect() as oracle:
+    with tqp.connect(backend=backend, threads=2) as connection, duckdb_database() as oracle:
         for name, table in tables.items():
             connection.register(name, table)
             oracle.register(name, table)

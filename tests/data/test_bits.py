@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tqp
-from tests.oracle import BIT_ARRAY, with_bits
+from tests.oracle import BIT_ARRAY, duckdb_database, with_bits
 
 TEXTS = ["0", "1", "01", "0101", "11111111", "00000001", "000000001", "01" * 70, None]
 _VALUES = ", ".join(f"('{text}'::BIT, {place})" for place, text in enumerate(TEXTS[:-1]))
@@ -97,7 +97,7 @@ def _rows(connection: Any, query: str) -> Sequence[Any]:
 def test_files(tmp_path: Path) -> None:
     mine, other = tmp_path / "mine", tmp_path / "other"
     query = f"(SELECT b, l, s, n FROM ({QUERY}), (SELECT 1 AS n) ORDER BY b)"
-    with tqp.connect() as connection, duckdb.connect() as oracle:
+    with tqp.connect() as connection, duckdb_database() as oracle:
         for end in ("csv", "json", "parquet"):
             connection.execute(f"COPY {query} TO '{mine}.{end}'")
             oracle.execute(f"COPY {query} TO '{other}.{end}'")

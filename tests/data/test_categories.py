@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -15,6 +14,7 @@ import pytest
 import torch
 
 import tqp
+from tests.oracle import duckdb_database
 
 _VALUES = ["low", "high", None, "mid", "low"]
 _CATEGORIES = ["low", "mid", "high"]
@@ -79,7 +79,7 @@ def _ours(query: str, data: Any, **options: Any) -> list[Any]:
 
 
 def _theirs(query: str, data: Any) -> list[Any]:
-    with duckdb.connect() as connection:
+    with duckdb_database() as connection:
         connection.register("t", data)
         return connection.sql(query).fetchall()
 
@@ -145,7 +145,7 @@ def test_many_categories(num_categories: int) -> None:
         expected = _theirs(query, frame)
         for backend in ("host", "torch"):
             assert _ours(query, frame, backend=backend) == expected
-    with tqp.connect(threads=1) as connection, duckdb.connect() as oracle:
+    with tqp.connect(threads=1) as connection, duckdb_database() as oracle:
         oracle.register("t", frame)
         ours, theirs = (each.sql("SELECT s FROM t") for each in (connection.register("t", frame), oracle))
         index_type = theirs.to_arrow_table().schema.field(0).type.index_type
@@ -168,7 +168,7 @@ def test_strange_categories(categories: Any) -> None:
     ):
         assert _ours(query, frame) == _theirs(query, frame)
     for data in (frame, frame.iloc[:0]):
-        with tqp.connect(threads=1) as connection, duckdb.connect() as oracle:
+        with tqp.connect(threads=1) as connection, duckdb_database() as oracle:
             oracle.register("t", data)
             ours = connection.register("t", data).sql("FROM t").to_pandas()
             pd.testing.assert_frame_equal(ours, oracle.sql("FROM t").df())

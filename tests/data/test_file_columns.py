@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import tqp
-from tests.oracle import answer_of
+from tests.oracle import answer_of, duckdb_database
 from tqp.core.process import memory_budget
 from tqp.data.sources.text import text_files
 
@@ -68,7 +67,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("backend", ["host", "torch"])
 def test_answers_are_those_of_duckdb(folder: Path, backend: str) -> None:
-    with duckdb.connect() as oracle, tqp.connect(backend=backend) as connection:
+    with duckdb_database() as oracle, tqp.connect(backend=backend) as connection:
         for engine in (oracle, connection):
             engine.execute("CREATE TABLE named AS FROM 'named.csv'")
         for query in QUERIES:
@@ -82,7 +81,7 @@ def test_answers_of_pieces(folder: Path, monkeypatch: pytest.MonkeyPatch, query:
     monkeypatch.setattr(memory_budget, "_SHARE_OF_FILES", 1e-12)
     for limit in ("_LEAST", "_MOST"):
         monkeypatch.setattr(text_files, limit, 64)
-    with duckdb.connect() as oracle, tqp.connect() as connection:
+    with duckdb_database() as oracle, tqp.connect() as connection:
         assert answer_of(connection, query) == answer_of(oracle, query)
 
 

@@ -21,6 +21,7 @@ import torch
 
 import tqp
 from tests.data.inputs import all_inputs
+from tests.oracle import duckdb_database
 from tqp.core.datatypes import TypeKind, holds_kind
 from tqp.data.results.display import cell_texts
 from tqp.result import Result
@@ -31,7 +32,7 @@ EXPECTED = Path(__file__).parent / "inputs.txt"
 
 @pytest.fixture(scope="module")
 def connections() -> Any:
-    with tqp.connect(threads=1) as ours, duckdb.connect() as theirs:
+    with tqp.connect(threads=1) as ours, duckdb_database() as theirs:
         yield ours, theirs
 
 

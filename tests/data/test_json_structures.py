@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import duckdb
 import pytest
 
 import tqp
-from tests.oracle import answer_of
+from tests.oracle import answer_of, duckdb_database
 
 #: What a file holds, and options.
 CASES = (
@@ -134,7 +133,7 @@ def test_json_of_any_structure(tmp_path: Path, content: str, options: str) -> No
     path = tmp_path / "x.json"
     path.write_text(content)
     query = f"FROM read_json('{path}'{options})"
-    with tqp.connect() as connection, duckdb.connect() as oracle:
+    with tqp.connect() as connection, duckdb_database() as oracle:
         assert answer_of(connection, query) == answer_of(oracle, query)
 
 
@@ -143,7 +142,7 @@ def test_forms_of_texts(tmp_path: Path, text: str) -> None:
     path = tmp_path / "x.json"
     path.write_text(json.dumps([{"a": text}, {"a": None}, {"b": [text]}]))
     query = f"SELECT typeof(a), a::VARCHAR, typeof(b), b::VARCHAR FROM '{path}'"
-    with tqp.connect() as connection, duckdb.connect() as oracle:
+    with tqp.connect() as connection, duckdb_database() as oracle:
         assert answer_of(connection, query) == answer_of(oracle, query)
 
 
@@ -174,7 +173,7 @@ def test_files_whose_types_differ(tmp_path: Path, contents: tuple[str, ...]) -> 
         f"FROM read_json('{tmp_path}/*.json', filename=true, union_by_name=true)",
         f"FROM read_json({[f'{tmp_path}/{at}.json' for at in reversed(range(len(contents)))]})",
     ):
-        with tqp.connect() as connection, duckdb.connect() as oracle:
+        with tqp.connect() as connection, duckdb_database() as oracle:
             assert answer_of(connection, query) == answer_of(oracle, query)
 
 
@@ -185,5 +184,5 @@ def test_files_with_other_keys(tmp_path: Path) -> None:
         f"FROM '{tmp_path}/[ab].json'",
         f"FROM read_json(['{tmp_path}/b.json', '{tmp_path}/a.json'])",
     ):
-        with tqp.connect() as connection, duckdb.connect() as oracle:
+        with tqp.connect() as connection, duckdb_database() as oracle:
             assert answer_of(connection, query) == answer_of(oracle, query)

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import tqp
+from tests.oracle import duckdb_database
 from tqp.data.sources import open_files
 
 
@@ -65,7 +65,7 @@ def connection(folder: Path) -> Iterator[tqp.Connection]:
     ],
 )
 def test_files_in_from(connection: tqp.Connection, query: str) -> None:
-    with duckdb.connect() as oracle:
+    with duckdb_database() as oracle:
         expected = oracle.execute(query)
         names = [column[0] for column in expected.description or ()]
         for _ in range(2):

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
-import duckdb
 import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import tqp
+from tests.oracle import duckdb_database
 from tqp.data.sources.parquet.thrift import CompactReader
 
 _FUNCTIONS = ("parquet_schema", "parquet_metadata", "parquet_file_metadata", "parquet_kv_metadata")
@@ -92,7 +92,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "no_orders.parquet").write_bytes(_without_orders((folder / "lz4.parquet").read_bytes()))
     (folder / "y=1").mkdir()
     pq.write_table(_NUMBERS, folder / "y=1" / "part.parquet")
-    with duckdb.connect() as oracle:
+    with duckdb_database() as oracle:
         oracle.execute(f"""
             COPY (
                 SELECT range i, range::DOUBLE d, (range % 3)::VARCHAR s, {{'a b': range, 'c': [range]}} st, MAP {{'a': [1.5]}} m,
@@ -131,7 +131,7 @@ def connection(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tqp.Co
 
 
 def _check(connection: tqp.Connection, query: str) -> None:
-    with duckdb.connect() as oracle:
+    with duckdb_database() as oracle:
         oracle.execute("SET TimeZone = 'UTC'")
         expected = oracle.execute(query)
         columns = expected.description or ()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import duckdb
 import pytest
 
 import tqp
+from tests.oracle import duckdb_database
 
 FILES = {
     "empty.csv": 'a,b,c\n1,x,2.5\n2,,3.5\n3,"",\n',
@@ -97,7 +97,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).write_text(content)
     (tmp_path / "latin.csv").write_bytes("näme,ort\nZoë,Köln\n".encode("latin-1"))
     (tmp_path / "wide16.csv").write_bytes("näme,ort\nZoë,Köln\n".encode("utf-16"))
-    with duckdb.connect() as engine:
+    with duckdb_database() as engine:
         engine.execute(f"COPY (SELECT 1 AS a, 'x' AS b) TO '{tmp_path}/u1.parquet'")
         engine.execute(f"COPY (SELECT 'y' AS b, 2 AS c) TO '{tmp_path}/u2.parquet'")
     monkeypatch.chdir(tmp_path)
@@ -106,7 +106,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("backend", ["host", "torch"])
 def test_answers_are_those_of_duckdb(folder: Path, backend: str) -> None:
-    with duckdb.connect() as oracle, tqp.connect(backend=backend) as connection:
+    with duckdb_database() as oracle, tqp.connect(backend=backend) as connection:
         for query in SAME:
             expected, found = oracle.execute(query), connection.execute(query)
             assert list(found.columns) == [column[0] for column in expected.description], query
@@ -196,7 +196,7 @@ def test_a_changed_file_is_read_again_with_its_options(folder: Path) -> None:
 
 
 def test_copy_from_takes_the_types_of_the_table(folder: Path) -> None:
-    with duckdb.connect() as oracle, tqp.connect() as connection:
+    with duckdb_database() as oracle, tqp.connect() as connection:
         for engine in (oracle, connection):
             engine.execute("CREATE TABLE u(i INT, s VARCHAR, x DECIMAL(5, 2))")
             engine.execute("COPY u FROM 'v.csv'")

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tqp
+from tests.oracle import duckdb_database
 
 TYPE = "UNION(n INTEGER, s VARCHAR)"
 #: A member of each kind, a union that is NULL, and members that are.
@@ -88,7 +89,7 @@ def test_tags_and_offsets_of_arrow() -> None:
 
 
 def test_ways_out() -> None:
-    with tqp.connect() as connection, duckdb.connect() as oracle:
+    with tqp.connect() as connection, duckdb_database() as oracle:
         for each in (connection, oracle):
             each.execute(MAKE)
         ours, theirs = (each.sql("SELECT u FROM t ORDER BY i") for each in (connection, oracle))
@@ -130,7 +131,7 @@ def test_more_members_than_arrow_has() -> None:
 def test_parquet(tmp_path: Path) -> None:
     ours, theirs = tmp_path / "ours.parquet", tmp_path / "theirs.parquet"
     query = "SELECT i, u, [u] AS l, {'u': u} AS s FROM t"
-    with tqp.connect() as connection, duckdb.connect() as oracle:
+    with tqp.connect() as connection, duckdb_database() as oracle:
         for each, file in ((connection, ours), (oracle, theirs)):
             each.execute(MAKE)
             each.execute(f"COPY ({query}) TO '{file}'")
@@ -154,7 +155,7 @@ def test_parquet(tmp_path: Path) -> None:
 def test_files_of_text(tmp_path: Path, kind: str) -> None:
     ours, theirs = tmp_path / f"ours.{kind}", tmp_path / f"theirs.{kind}"
     query = "SELECT i, u, [u] AS l, {'u': u} AS s, union_value(d := DATE '2020-01-31') AS d FROM t ORDER BY i"
-    with tqp.connect() as connection, duckdb.connect() as oracle:
+    with tqp.connect() as connection, duckdb_database() as oracle:
         for each, file in ((connection, ours), (oracle, theirs)):
             each.execute(MAKE)
             each.execute(f"COPY ({query}) TO '{file}'")
@@ -178,7 +179,7 @@ def test_exported_databases(tmp_path: Path, form: str) -> None:
     with tqp.connect() as connection:
         connection.execute(MAKE)
         connection.execute(f"EXPORT DATABASE '{tmp_path}' (FORMAT {form})")
-    with tqp.connect() as connection, duckdb.connect() as oracle:
+    with tqp.connect() as connection, duckdb_database() as oracle:
         for each in (connection, oracle):
             each.execute(f"IMPORT DATABASE '{tmp_path}'")
         told_apart = TOLD_APART.format("t")

@@ -11,6 +11,7 @@ import fsspec
 import pytest
 
 import tqp
+from tests.oracle import duckdb_database
 
 _FILES = {
     "a.txt": b"hello\nworld",
@@ -55,7 +56,7 @@ d/sub/**/*.txt **/e.txt d/**/c.txt/ d/link/z*/ d/link/a*/2.txt/ **/ d/s*/../a* d
 
 
 def test_patterns(connection: tqp.Connection) -> None:
-    with duckdb.connect() as oracle:
+    with duckdb_database() as oracle:
         for pattern in (*_PATTERNS, "", os.path.abspath("d/**"), f"file://{os.path.abspath('d')}/a*"):
             expected = oracle.execute("FROM glob(?)", [pattern]).fetchall()
             assert connection.sql("FROM glob(?)", [pattern]).fetchall() == expected, pattern
@@ -90,7 +91,7 @@ def test_patterns(connection: tqp.Connection) -> None:
     ],
 )
 def test_queries(connection: tqp.Connection, query: str) -> None:
-    with duckdb.connect() as oracle:
+    with duckdb_database() as oracle:
         expected = oracle.execute(query)
         names = [column[0] for column in expected.description or ()]
         result = connection.sql(query)
@@ -127,7 +128,7 @@ def test_what_is_no_plain_file(connection: tqp.Connection, folder: Path) -> None
     (folder / "odd" / "broken.txt").symlink_to("nowhere")
     os.mkfifo(folder / "odd" / "fifo.txt")
     (folder / "odd" / "ok.txt").write_text("ok")
-    with duckdb.connect() as oracle:
+    with duckdb_database() as oracle:
         for pattern in (
             "odd/*",
             "odd/**",

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import tqp
+from tests.oracle import duckdb_database
 from tqp.core.names import ObjectName
 from tqp.operators import vectors
 
@@ -55,7 +56,7 @@ def tables() -> dict[str, pa.Table]:
 
 @pytest.fixture(scope="module")
 def duck() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect() as connection:
+    with duckdb_database() as connection:
         for name, table in tables().items():
             connection.register("arrow", table)  # a table of its own: outer joins of Arrow arrays fail there
             connection.execute(f"CREATE TABLE {name} AS SELECT * FROM arrow")

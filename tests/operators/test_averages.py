@@ -6,12 +6,12 @@ from decimal import Decimal
 from fractions import Fraction
 from random import Random
 
-import duckdb
 import pyarrow as pa
 import pytest
 import torch
 
 import tqp
+from tests.oracle import duckdb_database
 from tqp.operators.groups import averages
 from tqp.operators.numbers import wide
 
@@ -50,7 +50,7 @@ def test_averages_are_those_of_duckdb(
         for total, group in zip(totals, groups, strict=True)
     ]
     if EXTENDED_FLOATS:  # DuckDB's own answers depend on the machine
-        with duckdb.connect() as connection:
+        with duckdb_database() as connection:
             connection.register("t", table)
             answers = connection.sql("SELECT avg(v) FROM t GROUP BY g ORDER BY g").fetchall()
             assert [row[0] for row in answers] == expected
@@ -114,7 +114,7 @@ def test_the_average_of_nothing_is_no_number() -> None:
 def test_averages_beside_other_aggregates(outputs: str) -> None:
     """What else is computed decides whether DuckDB rounds the sum before it divides."""
     random = Random(7)
-    with tqp.connect(threads=2) as connection, duckdb.connect() as oracle:
+    with tqp.connect(threads=2) as connection, duckdb_database() as oracle:
         for scale, digits, share in ((0, 18, 0.0), (5, 7, 0.0), (5, 7, 0.2), (3, 18, 0.1), (10, 30, 0.0)):
             numbers = [
                 None

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 
+from tests.oracle import duckdb_database
 from tqp.core.text.nested import split_list, split_map, split_struct
 
 _PIECES = [*"ab1 ,[](){}=:\"'\\", "null", "NULL", "é", ']"', '"a"', "'a'", "a:", "b:", "\n"]
@@ -25,7 +25,7 @@ def _texts(seed: int, count: int) -> list[str]:
 
 
 def _answers(sql: str, texts: list[str]) -> list[tuple[Any, ...]]:
-    with duckdb.connect() as connection:
+    with duckdb_database() as connection:
         connection.register("texts", pa.table({"i": range(len(texts)), "s": texts}))
         return connection.execute(f"{sql} ORDER BY i").fetchall()
 

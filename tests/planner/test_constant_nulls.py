@@ -6,6 +6,7 @@ import duckdb
 import pytest
 
 import tqp
+from tests.oracle import duckdb_database
 from tqp.planner.functions.registry import SCALARS
 
 _ARGUMENTS = (
@@ -37,7 +38,7 @@ def _type(connection: duckdb.DuckDBPyConnection | tqp.Connection, sql: str) -> s
 @pytest.mark.parametrize("start", range(4))
 def test_texts_bend(start: int) -> None:
     differences = []
-    with duckdb.connect() as oracle, tqp.connect() as connection:
+    with duckdb_database() as oracle, tqp.connect() as connection:
         for name in _names()[start::4]:
             for arguments in _ARGUMENTS:
                 for sql in (f"SELECT {name}({arguments}) >= 1", f"SELECT greatest(1, {name}({arguments}))"):

@@ -5,11 +5,11 @@ import operator
 import time
 from collections.abc import Callable, Iterable
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 import tqp
+from tests.oracle import duckdb_database
 
 COMPARISONS: dict[str, Callable[[int, int], bool]] = {
     "<": operator.lt,
@@ -91,7 +91,7 @@ def test_against_three_valued_logic(comparison: str, quantifier: str) -> None:
     [("f", "f"), ("s", "s"), ("d", "d"), ("b", "b"), ("f + 1", "f")],
 )
 def test_other_types_against_duckdb(comparison: str, quantifier: str, x: str, y: str) -> None:
-    with duckdb.connect() as duck, tqp.connect(threads=1) as con:
+    with duckdb_database() as duck, tqp.connect(threads=1) as con:
         duck.execute("""CREATE TABLE v AS SELECT i, i::DOUBLE f, chr(97 + i) s, DATE '2024-01-01' + i d, i > 1 b
                         FROM (VALUES (0), (1), (2), (NULL)) r(i)""")
         duck.execute("INSERT INTO v VALUES (NULL, 'nan', '', '1999-01-01', true), (7, -0.0, 'é', NULL, NULL)")
@@ -102,7 +102,7 @@ def test_other_types_against_duckdb(comparison: str, quantifier: str, x: str, y:
 
 
 def test_no_comparison_of_all_pairs() -> None:
-    with duckdb.connect() as duck, tqp.connect(threads=1) as con:
+    with duckdb_database() as duck, tqp.connect(threads=1) as con:
         duck.execute(
             "CREATE TABLE t AS SELECT (i * 7919 % 100003)::INTEGER x, i % 500 k FROM range(100000) r(i)"
         )

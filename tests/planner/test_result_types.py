@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import tqp
+from tests.oracle import duckdb_database
 from tests.planner.binding import T_COLUMNS, described, duckdb_described, duckdb_with_tables
 
 _COLUMNS = "ti i bi hi ut ub d93 d182 f d s dt ts tm b iv bl tz tns".split()
@@ -167,7 +168,7 @@ _PARAMETERS: list[Any] = [
     "value", _PARAMETERS, ids=lambda value: f"{type(value).__name__} {str(value)[:40]}".partition(" <")[0]
 )
 def test_type_of_a_parameter(value: Any) -> None:
-    with duckdb.connect() as oracle:
+    with duckdb_database() as oracle:
         (made,) = oracle.execute("SELECT $1", [value]).description
     assert described("SELECT $1", [value])[0][1] == str(made[1]).replace('"NULL"', "NULL")
 

@@ -8,6 +8,7 @@ from itertools import product
 import duckdb
 import pytest
 
+from tests.oracle import duckdb_database
 from tests.planner.plans import Catalog, bound, example_tables, kinds, optimized
 from tests.reference_plan import MemoryTable, sorted_rows
 from tqp.planner.algebra.logical_plan import (
@@ -153,7 +154,7 @@ Database = tuple[list[MemoryTable], duckdb.DuckDBPyConnection]
 def database(request: pytest.FixtureRequest) -> Iterator[Database]:
     """The example tables, for the planner and in DuckDB."""
     tables = example_tables(request.param)
-    with duckdb.connect() as connection:
+    with duckdb_database() as connection:
         for table in tables:
             connection.execute(f"CREATE TABLE {table.name} (k BIGINT, a BIGINT, b BIGINT)")
             for row in zip(*table.columns.values(), strict=True):

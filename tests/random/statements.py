@@ -16,6 +16,7 @@ from typing import Any
 import duckdb
 
 import tqp
+from tests.oracle import duckdb_database
 
 #: Statements of a script.
 LENGTH = 25
@@ -260,7 +261,7 @@ def first_difference(seed: int, number: int) -> Difference | None:
     """Runs one script; None if the engines agree to its end, or to where DuckDB has an internal error."""
     script = Script(Random(f"{seed} {number}"))
     steps: list[str] = []
-    with duckdb.connect() as oracle, tqp.connect(threads=1) as connection:
+    with duckdb_database() as oracle, tqp.connect(threads=1) as connection:
         for _ in range(LENGTH):
             steps.append(script.statement())
             expected, actual = _answer(oracle.execute, steps[-1]), _answer(connection.sql, steps[-1])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import duckdb
 import pyarrow as pa
 
 import tqp
+from tests.oracle import duckdb_database
 
 
 def num_aggregates(connection: tqp.Connection, query: str) -> int:
@@ -19,7 +19,7 @@ def assert_split(
     tables: Mapping[str, pa.Table], table: str, expected: Mapping[str, int], backend: str, order: str = ""
 ) -> None:
     """Compares queries, in which `{0}` stands for the table, with DuckDB; of table "t" their aggregates are as many as expected."""
-    with tqp.connect(threads=2, backend=backend, batch_rows=500) as connection, duckdb.connect() as oracle:
+    with tqp.connect(threads=2, backend=backend, batch_rows=500) as connection, duckdb_database() as oracle:
         for name, data in tables.items():
             connection.register(name, data)
             oracle.register(name, data)

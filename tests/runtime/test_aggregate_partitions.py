@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 import tqp
+from tests.oracle import duckdb_database
 from tqp.planner.rules import aggregate_partitions as rule
 
 _ROWS = 3_000
@@ -80,7 +80,7 @@ def _joins(connection: tqp.Connection, query: str) -> int:
 def test_answers(backend: str, table: str) -> None:
     with (
         tqp.connect(threads=2, backend=backend, batch_rows=1000) as connection,
-        duckdb.connect() as oracle,
+        duckdb_database() as oracle,
     ):
         for name, data in TABLES.items():
             connection.register(name, data)

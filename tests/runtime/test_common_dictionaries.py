@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 import tqp
-from tests.oracle import assert_same_rows
+from tests.oracle import assert_same_rows, duckdb_database
 from tqp.planner.algebra import text_words
 
 _ROWS = 3000
@@ -80,7 +79,7 @@ def test_groups_are_found_by_codes(query: int, connection: tqp.Connection) -> No
 
 def test_many_words_stay_texts(connection: tqp.Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     query = _QUERIES[0]
-    with duckdb.connect() as oracle:
+    with duckdb_database() as oracle:
         for name, table in _TABLES.items():
             oracle.register(name, table)
         expected = oracle.sql(query + " ORDER BY ALL").fetchall()

@@ -8,12 +8,12 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import tqp
+from tests.oracle import duckdb_database
 from tqp.operators.groups import packed_sums
 from tqp.planner.physical import factored_sums
 
@@ -97,7 +97,7 @@ def _answer(query: str, **options: object) -> tuple[list[str], str]:
 
 
 def _expected(query: str) -> list[str]:
-    with duckdb.connect() as oracle:
+    with duckdb_database() as oracle:
         for name, table in _TABLES.items():
             oracle.register(name, table)
         return _sorted(oracle.sql(query).fetchall())

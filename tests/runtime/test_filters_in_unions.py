@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import tqp
+from tests.oracle import duckdb_database
 
 
 def _facts(rows: int, seed: int) -> pa.Table:
@@ -41,7 +41,7 @@ QUERIES = {
 
 @pytest.mark.parametrize("backend", ["host", "torch"])
 def test_answers(backend: str) -> None:
-    with tqp.connect(threads=2, backend=backend) as connection, duckdb.connect() as oracle:
+    with tqp.connect(threads=2, backend=backend) as connection, duckdb_database() as oracle:
         for name, table in TABLES.items():
             connection.register(name, table)
             oracle.register(name, table)

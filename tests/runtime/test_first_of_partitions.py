@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import tqp
+from tests.oracle import duckdb_database
 
 _ROWS = 20_000
 
@@ -65,7 +65,7 @@ def test_answers(backend: str, table: str, batch_rows: int | None) -> None:
     with (
         tqp.connect(**settings) as connection,
         tqp.connect(**settings, disabled_rules=["first_of_partitions"]) as sorting,
-        duckdb.connect() as oracle,
+        duckdb_database() as oracle,
     ):
         for each in (connection, sorting, oracle):
             each.register("t", TABLES[table])
@@ -82,7 +82,7 @@ def test_every_rank_of_a_block_is_right() -> None:
         "SELECT id, row_number() OVER w, rank() OVER w AS r, dense_rank() OVER w FROM t "
         "WINDOW w AS (PARTITION BY k ORDER BY v, id) QUALIFY r <= 3 ORDER BY ALL"
     )
-    with tqp.connect() as connection, duckdb.connect() as oracle:
+    with tqp.connect() as connection, duckdb_database() as oracle:
         for each in (connection, oracle):
             each.register("t", TABLES["rows"])
         assert "take the first 3 of each partition" in connection.compile(query).code

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from decimal import Decimal
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 import tqp
+from tests.oracle import duckdb_database
 from tests.runtime.split_aggregates import num_aggregates
 from tqp.planner.rules import group_in_two_steps as rule
 
@@ -53,7 +53,7 @@ UNCHANGED = [
 def test_answers(monkeypatch: pytest.MonkeyPatch, backend: str, table: str) -> None:
     monkeypatch.setattr(rule, "_FEWEST_SAVED", -1.0)
     monkeypatch.setattr(rule, "_LARGEST_SHARE", float("inf"))
-    with tqp.connect(threads=2, backend=backend) as connection, duckdb.connect() as oracle:
+    with tqp.connect(threads=2, backend=backend) as connection, duckdb_database() as oracle:
         for name, data in TABLES.items():
             connection.register(name, data)
             oracle.register(name, data)
@@ -93,7 +93,7 @@ def test_keys_with_too_many_combinations_for_a_table(monkeypatch: pytest.MonkeyP
             "quantity": pa.array([chance.choice([None, *range(9)]) for _ in range(_ORDERS)], pa.int32()),
         }
     )
-    with tqp.connect(threads=2, backend=backend) as connection, duckdb.connect() as oracle:
+    with tqp.connect(threads=2, backend=backend) as connection, duckdb_database() as oracle:
         for name, data in {"items": items, "sold": sold}.items():
             connection.register(name, data)
             oracle.register(name, data)

@@ -8,12 +8,11 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 import tqp
-from tests.oracle import assert_same_rows
+from tests.oracle import assert_same_rows, duckdb_database
 
 _DAY = datetime.date(2024, 1, 1)
 _TYPES: dict[str, tuple[pa.DataType, Callable[[int], Any]]] = {
@@ -74,7 +73,7 @@ def _tables(kind: str, nulls: bool, probe_rows: int, build_rows: int) -> dict[st
 @pytest.mark.parametrize("kind", _TYPES)
 def test_every_type(kind: str, nulls: bool, rules: tuple[str, ...]) -> None:
     tables = _tables(kind, nulls, 30, 45)
-    with tqp.connect(threads=2, disabled_rules=rules) as connection, duckdb.connect() as oracle:
+    with tqp.connect(threads=2, disabled_rules=rules) as connection, duckdb_database() as oracle:
         for name, table in tables.items():
             connection.register(name, table)
             oracle.register(name, table)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import tqp
+from tests.oracle import duckdb_database
 
 _STOCK, _ORDERS, _ITEMS, _DAYS = 400_000, 100_000, 20_000, 70_000
 
@@ -67,7 +67,11 @@ def _connect(backend: str, *disabled: str) -> tqp.Connection:
 
 @pytest.mark.parametrize("backend", ["host", "torch"])
 def test_answers(backend: str) -> None:
-    with _connect(backend) as reduced, _connect(backend, "reduce_probe") as whole, duckdb.connect() as oracle:
+    with (
+        _connect(backend) as reduced,
+        _connect(backend, "reduce_probe") as whole,
+        duckdb_database() as oracle,
+    ):
         for name, data in TABLES.items():
             oracle.register(name, data)
         for query in QUERIES:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 
-import duckdb
 import pyarrow as pa
 import pytest
 
 import tqp
+from tests.oracle import duckdb_database
 
 _ROWS = 3000
 
@@ -67,7 +67,7 @@ QUERIES = [
 @pytest.mark.parametrize("backend", ["host", "torch"])
 @pytest.mark.parametrize("join", JOINS)
 def test_answers(join: str, backend: str) -> None:
-    with tqp.connect(threads=2, backend=backend, batch_rows=200) as connection, duckdb.connect() as oracle:
+    with tqp.connect(threads=2, backend=backend, batch_rows=200) as connection, duckdb_database() as oracle:
         for name, table in TABLES.items():
             connection.register(name, table)
             oracle.register(name, table)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import duckdb
 import numpy as np
 import pytest
 
 import tqp
+from tests.oracle import duckdb_database
 
 _ROWS = 200_000
 _RANDOM = np.random.default_rng(5)
@@ -38,7 +38,7 @@ _GROUPED = "(SELECT item, customer AS city, day AS week FROM sales GROUP BY ALL)
 )
 def test_where_they_save_look_ups(tables: str, condition: str, num_filters: int) -> None:
     query = f"SELECT count(*), sum(item), min(city), max(week) FROM {tables} WHERE {condition}"
-    with tqp.connect(threads=2) as connection, duckdb.connect() as oracle:
+    with tqp.connect(threads=2) as connection, duckdb_database() as oracle:
         for name, columns in TABLES.items():
             connection.register(name, columns)
             oracle.register(name, columns)

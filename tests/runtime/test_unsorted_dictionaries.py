@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NoReturn
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +12,7 @@ import pytest
 import torch
 
 import tqp
-from tests.oracle import assert_same_rows
+from tests.oracle import assert_same_rows, duckdb_database
 from tqp.data.column import Column
 from tqp.data.encoding import dictionary_order, strings
 from tqp.data.encoding.columns import encode_column
@@ -95,7 +94,7 @@ def test_as_duckdb(query: str, batch_rows: int | None) -> None:
 
 
 def test_texts_of_one_shape_find_their_words() -> None:
-    with tqp.connect() as connection, duckdb.connect() as oracle:
+    with tqp.connect() as connection, duckdb_database() as oracle:
         connection.register("t", _TABLES["t"].slice(0))
         oracle.register("t", _TABLES["t"])
         for where in (

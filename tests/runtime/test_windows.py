@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gc
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import tqp
+from tests.oracle import duckdb_database
 from tqp.operators.joins import pairs
 from tqp.runtime.breakers import sorted_rows
 
@@ -63,7 +63,7 @@ CALLS = (
 @pytest.mark.parametrize("threads", [1, 2])
 def test_many_rows(call: str, threads: int) -> None:
     query = f"SELECT id, {call} AS w FROM t ORDER BY id"
-    with tqp.connect(threads=threads) as connection, duckdb.connect() as oracle:
+    with tqp.connect(threads=threads) as connection, duckdb_database() as oracle:
         connection.register("t", TABLE)
         oracle.register("t", TABLE)
         assert connection.sql(query).to_arrow().equals(oracle.sql(query).to_arrow_table().combine_chunks())

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
 import torch
 
 import tqp
-from tests.oracle import assert_same_rows
+from tests.oracle import assert_same_rows, duckdb_database
 from tqp.data.encoding import zones as zone_maps
 from tqp.data.encoding.zones import Zones, zones_of_column, zones_of_parts
 from tqp.operators.joins.hash_join import build_hash
@@ -135,7 +134,7 @@ def test_only_zones_with_values_in_range_are_read() -> None:
 
 def test_other_constants_read_other_zones() -> None:
     query = "SELECT count(*), sum(v) FROM sales WHERE day BETWEEN {} AND {} AND item IN ({}, 3)"
-    with tqp.connect(backend="host") as connection, duckdb.connect() as oracle:
+    with tqp.connect(backend="host") as connection, duckdb_database() as oracle:
         for name, table in _TABLES.items():
             connection.register(name, table)
             oracle.register(name, table)
@@ -155,7 +154,7 @@ def test_the_ends_of_types(data_type: pa.DataType) -> None:
         for operator in ("=", "<", "<=", ">", ">=", "<>")
         for constant in (low, low + 1, 0, high - 1, high, low - 1, high + 1)
     ]
-    with tqp.connect(backend="host") as connection, duckdb.connect() as oracle:
+    with tqp.connect(backend="host") as connection, duckdb_database() as oracle:
         connection.register("t", table)
         oracle.register("t", table)
         for query in [*queries, f"SELECT count(*) FROM t WHERE v IN ({low}, {high}, 7)"]:
