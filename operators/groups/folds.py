@@ -10,10 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tqp.data.backend import is_host
 from tqp.operators.groups import aggregates, bits
 from tqp.operators.joins.pairs import mark_rows
 from tqp.operators.memory import allocation
 from tqp.operators.numbers import wide
+from tqp.operators.numbers.logic import all_true
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +43,19 @@ def _count(values: Any, ids: Tensor, size: int, validity: Tensor | None, out: Te
 
 #: Rows for each group from which on they are counted in less time than each marks its group.
 _ROWS_COUNTED = 4
+#: Rows for each group in which groups of like size all come up.
+_ROWS_LOOKED_AT = 32
 
 
 def _mark(values: Any, ids: Tensor, size: int, validity: Tensor | None, out: Tensor | None) -> Tensor:
-    if size * _ROWS_COUNTED <= ids.shape[0]:
-        marks = aggregates.count_by_group(ids, size) > 0
-        return marks if out is None else out.logical_or_(marks)
-    return mark_rows(allocation.zeros(size, torch.bool, ids.device) if out is None else out, ids)
+    marks = allocation.zeros(size, torch.bool, ids.device) if out is None else out
+    if size * _ROWS_COUNTED > ids.shape[0]:
+        return mark_rows(marks, ids)
+    first = size * _ROWS_LOOKED_AT if is_host(ids) else ids.shape[0]
+    marks.logical_or_(aggregates.count_by_group(ids[:first], size) > 0)
+    if first < ids.shape[0] and not all_true(marks):
+        marks.logical_or_(aggregates.count_by_group(ids[first:], size) > 0)
+    return marks
 
 
 def _sum_wide(values: Tensor, ids: Tensor, size: int, validity: Tensor | None, out: Tensor | None) -> Tensor:
@@ -92,7 +100,7 @@ FOLDS: dict[str, Fold] = {
     "bool_or": Fold(aggregates.bool_or_by_group, aggregates.bool_or_all, torch.logical_or),
     "product": Fold(product_by_group, product_all, torch.mul),
     **{
-        each: Fold(bits.BY_GROUP[each], bits.OF_ALL[each], bits.MERGES[each], bits.count_bits)
+        each: Fold(bits.BY_GROUP[each], bits.OF_ALL[each], bits.MERGES[each], bits.sort_values)
         for each in bits.BY_GROUP
     },
     "present": Fold(_mark, None, torch.logical_or),

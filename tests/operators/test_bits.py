@@ -1,4 +1,4 @@
-"""bit_and, bit_or and bit_xor of groups against NumPy, row by row: by counts of bits, and where those are not worth it."""
+"""bit_and, bit_or and bit_xor of groups against NumPy, row by row: of values in order, and where sorting them is not worth it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def reference(which: str, values: np.ndarray, ids: np.ndarray, num_groups: int) 
 @pytest.mark.parametrize("greatest", SMALL)
 @pytest.mark.parametrize("least", [0, -3])
 def test_groups_of_many_rows(monkeypatch: pytest.MonkeyPatch, which: str, greatest: int, least: int) -> None:
-    monkeypatch.setattr(bits, "_ROWS_AT_ONCE", 1500)
+    monkeypatch.setattr(bits, "_ROWS_TOGETHER", 1500)
     random = np.random.default_rng(greatest)
     for num_groups, skewed in ((2, False), (7, True), (40, False), (300, False)):
         size = 4000
@@ -37,7 +37,7 @@ def test_groups_of_many_rows(monkeypatch: pytest.MonkeyPatch, which: str, greate
             expected = reference(which, values, ids, num_groups)
             got = bits.BY_GROUP[which](*given)
             assert got.numpy().dtype == dtype and np.array_equal(got.numpy(), expected)
-            shared = bits.count_bits(*given)
+            shared = bits.sort_values(*given)
             assert torch.equal(bits.BY_GROUP[which](*given, shared=shared), got)
             # into the states of a batch before
             again = bits.BY_GROUP[which](*given, None, got.clone())
@@ -45,12 +45,17 @@ def test_groups_of_many_rows(monkeypatch: pytest.MonkeyPatch, which: str, greate
             assert np.array_equal(again.numpy(), both)
 
 
-def test_bits_are_counted_where_they_are_few() -> None:
+def test_values_are_sorted_beside_their_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(1)
     ids = torch.from_numpy(random.integers(0, 10, 1000))
     few, many = (torch.from_numpy(random.integers(0, top, 1000)) for top in (10_000, 2**62))
-    for values, counts in ((few, True), (many, False), (few - 5000, False)):
-        found = bits.count_bits(values, ids, 10)
-        assert found is not None and (found[0][1] is not None) == counts
-    assert bits.count_bits(few, ids.sort().values, 10) is None
-    assert bits.count_bits(few, ids, 10, ids > 3) is None
+
+    def are_sorted(values: torch.Tensor) -> bool:
+        return bits.sort_values(values, ids, 10) is not None
+
+    monkeypatch.setattr(bits, "numpy_sorts_words_faster", lambda: True)
+    assert are_sorted(few) and are_sorted(few - 5000) and not are_sorted(many)
+    assert bits.sort_values(few, ids.sort().values, 10) is None  # runs are found without a sort
+    assert bits.sort_values(few, ids, 10, ids > 3) is None
+    monkeypatch.setattr(bits, "numpy_sorts_words_faster", lambda: False)
+    assert not are_sorted(few)
