@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tqp.operators.groups.aggregates import count_by_group
 from tqp.operators.groups.runs import long_runs
 from tqp.operators.memory.arrays import Array
 from tqp.operators.rows.selection import row_indices, take
@@ -61,15 +62,16 @@ class OneGroup:
 
 @dataclass(frozen=True, slots=True)
 class AnyGroups:
-    """`ids`: int64 [n]."""
+    """`ids`: int64 [n]; `narrow`: the same as they came, integers [n], which are counted faster."""
 
     ids: Tensor
+    narrow: Tensor
 
     def floats(self, values: Tensor) -> Tensor:
         return values.to(torch.float64)
 
     def count(self, totals: Tensor) -> None:
-        totals.scatter_add_(0, self.ids, totals.new_ones(1).expand(self.ids.shape[0]))
+        totals += count_by_group(self.narrow, totals.shape[0])
 
     def of_rows(self, of_groups: Tensor) -> Tensor:
         return of_groups if of_groups.shape[0] == 1 else take(of_groups, self.ids)
@@ -113,9 +115,9 @@ def grouped_rows(group_ids: Tensor, num_groups: int, validity: Tensor | None, nu
         return OneGroup(num_rows, None if validity is None else row_indices(validity))
     ids = group_ids.to(torch.int64)
     if validity is not None:
-        ids = torch.where(validity, ids, num_groups)
+        group_ids = ids = torch.where(validity, ids, num_groups)
     runs = long_runs(ids)
     if runs is None:
-        return AnyGroups(ids)
+        return AnyGroups(ids, group_ids)
     starts = runs.first_rows
     return GroupsInRuns(take(ids, torch.from_numpy(starts)), starts, runs.lengths())

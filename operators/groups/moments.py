@@ -112,8 +112,9 @@ def _means(values: Tensor, group_ids: Tensor, num_groups: int, counts: Tensor) -
 POWERS = {"second_moment": 2, "third_moment": 3, "fourth_moment": 4}
 #: The reduction, and the number of the column that it reads, or of both.
 Moment: TypeAlias = tuple[str, tuple[int, ...]]
-#: Rows of which differences are computed at once, so that they stay in the cache.
-_BLOCK_ROWS = 131_072
+#: Rows of which differences are computed at once. Fewer stay in the cache, but are more calls, at each of which two threads meet at
+#: the interpreter lock.
+_BLOCK_ROWS = 262_144
 
 
 class MomentStates(NamedTuple):
@@ -163,15 +164,19 @@ def moment_states(
         firsts, _ = rows.sums_of_differences(means, only_first=True)
         means = [mean + first[1] / n for mean, first, n in zip(means, firsts, divisors, strict=True)]
         sums, products = rows.sums_of_differences(means)
-    powers = []
-    for count, of_powers, divisor in zip(counts, sums, divisors, strict=True):
-        highest = max(of_powers)
-        if highest > 2:  # what the mean lacks changes these sums more
-            of_powers[0] = count
-            lacks = -of_powers[1] / divisor
-            of_powers = {power: _moved(of_powers, power, lacks) for power in range(2, highest + 1)}
-        powers.append([of_powers[power] for power in range(2, highest + 1)])
+    # what the mean lacks changes sums of higher powers more than those of squares
+    powers = [
+        _about_mean(count, of_powers) if max(of_powers) > 2 else [of_powers[2]]
+        for count, of_powers in zip(counts, sums, strict=True)
+    ]
     return MomentStates(counts, means, powers, products)
+
+
+def _about_mean(counts: Tensor, sums: Mapping[int, Tensor]) -> list[Tensor]:
+    """Sums of squares, cubes, ... of differences from the mean, of those of differences (1) from a number near it and of their powers."""
+    of_powers = {0: counts, **sums}
+    lacks = -sums[1] / counts.clamp(min=1)
+    return [_moved(of_powers, power, lacks) for power in range(2, max(sums) + 1)]
 
 
 def _moved(sums: Mapping[int, Tensor], power: int, offset: Tensor) -> Tensor:
@@ -207,6 +212,7 @@ class _GroupedColumns:
             highest[column] = max(highest[column], POWERS.get(kind, 2))
         self._powers = [[2] if power == 2 else [*range(1, power + 1)] for power in highest]
         self._pairs = [places for kind, places in wanted if kind == "co_moment"]
+        self._scratch: dict[int, Tensor] = {}
 
     def about_known_numbers(self) -> MomentStates | None:
         """By differences of all rows from numbers that are known before, in one pass; None where groups are not few, or digits would cancel out.
@@ -214,34 +220,34 @@ class _GroupedColumns:
         Of few rows of a group the mean is too often further from these numbers than they are from one another.
         """
         num_rows = self._columns[0][0].shape[0]
-        is_plain = is_host(self._group_ids) and all(powers == [2] for powers in self._powers)
-        if not is_plain or self._num_groups * _ROWS_OF_FEW_GROUPS > min(num_rows, _BLOCK_ROWS):
+        are_few = self._num_groups * _ROWS_OF_FEW_GROUPS <= min(num_rows, _BLOCK_ROWS)
+        if not (is_host(self._group_ids) and are_few):
             return None
         near = [self._known_number(*column) for column in self._columns]
         counts = {id(validity): self._zeros() for _, validity in self._columns}
-        sums = [{power: self._zeros() for power in (1, 2)} for _ in self._columns]
+        sums = [{power: self._zeros() for power in range(1, max(powers) + 1)} for powers in self._powers]
         products = {pair: self._zeros() for pair in self._pairs}
         of_columns = [counts[id(validity)] for _, validity in self._columns]
         for number, block in enumerate(self._blocks):
             for key, total in counts.items():
                 block.by_validity[key].count(total)
             self._add_differences(block, near, sums, products)
-            if number == 0 and not _are_near(of_columns, sums):
+            if number == 0 < len(self._blocks) - 2 and not _are_near(of_columns, sums):
                 return None
         if not _are_near(of_columns, sums):
             return None
         divisors = [count.clamp(min=1) for count in of_columns]
         offsets = [of_powers[1] / divisor for of_powers, divisor in zip(sums, divisors, strict=True)]
         several = [count > 1 for count in of_columns]  # of one row nothing is left but what was rounded
-        squares = [
-            (of_powers[2] - of_powers[1] * offset) * is_several
-            for of_powers, offset, is_several in zip(sums, offsets, several, strict=True)
+        powers = [
+            [(total * is_several)[:-1] for total in _about_mean(count, of_powers)]
+            for count, of_powers, is_several in zip(of_columns, sums, several, strict=True)
         ]
         moved = {(y, x): (total - sums[y][1] * offsets[x]) * several[x] for (y, x), total in products.items()}
         return MomentStates(
             [count[:-1] for count in of_columns],
             [(middle + offset)[:-1] for middle, offset in zip(near, offsets, strict=True)],
-            [[of_groups[:-1]] for of_groups in squares],
+            powers,
             {pair: of_groups[:-1] for pair, of_groups in moved.items()},
         )
 
@@ -301,17 +307,29 @@ class _GroupedColumns:
     ) -> None:
         """Add what the rows of a block differ by from means to sums of powers and of products."""
         differences: list[Tensor] = []
-        for (values, validity), mean, of_powers in zip(self._columns, means, sums, strict=True):
+        for column, ((values, validity), mean, of_powers) in enumerate(
+            zip(self._columns, means, sums, strict=True)
+        ):
             rows = block.by_validity[id(validity)]
-            difference = rows.floats(values[block.rows]) - rows.of_rows(mean)
+            floats = rows.floats(values[block.rows])
+            difference = torch.sub(floats, rows.of_rows(mean), out=self._written(column, floats))
             raised, power = difference, 1
             for wanted, total in of_powers.items():
                 while power < wanted:
-                    raised, power = raised * difference, power + 1
+                    raised = torch.mul(raised, difference, out=self._written(-1, floats))
+                    power += 1
                 rows.add(total, raised)
             differences.append(difference)
         for (y, x), total in products.items():
-            block.by_validity[id(self._columns[y][1])].add(total, differences[y] * differences[x])
+            product = torch.mul(differences[y], differences[x], out=self._written(-1, differences[y]))
+            block.by_validity[id(self._columns[y][1])].add(total, product)
+
+    def _written(self, number: int, like: Tensor) -> Tensor:
+        """A tensor of that size, which block after block is written to: it stays in the cache."""
+        known = self._scratch.get(number)
+        if known is None or known.shape[0] < like.shape[0]:
+            known = self._scratch[number] = torch.empty_like(like)
+        return known[: like.shape[0]]
 
     @cached_property
     def _blocks(self) -> list[_Block]:
@@ -343,6 +361,8 @@ _ROWS_OF_FEW_GROUPS = 32
 _SOME_ROWS = 1024
 #: How many times as large as the sum of squares of differences from the mean what is taken off to get it may be: six bits are lost.
 _NEAR = 64.0
+#: The same where higher powers are asked for, of which more is lost.
+_NEAR_OF_HIGHER = 1.0
 
 
 def _middle_of_some(values: Tensor, validity: Tensor | None) -> Tensor:
@@ -359,7 +379,8 @@ def _are_near(counts: Sequence[Tensor], sums: Sequence[Mapping[int, Tensor]]) ->
     for count, of_powers in zip(counts, sums, strict=True):
         taken_off = of_powers[1].square() / count.clamp(min=1)
         left = of_powers[2] - taken_off
-        is_near = (taken_off <= _NEAR * left) & (left < math.inf)  # not of NaN
+        times = _NEAR if max(of_powers) == 2 else _NEAR_OF_HIGHER
+        is_near = (taken_off <= times * left) & (left < math.inf)  # not of NaN
         if not bool((is_near | (count < 2) & left.isfinite())[:-1].all()):
             return False
     return True

@@ -119,6 +119,26 @@ def test_moments_of_few_groups(offset: float, apart: float, has_nulls: bool) -> 
     assert states.moment(wanted[1])[4].item() == 0.0
 
 
+@pytest.mark.parametrize("apart", [0.0, 0.2, 0.5], ids=["near", "less than a deviation", "more"])
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_higher_moments_of_few_groups(offset: float, apart: float) -> None:
+    """By one pass only where means differ by less than values do: more digits cancel in fourth powers than in squares."""
+    generator = torch.Generator().manual_seed(8)
+    ids = torch.randint(0, 3, (900,), generator=generator)
+    ids[100] = 3
+    ys = torch.rand(900, dtype=torch.float64, generator=generator).square() + offset + ids * apart
+    xs = torch.rand(900, dtype=torch.float64, generator=generator)
+    rows = moments._GroupedColumns([(ys, None), (xs, None)], _WANTED, ids, 4)
+    at_once = rows.about_known_numbers()
+    assert (at_once is None) == (apart == 0.5)
+    states = moments.moment_states([(ys, None), (xs, None)], _WANTED, ids, 4)
+    for group in range(4):
+        chosen = ids == group
+        expected = _exact_moments(ys[chosen].tolist(), xs[chosen].tolist())
+        found = [states.moment(each)[group].item() for each in _WANTED]
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
 @pytest.mark.parametrize("has_nulls", [False, True])
 def test_moments_of_all_rows(has_nulls: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """As one group, of which one id is told: in blocks, merged, or of a single row."""

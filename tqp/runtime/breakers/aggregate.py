@@ -144,7 +144,16 @@ class FoldGroups(Breaker):
             and size >= 2 * _GROUPS_OF_A_WORKER
             and not (factors or self.ordered or any(each.distinct for each in self.reductions))
         )
-        apart = {*self._packed, *self._moments, *self._choices}
+        #: Numbers of rows that moments know of direct groups.
+        self._counts = [
+            index
+            for index in self._packed
+            if not factors
+            and self.reductions[index].kind == "count"
+            and self.reductions[index].column in self._moment_columns
+        ]
+        self._packed = [index for index in self._packed if index not in self._counts]
+        apart = {*self._packed, *self._moments, *self._counts, *self._choices}
         self._plain = [index for index in range(len(self.reductions)) if index not in apart]
         # extremes first: what runs through values brings them into the caches faster than what adds them to groups
         self._plain.sort(key=lambda index: self.reductions[index].kind not in ("min", "max"))
@@ -392,6 +401,9 @@ class FoldGroups(Breaker):
         if state.moments is not None:
             for index, moment in zip(self._moments, self._of_moments, strict=True):
                 states[index] = state.moments.moment(moment)
+            for index in self._counts:
+                column = self._moment_columns.index(self.reductions[index].column)
+                states[index] = state.moments.counts[column].to(torch.int64)
         size = 1 if self.algorithm is GroupAlgorithm.SINGLE else self.size + self.has_kept
         if state.chosen is not None:
             grouped = GroupedRows(state.chosen, _tensor(state.chosen.columns[-1]), size)
