@@ -25,6 +25,9 @@ _QUERIES = (
     "SELECT f, count(*), sum(n), min(d), avg(n) FROM t GROUP BY f",
     "SELECT g, count(*), max(n) FROM t WHERE b GROUP BY g",
     "SELECT f * 2 AS h, count(*) FROM t GROUP BY h",
+    "SELECT close, count(*), sum(n), min(x) FROM t GROUP BY close",
+    "SELECT close::FLOAT AS c, count(*), max(s) FROM t WHERE b GROUP BY c",
+    "SELECT later, count(*), sum(n), min(d) FROM t GROUP BY later",
 )
 
 
@@ -32,6 +35,10 @@ def _table(rows: int) -> pa.Table:
     random = np.random.default_rng(4)
     domain = random.integers(-(2**63), 2**63 - 1, 1000)
     few = random.choice(domain, rows)
+    close = random.integers(-20, 20, rows) / 2
+    later = np.where(
+        np.arange(rows) < rows * 2 // 3, close, random.choice([0.0, -0.0, np.nan, 1e300, 0.3], rows)
+    )
     floats = random.choice(np.array([0.0, np.nan, -np.nan, np.inf, -np.inf, 1e-40, -2.5, *range(30)]), rows)
     return pa.table(
         {
@@ -39,6 +46,8 @@ def _table(rows: int) -> pa.Table:
             "few": pa.array(few, mask=random.random(rows) < 0.2),
             "n": pa.array(random.integers(-5, 5, rows) * 10**9, mask=random.random(rows) < 0.2),
             "f": floats,
+            "close": pa.array(close, mask=random.random(rows) < 0.2),
+            "later": later,
             "g": pa.array(floats.astype(np.float32), mask=random.random(rows) < 0.2),
             "x": random.normal(size=rows) * 10.0 ** random.integers(-8, 8, rows),
             "d": pa.array(random.integers(0, 9, rows), pa.int32()).cast(pa.decimal128(20, 2)),

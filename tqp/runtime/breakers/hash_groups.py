@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -12,8 +12,10 @@ import torch
 from torch import Tensor
 
 from tqp.operators.groups.packed_sums import PackedSums
+from tqp.operators.joins.pairs import mark_rows
 from tqp.operators.numbers import elementwise
 from tqp.operators.numbers.logic import any_true
+from tqp.operators.rows.close_keys import close_codes, steps_of_unit
 from tqp.operators.rows.hash_table import HashTable, empty_table
 from tqp.operators.rows.selection import row_indices, take
 from tqp.runtime.breakers.reductions import PACKED, Reduction, fold, listed, summands
@@ -24,18 +26,35 @@ from tqp.runtime.pipeline import Breaker, State
 class _Groups:
     """The groups that one worker has seen: accumulators by the number of the key. Those behind the last are of NULL."""
 
-    __slots__ = ("capacity", "has_null", "key_dtype", "nullable", "states", "sums", "table")
+    __slots__ = ("capacity", "has_null", "key_dtype", "nullable", "states", "steps", "sums", "table")
 
     def __init__(self, table: HashTable, reductions: int) -> None:
         self.table, self.capacity = table, 0
         self.states: list[Tensor | None] = [None] * reductions
         self.sums: PackedSums | None = None
         self.key_dtype, self.nullable, self.has_null = torch.int64, False, False
+        self.steps: (
+            int | None
+        ) = -1  # of a unit, of which all keys are multiples that lie close together; -1: not known
 
     @property
     def size(self) -> int:
         """Of the accumulators."""
         return self.capacity + 1
+
+    def numbers(self, keys: Tensor) -> Tensor:
+        """The numbers of keys [n] of their own type: int32 of those that lie close together, each of which the table sees once; else int64."""
+        if self.steps == -1:
+            self.steps = steps_of_unit(keys)
+        codes = None if self.steps is None else close_codes(keys, self.steps)
+        if codes is None:
+            self.steps = None
+            return self.table.insert(_words(keys))
+        of_rows, by_code = codes
+        present = row_indices(mark_rows(torch.zeros(by_code.shape[0], dtype=torch.bool), of_rows))
+        numbers = torch.zeros(by_code.shape[0], dtype=torch.int32)
+        numbers[present] = self.table.insert(_words(take(by_code, present))).to(torch.int32)
+        return take(numbers, of_rows)
 
     def places(self, numbers: Tensor) -> Tensor:
         """int64 [m]: where the accumulators of the keys with these numbers are, and those of NULL if it was there."""
@@ -74,7 +93,7 @@ class HashGroups(Breaker):
         assert isinstance(keys, Tensor)
         groups = state or _Groups(empty_table(self.expected_groups, keys.device), len(self.reductions))
         groups.key_dtype, groups.nullable = keys.dtype, validity is not None
-        numbers = self._numbers(groups, _words(keys), validity)
+        numbers = self._numbers(groups, groups.numbers, keys, validity)
         if groups.sums is not None:
             groups.sums.add([summands(self.reductions[index], frame) for index in self._packed], numbers)
         for index, reduction in enumerate(self.reductions):
@@ -82,17 +101,19 @@ class HashGroups(Breaker):
                 groups.states[index] = fold(reduction, frame, numbers, groups.size, groups.states[index])
         return groups
 
-    def _numbers(self, groups: _Groups, keys: Tensor, validity: Tensor | None) -> Tensor:
-        """Where the accumulators of the keys are, int64 [n]. Room is made for those of new keys."""
+    def _numbers(
+        self, groups: _Groups, insert: Callable[[Tensor], Tensor], keys: Tensor, validity: Tensor | None
+    ) -> Tensor:
+        """Where the accumulators of the keys are, whose numbers `insert` gives, integers [n]. Room is made for those of new keys."""
         nulls = None if validity is None else row_indices(~validity)
         if nulls is None or not nulls.shape[0]:
-            numbers = groups.table.insert(keys)
+            numbers = insert(keys)
         elif nulls.shape[0] == keys.shape[0]:
             numbers = torch.empty(keys.shape[0], dtype=torch.int64)
         else:  # the table must see no key that is not there
             assert validity is not None
-            one = int(keys[int(validity.to(torch.int8).argmax())])
-            numbers = groups.table.insert(elementwise.choose(validity, keys, one, keys.dtype))
+            one = keys[int(validity.to(torch.int8).argmax())].item()
+            numbers = insert(elementwise.choose(validity, keys, one, keys.dtype))
         if groups.capacity < groups.table.capacity:
             self._make_room(groups)
         if nulls is not None and nulls.shape[0]:
@@ -114,7 +135,8 @@ class HashGroups(Breaker):
     def merge(self, states: list[_Groups]) -> _Groups:
         merged = states[0]
         for following in states[1:]:
-            targets = self._numbers(merged, *following.key_column(following.table.keys()))
+            keys = following.key_column(following.table.keys())
+            targets = self._numbers(merged, merged.table.insert, *keys)
             self._add(merged, targets, following, following.places(torch.arange(following.table.count)))
         return merged
 
