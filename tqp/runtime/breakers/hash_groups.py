@@ -112,7 +112,8 @@ class HashGroups(Breaker):
             numbers = torch.empty(keys.shape[0], dtype=torch.int64)
         else:  # the table must see no key that is not there
             assert validity is not None
-            one = keys[int(validity.to(torch.int8).argmax())].item()
+            valid = int(validity.to(torch.int8).argmax())
+            one = keys[valid : valid + 1]
             numbers = insert(elementwise.choose(validity, keys, one, keys.dtype))
         if groups.capacity < groups.table.capacity:
             self._make_room(groups)
