@@ -9,13 +9,9 @@ from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.functions.json import ROW_FUNCTIONS
 
 _NESTED = ("list_", "array_", "struct_", "map_", "json", "union_", "variant_")
-_KINDS = {
-    "setseed": "randomness",
-}
 _PREFIXES = ("pg_", "has_", "icu_", "collate_", "st_", "inet_", "current_")
 _NAMES = frozenset(
     """
-alias
 cast_to_type combine
 combine_aggr create_sort_key decimal_average decimal_division
 finalize
@@ -23,7 +19,7 @@ get_block_size get_type hive_partition_component index_key invoke
 lttb make_type md5_number md5_number_lower md5_number_upper
 normalized_interval parse_duckdb_log_message
 parse_formatted_bytes path_join
-remap_struct replace_type reservoir_quantile sleep_ms stats
+remap_struct replace_type sleep_ms stats
 to_aggregate_state unpivot_list vector_type vertex_extract write_log
 """.split()
 )
@@ -31,7 +27,6 @@ to_aggregate_state unpivot_list vector_type vertex_extract write_log
 
 #: Forms that DuckDB has beside those of the table: how many arguments they take.
 _FORMS = {
-    "make_timestamptz": (6, 7),
     "bitstring_agg": (1,),
     "max": (2,),
     "min": (2,),
@@ -76,8 +71,6 @@ def refuse_missing(name: str, span: tuple[int, int] | None) -> None:
 
 def missing_feature(name: str) -> str | None:
     """What a call of `name` (lower case) asks for, if DuckDB has such a function; None if it has none."""
-    if name in _KINDS:
-        return f"{_KINDS[name]} ({name}) is"
     if name.startswith(_NESTED):
         return f"functions on nested values and JSON ({name}) are"
     if name in _NAMES or name.startswith(_PREFIXES):

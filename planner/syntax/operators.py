@@ -37,6 +37,8 @@ _SHIFTS: dict[TokenType, Any] = {
     TokenType.LT: exp.BitwiseLeftShift,
     TokenType.GT: exp.BitwiseRightShift,
 }
+#: Of sqlglot's ranges, those that are operators of other levels, or begin what may stand in brackets alone.
+_NO_RANGES = frozenset((*_OTHERS, TokenType.FOR))
 #: `<=>` is none of these: it is a distance.
 _EQUALITY = {token: kind for token, kind in DuckDBParser.EQUALITY.items() if token not in _OTHERS}
 _COMPARISONS: dict[TokenType, Any] = {**_EQUALITY, **DuckDBParser.COMPARISON}
@@ -78,7 +80,7 @@ class OperatorParser(DuckDBParser):
         TokenType.MOD: exp.Mod,
     }
     RANGE_PARSERS: ClassVar[dict[TokenType, Any]] = {
-        **{kind: parse for kind, parse in DuckDBParser.RANGE_PARSERS.items() if kind not in _OTHERS},
+        **{kind: parse for kind, parse in DuckDBParser.RANGE_PARSERS.items() if kind not in _NO_RANGES},
         TokenType.NOTNULL: lambda self, this: self._build_predicate(exp.Is, this, exp.Null(), negate=True),
     }
     COLUMN_POSTFIX_TOKENS: ClassVar[frozenset[TokenType]] = DuckDBParser.COLUMN_POSTFIX_TOKENS | {

@@ -229,6 +229,21 @@ class Parser(DescriptionParser):
             found.meta[ARRAY_WORD] = True
         return found
 
+    def _parse_bracket_key_value(self, is_map: bool = False) -> exp.Expr | None:
+        """An element, or `x = 1 FOR x IN l IF x > 0`."""
+        found = super()._parse_bracket_key_value(is_map)
+        if not self._match(TokenType.FOR):
+            return found
+        names = [self._parse_id_var()]
+        if self._match(TokenType.COMMA):
+            names.append(self._parse_id_var())
+        self._match(TokenType.IN)
+        elements = self._parse_disjunction()
+        condition = self._parse_disjunction() if self._match_text_seq("IF") else None
+        of_each = exp.Comprehension(this=found, expression=names[0], iterator=elements, condition=condition)
+        of_each.set("position", names[1] if names[1:] else None)
+        return self.expression(of_each)
+
     def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> exp.In:
         """`x IN [1, 2]` looks in a list, of which sqlglot would make `x IN (1, 2)`."""
         if self._curr.token_type is not TokenType.L_BRACKET:
@@ -334,23 +349,33 @@ class Parser(DescriptionParser):
                 self._advance()
             found: exp.Expr | None = self.expression(exp.DataType(this=exp.DType.INTERVAL))
         else:
+            less = self._token_behind_call() if is_cast else None
+            if less is not None and less.token_type is TokenType.LT:  # of `1::UNION(i INT) < x`
+                less.token_type = TokenType.UNKNOWN
+            else:
+                less = None
             found = super()._parse_types(check_func, schema, allow_identifiers, with_collation)
+            if less is not None:
+                less.token_type = TokenType.LT
         if isinstance(found, exp.DataType):
             found.meta[TYPE_START] = start
         return found
 
     def _is_compared_call(self) -> bool:
         """Whether `name(...) <` stands here."""
+        following = self._token_behind_call()
+        return following is not None and following.token_type is TokenType.LT
+
+    def _token_behind_call(self) -> Token | None:
+        """The token behind `name(...)`, where that stands here."""
         depth = 0
         for place in range(self._index + 1, len(self._tokens)):
             kind = self._tokens[place].token_type
             depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
             if depth == 0:
                 following = self._tokens[place + 1 : place + 2]
-                return (
-                    kind is TokenType.R_PAREN and bool(following) and following[0].token_type is TokenType.LT
-                )
-        return False
+                return following[0] if kind is TokenType.R_PAREN and following else None
+        return None
 
     def _parse_ordered(self, parse_method: Callable[[], exp.Expr | None] | None = None) -> exp.Ordered | None:
         """A key of ORDER BY remembers the words behind it: its name shows them as they were written."""

@@ -36,15 +36,6 @@ class PivotParser(OperatorParser):
         TokenType.INTO,
     }
 
-    #: Behind an aggregate the word FOR begins no comprehension.
-    _is_in_aggregates = False
-
-    def _parse_comprehension(self, this: exp.Expr | None) -> exp.Comprehension | None:
-        if not self._is_in_aggregates:
-            return super()._parse_comprehension(this)
-        self._retreat(self._index - 1)
-        return None
-
     def _parse_pivots(self) -> None:
         """None behind a table: they stand among the joins."""
 
@@ -64,9 +55,7 @@ class PivotParser(OperatorParser):
 
     def _pivot_clause(self) -> exp.Expr:
         self._match_l_paren()
-        self._is_in_aggregates = True
         aggregates = self._targets()
-        self._is_in_aggregates = False
         self._match(TokenType.FOR)
         fields = []
         while self._curr.token_type not in (TokenType.R_PAREN, TokenType.GROUP_BY):

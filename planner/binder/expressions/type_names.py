@@ -109,6 +109,9 @@ def bind_type(node: exp.Expr, span: Span | None, user_types: UserTypes = lambda 
         return _enum(node, span)
     if kind is exp.DType.USERDEFINED:
         names = written_names(node)
+        plain = _without_schema(node) if names[1:] else None
+        if plain is not None:
+            return bind_type(plain, span, user_types)
         made = user_types(names)
         if made is not None:
             return made
@@ -125,6 +128,25 @@ def bind_type(node: exp.Expr, span: Span | None, user_types: UserTypes = lambda 
     else:
         _parameters(node, 0, span)
     return DataType(found)
+
+
+#: Where the types that there are without CREATE TYPE may be said to stand.
+_SCHEMAS_OF_TYPES = frozenset((("main",), *((database, "main") for database in ("system", "memory", "temp"))))
+
+
+def _without_schema(node: exp.Expr) -> exp.Expr | None:
+    """A type that is written behind a schema, without that, if there is one without CREATE TYPE."""
+    *schemas, name = written_names(node)
+    if tuple(map(lower_ascii, schemas)) not in _SCHEMAS_OF_TYPES:
+        return None
+    parameters = ", ".join(each.sql("duckdb") for each in node.expressions)
+    try:
+        tree = parse(f"SELECT CAST(NULL AS {name}{f'({parameters})' if parameters else ''})").tree
+    except Error:
+        return None
+    plain: exp.Expr = tree.expressions[0].args["to"]
+    is_known = plain.this is not exp.DType.USERDEFINED or lower_ascii(name) in _OTHER_NAMES
+    return plain if is_known else None
 
 
 def written_names(node: exp.Expr) -> Sequence[str]:

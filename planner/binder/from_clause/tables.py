@@ -370,7 +370,8 @@ def _bind_table_name(context: BindContext, node: exp.Table, name: str, outer: Sc
         definition = outer.ctes.get(recurring_name(name))
     if definition is not None:
         bound = bind_reference(context, definition)
-        renamed = _relation(name, bound.columns, definition.columns, span)
+        # as in DuckDB, more names than there are columns are left out
+        renamed = _relation(name, bound.columns, definition.columns[: len(bound.columns)], span)
         return _under_alias(node, replace(bound, columns=renamed.columns), name)
     catalog, relation = context.catalog, name
     schemas = catalog.schemas_named(qualifiers, span) if qualifiers else ()

@@ -100,6 +100,12 @@ _AS_CALLS: dict[type, str] = {
 }
 
 
+def _type_word(word: str) -> str:
+    lowered = lower_ascii(word)
+    is_plain = lowered in _PLAIN_KEYWORDS or (quoted(lowered) == lowered and lowered != "json")
+    return word if is_plain else f'"{word}"'
+
+
 class Names(NestedNames, QueryNames):
     """Writes expressions of `query` as DuckDB does."""
 
@@ -226,7 +232,10 @@ class Names(NestedNames, QueryNames):
             fields = (f"{quoted(each.name)} {self._type(each.args['kind'], None)}" for each in inside)
             return f"{node.this.name}({', '.join(fields)})"
         if node.this is exp.DType.USERDEFINED and len(names := written_names(node)) > 1:
-            return ".".join(map(quoted, names))
+            *schemas, name = names
+            size = f"({', '.join(each.sql('duckdb') for each in inside)})" if inside else ""
+            word = name if lower_ascii(name) in _TYPE_NAMES else _type_word(name)
+            return ".".join((*map(quoted, schemas), word)) + size
         match = None if start is None else _TYPE.match(self.query, start)
         if match is None or node.this is exp.DType.ENUM:
             return str(bind_type(node, None))
@@ -236,10 +245,7 @@ class Names(NestedNames, QueryNames):
             return str(bind_type(node, None))
         known = "DOUBLE" if precision else _TYPE_NAMES.get(name)
         if known is None:
-            plain = written.strip('"')
-            lowered = name.strip('"')
-            is_plain = lowered in _PLAIN_KEYWORDS or (quoted(lowered) == lowered and lowered != "json")
-            return plain if is_plain else f'"{plain}"'
+            return _type_word(written.strip('"'))
         return known + ", ".join(re.sub(r"\s", "", size).split(","))
 
     def _interval(self, node: exp.Interval) -> str:

@@ -13,7 +13,14 @@ from tqp.planner.functions.registry import main_spelling
 from tqp.planner.parse import head_span, span_of
 
 _QUANTILES = frozenset(
-    ("quantile_cont", "quantile_disc", "approx_quantile", "percentile_cont", "percentile_disc")
+    (
+        "quantile_cont",
+        "quantile_disc",
+        "approx_quantile",
+        "percentile_cont",
+        "percentile_disc",
+        "reservoir_quantile",
+    )
 )
 #: Those that take a number behind their arguments, how many these are, and whether the greatest come first.
 _OF_MANY = {
@@ -43,6 +50,8 @@ def of_single_values(node: exp.Expr) -> exp.Expr | None:
     plain = _plain(arguments)
     if name in _QUANTILES and plain and isinstance(plain[-1], exp.Array):
         return _quantiles(node, plain[-1].expressions)
+    if name == "reservoir_quantile" and len(plain) in (2, 3):
+        return _of_reservoir(node, call)
     if name == "approx_top_k" and len(plain) == 2:
         return _most_frequent(node, call)
     count, descends = _OF_MANY.get(name, (0, False))
@@ -76,6 +85,21 @@ def _quantiles(node: exp.Expr, fractions: Sequence[exp.Expr]) -> exp.Expr:
     if not fractions:  # nothing, of the type that a quantile has
         listed = _first(listed, exp.Literal.number(0))
     return exp.Case(ifs=[exp.If(this=is_null, true=exp.Null())], default=listed)
+
+
+def _of_reservoir(node: exp.Expr, call: exp.Anonymous) -> exp.Expr:
+    """Exact, of all values: the one that so much of them has before it; the size of DuckDB's sample does not matter."""
+    value, fraction, *_ = _plain(call.expressions)
+    is_number = isinstance(fraction, exp.Literal) and not fraction.is_string
+    if not is_number or float(fraction.name) > 1:
+        raise BindError("the fraction of reservoir_quantile() is a constant from 0 to 1", span_of(fraction))
+    is_distinct = isinstance(call.expressions[0], exp.Distinct)
+    argument = exp.Distinct(expressions=[value.copy()]) if is_distinct else value.copy()
+    values = call_of("list_sort", _in_its_place(node, call_of("list", argument), [_is_there(value)]))
+    last = exp.Paren(this=exp.Sub(this=call_of("len", values.copy()), expression=exp.Literal.number(1)))
+    place = call_of("floor", exp.Mul(this=last, expression=fraction.copy()))
+    number = exp.Add(this=exp.cast(place, "BIGINT"), expression=exp.Literal.number(1))
+    return call_of("list_extract", values, number)
 
 
 def _first(values: exp.Expr, number: exp.Expr) -> exp.Expr:

@@ -6,7 +6,18 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tqp.core.datatypes import BIGINT, INTERVAL, TIMESTAMP, TIMESTAMP_TZ, VARCHAR, DataType, TypeKind, list_of
+from tqp.core.datatypes import (
+    BIGINT,
+    DOUBLE,
+    INTEGER,
+    INTERVAL,
+    TIMESTAMP,
+    TIMESTAMP_TZ,
+    VARCHAR,
+    DataType,
+    TypeKind,
+    list_of,
+)
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.element_expressions import OverElements
 from tqp.planner.algebra.expressions import Call, Expression, Literal, is_null_literal
@@ -45,6 +56,33 @@ def instant_of_microseconds(number: Expression, data_type: DataType, span: Span 
     """The timestamp so many microseconds after 1970."""
     name = "make_timestamptz" if data_type == TIMESTAMP_TZ else "make_timestamp"
     return apply(name, [number], span, f"{name}()")
+
+
+def _instant_of_parts(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """make_timestamptz(year, month, day, hour, minute, second, zone), of which a month 13 is one of the next year, and so on; or of microseconds."""
+    given, name = [binder.bind_flexible(node) for node in nodes], "make_timestamptz()"
+    if len(given) < 6:
+        return apply("make_timestamptz", given, span, name)
+    for each, wanted in zip(given, (*[BIGINT] * 5, DOUBLE, VARCHAR)):
+        if implicit_cast_cost(each, wanted) is None:
+            raise BindError(f"{name} takes {wanted}, not {each.data_type}; cast it", span)
+    year, month, day, hour, minute = (cast_to(each, BIGINT, span) for each in given[:5])
+    one = Literal(1, BIGINT)
+    instant = cast_to(apply("make_date", (year, one, one), span, name), TIMESTAMP, span)
+    steps = (
+        ("to_months", cast_to(apply("subtract", (month, one), span, name), INTEGER, span)),
+        ("to_days", cast_to(apply("subtract", (day, one), span, name), INTEGER, span)),
+        ("to_hours", hour),
+        ("to_minutes", minute),
+        ("to_seconds", cast_to(given[5], DOUBLE, span)),
+    )
+    for function, count in steps:
+        instant = apply("add", (instant, apply(function, (count,), span, name)), span, name)
+    return (
+        apply("timezone", (given[6], instant), span, name)
+        if len(given) > 6
+        else cast_to(instant, TIMESTAMP_TZ, span)
+    )
 
 
 def _series(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
@@ -90,4 +128,7 @@ def _by_months(name: str, bounds: Sequence[Expression], step: Interval) -> tuple
     return instants_by_months(start, end, step, name == "generate_series", name)
 
 
-INSTANT_FORMS: Forms = {name: (partial(_series, name), 1, 3) for name in ("range", "generate_series")}
+INSTANT_FORMS: Forms = {
+    **{name: (partial(_series, name), 1, 3) for name in ("range", "generate_series")},
+    "make_timestamptz": (_instant_of_parts, 1, 7),
+}

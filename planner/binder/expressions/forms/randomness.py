@@ -6,25 +6,29 @@ random numbers is planned each time, as one that asks for the time is.
 
 from __future__ import annotations
 
-from random import getrandbits
+from random import Random
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BIGINT, DOUBLE, UUID
-from tqp.core.errors import UnsupportedError
+from tqp.core.datatypes import BIGINT, DOUBLE, NULL, UUID
+from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.expressions import Call, Cast, Expression, Literal
 from tqp.planner.algebra.logical_plan import LogicalPlan
 from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.expressions.coercion import cast_to
 from tqp.planner.binder.expressions.forms.forms import Forms, Nodes
 from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.select.row_numbers import numbered
+from tqp.planner.functions.constant_folding import fold
 from tqp.planner.parse import Span
 
 if TYPE_CHECKING:
     from tqp.planner.binder.expressions.scalars import ExpressionBinder
 
+#: What draws a number for each call, of all connections of the process.
+_GENERATOR = Random()
 #: Of 62 random bits those that a DOUBLE has no place for.
 _SPARE_BITS = 62 - 53
 
@@ -74,7 +78,20 @@ def _drawn(binder: ExpressionBinder, name: str, span: Span | None) -> Expression
     """From 0 to below 2**62; `name`: the function that asks."""
     number = number_of_row(binder, name, span)
     binder.context.catalog.never_kept()
-    return Call("seeded_number", (number, Literal(getrandbits(62), BIGINT)), BIGINT, span)
+    return Call("seeded_number", (number, Literal(_GENERATOR.getrandbits(62), BIGINT)), BIGINT, span)
+
+
+def _set_seed(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """setseed(x): NULL; what is drawn after it is the same each time, though not what DuckDB draws."""
+    seed = fold(cast_to(binder.bind_flexible(nodes[0]), DOUBLE, span))
+    if not isinstance(seed, Literal):
+        raise UnsupportedError("setseed() of what is no constant is not supported", span)
+    if isinstance(seed.value, float):
+        if not -1 <= seed.value <= 1:
+            raise BindError("setseed() takes a number from -1 to 1", span)
+        _GENERATOR.seed(seed.value)
+        binder.context.catalog.never_kept()
+    return Literal(None, NULL)
 
 
 def _random(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
@@ -105,3 +122,5 @@ RANDOM_FORMS: Forms = {
 
 #: What draws something for each row.
 DRAWING = frozenset((*RANDOM_FORMS, "nextval", "setval"))
+#: What says what is drawn.
+SEED_FORMS: Forms = {"setseed": (_set_seed, 1, 1)}

@@ -91,6 +91,21 @@ def _transaction(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> E
     return Literal(binder.context.catalog.query_time(), UBIGINT)
 
 
+def _current_query(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """current_query(): the text that asks."""
+    binder.context.catalog.never_kept()
+    return Literal(binder.context.query, VARCHAR)
+
+
+def _alias(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """alias(column): its name."""
+    node = nodes[0].unnest()
+    if not isinstance(node, exp.Column) or not binder.scope.has_column(node.name, node.table or None):
+        raise UnsupportedError("alias() of what is no column is not supported", span)
+    binder.bind(node)
+    return Literal(binder.scope.display_name(node.name, node.table or None), VARCHAR)
+
+
 def _in_search_path(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """in_search_path(database, schema): NULL where one is."""
     database, schema = (as_text(binder.bind(node), span) for node in nodes)
@@ -208,6 +223,13 @@ def _split_to_rows(binder: ExpressionBinder, nodes: Nodes, span: Span | None) ->
     return binder.bind(call_of("unnest", call_of("regexp_split_to_array", *nodes)))
 
 
+def _of_reservoir(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """reservoir_quantile(x, fraction, size)"""
+    quantile = of_single_values(call_of("reservoir_quantile", *nodes))
+    assert quantile is not None
+    return binder.bind(quantile)
+
+
 def _top_k(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """approx_top_k(x, k), exactly."""
     listed = of_single_values(call_of("approx_top_k", *nodes))
@@ -247,6 +269,7 @@ def _entries(node: exp.Expr) -> list[tuple[exp.Expr, exp.Expr]] | None:
 SHORT_FORMS: Forms = {
     "switch": (_switch, 1, 3),
     "approx_top_k": (_top_k, 1, 2),
+    "reservoir_quantile": (_of_reservoir, 2, 3),
     "generate_subscripts": (_subscripts, 2, 2),
     "regexp_split_to_table": (_split_to_rows, 2, 2),
     "parse_path": (_parse_path, 1, 2),
@@ -267,6 +290,8 @@ SHORT_FORMS: Forms = {
     "wavg": (_weighted_average, 2, 2),
     "version": (partial(_constant, VERSION), 0, 0),
     "txid_current": (_transaction, 0, 0),
+    "current_query": (_current_query, 0, 0),
+    "alias": (_alias, 1, 1),
     "in_search_path": (_in_search_path, 2, 2),
     "current_schemas": (_current_schemas, 1, 1),
     "current_database": (partial(_constant, DATABASE), 0, 0),

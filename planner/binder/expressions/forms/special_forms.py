@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BIGINT, BOOLEAN, DATE, DOUBLE, JSON, NULL, UBIGINT, VARCHAR, TypeKind
+from tqp.core.datatypes import BIGINT, BIT, BOOLEAN, DATE, DOUBLE, JSON, NULL, UBIGINT, VARCHAR, TypeKind
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.keywords import lower_ascii
 from tqp.core.units import PART_NAMES
@@ -34,7 +34,7 @@ from tqp.planner.binder.expressions.forms.instants import INSTANT_FORMS
 from tqp.planner.binder.expressions.forms.json_forms import JSON_FORMS
 from tqp.planner.binder.expressions.forms.listed_forms import LISTED_FORMS, struct_of_parts, texts_of
 from tqp.planner.binder.expressions.forms.postgres_forms import POSTGRES_FORMS
-from tqp.planner.binder.expressions.forms.randomness import RANDOM_FORMS
+from tqp.planner.binder.expressions.forms.randomness import RANDOM_FORMS, SEED_FORMS
 from tqp.planner.binder.expressions.forms.sequences import SEQUENCE_FORMS
 from tqp.planner.binder.expressions.forms.short_forms import SHORT_FORMS
 from tqp.planner.binder.expressions.nested.arrays import ARRAY_FORMS, bind_array_value
@@ -99,9 +99,9 @@ def _extreme(function: str, binder: ExpressionBinder, nodes: Nodes, span: Span |
     common = common_type_of(values, f"{function}()", span)
     if common == NULL:
         return Literal(None, NULL)
-    if common.kind is TypeKind.BIT and len(values) > 1:  # of which DuckDB compares the stored bytes
-        raise UnsupportedError(f"{function}() of BIT is not supported; see CASE", span)
     cast = tuple(cast_to(value, common, span) for value in values)
+    if common.kind is TypeKind.BIT and len(cast) > 1:
+        return _extreme_bits(function, cast, span)
     if common.is_composed and len(cast) > 1:
         order = (
             Literal("DESC" if function == "greatest" else "ASC", VARCHAR),
@@ -110,6 +110,29 @@ def _extreme(function: str, binder: ExpressionBinder, nodes: Nodes, span: Span |
         in_order = apply("list_sort", (list_of_values(cast, span), *order), span, f"{function}()")
         return apply("list_extract", (in_order, Literal(1, BIGINT)), span, f"{function}()")
     return cast[0] if len(cast) == 1 else folded(Call(function, cast, of_arguments(common, cast, span), span))
+
+
+def _extreme_bits(function: str, values: Sequence[Expression], span: Span | None) -> Expression:
+    """greatest() and least() of BIT, of which DuckDB compares the stored bytes: how many bits are missing to whole bytes, these as ones, and the bits."""
+
+    def computed(name: str, *arguments: Expression) -> Expression:
+        return apply(name, arguments, span, f"{function}()")
+
+    eight, stored = Literal(8, BIGINT), []
+    for bits in values:
+        rest = computed("%", computed("length", bits), eight)
+        missing = computed("%", computed("subtract", eight, rest), eight)
+        parts = (
+            as_text(missing, span),
+            computed("repeat", Literal("1", VARCHAR), missing),
+            as_text(bits, span),
+        )
+        stored.append(
+            Call("concat_operator", (Call("concat_operator", parts[:2], VARCHAR), parts[2]), VARCHAR, span)
+        )
+    found = folded(Call(function, tuple(stored), VARCHAR, span))
+    count = cast_to(computed("left", found, Literal(1, BIGINT)), BIGINT, span)
+    return cast_to(computed("substring", found, computed("add", count, Literal(2, BIGINT))), BIT, span)
 
 
 def _concat(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
@@ -285,6 +308,7 @@ SPECIAL_FORMS: Forms = {
     **JSON_FORMS,
     **INSTANT_FORMS,
     **RANDOM_FORMS,
+    **SEED_FORMS,
     **SEQUENCE_FORMS,
     **ENUM_FORMS,
     **HISTOGRAM_FORMS,

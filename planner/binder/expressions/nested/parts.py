@@ -274,6 +274,8 @@ def _position(data_type: DataType, name: str) -> int | None:
 def field_at(value: Expression, position: int, span: Span | None) -> Expression:
     """The field of a struct that stands at a position, counted from 1; the first of a union is its tag."""
     data_type = value.data_type.children[position - 1]
+    if isinstance(value, Literal) and isinstance(value.value, tuple) and value.value[position - 1] is None:
+        return Literal(None, data_type)  # which may decide the type of a call
     return folded(Call("struct_extract", (value, Literal(position, BIGINT)), data_type, span))
 
 
