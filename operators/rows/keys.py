@@ -225,7 +225,7 @@ def sort_codes(codes: Tensor) -> tuple[Tensor, Tensor]:
     room = bits_beside_rows(codes)
     if room:
         low, high = (int(extreme) for extreme in torch.aminmax(codes))
-        return _sort_words(codes, low, max(0, (high - low).bit_length() - room))
+        return _sort_words(codes, low, (high - low).bit_length(), room)
     if is_host(codes) and _PADDED_SORT_ROWS <= num_rows < _RADIX_SORT_ROWS:
         padded = torch.full((_RADIX_SORT_ROWS,), torch.iinfo(codes.dtype).max, dtype=codes.dtype)
         padded[:num_rows] = codes  # being stable, the sort leaves the padding behind all rows
@@ -238,9 +238,10 @@ def sort_codes(codes: Tensor) -> tuple[Tensor, Tensor]:
 def sort_bounded(codes: Tensor, span: int) -> tuple[Tensor, Tensor]:
     """(sorted codes, order int64): as `sort_codes`, of integers [n] in [0, span). The codes are narrow or int64."""
     room = bits_beside_rows(codes)
-    if not room or (span - 1).bit_length() > room:
+    width = (span - 1).bit_length()
+    if not room or width > room:
         return sort_codes(narrow(codes, span))
-    return _sort_words(codes, 0)
+    return _sort_words(codes, 0, width, room)
 
 
 def bits_beside_rows(codes: Tensor) -> int:
@@ -251,21 +252,22 @@ def bits_beside_rows(codes: Tensor) -> int:
     return _WORD_BITS - (num_rows - 1).bit_length()
 
 
-def _sort_words(codes: Tensor, low: int, shift: int = 0) -> tuple[Tensor, Tensor]:
-    """Codes from `low` on, which have room in words beside their rows, but for the last `shift` bits: those of ties come after.
+def _sort_words(codes: Tensor, low: int, width: int, room: int) -> tuple[Tensor, Tensor]:
+    """Codes from `low` on, of `width` bits beyond it, of which the first `room` stand in words beside the rows: those of ties are sorted after.
 
-    No order is moved along.
+    No order is moved along. Words of 32 bits sort in half of the time.
     """
-    row_bits = (codes.shape[0] - 1).bit_length()
-    words = codes.numpy().astype(np.int64)
+    row_bits, shift = (codes.shape[0] - 1).bit_length(), max(0, width - room)
+    dtype = np.dtype(np.uint32 if width + row_bits <= 32 else np.int64)
+    words = codes.numpy().astype(dtype)
     if low:
-        words -= low  # what leaves 64 bits wraps around
+        words -= dtype.type(low % 2**32) if dtype == np.uint32 else low  # what leaves the word wraps around
     if shift:
         words = (words.view(np.uint64) >> np.uint64(shift)).view(np.int64)
     words <<= row_bits
-    words |= np.arange(codes.shape[0])
+    words |= np.arange(codes.shape[0], dtype=dtype)
     words.sort()
-    order = torch.from_numpy(words & ((1 << row_bits) - 1))
+    order = torch.from_numpy((words & ((1 << row_bits) - 1)).astype(np.int64, copy=False))
     words >>= row_bits
     if shift:
         ordered = torch.index_select(codes, 0, order)
@@ -275,9 +277,10 @@ def _sort_words(codes: Tensor, low: int, shift: int = 0) -> tuple[Tensor, Tensor
             ordered[tied], within = torch.sort(ordered[tied], stable=True)
             order[tied] = order[tied[within]]
         return ordered, order
+    ordered_words = words.astype(np.int64, copy=False)
     if low:
-        words += low
-    return torch.from_numpy(words).to(codes.dtype), order
+        ordered_words += low
+    return torch.from_numpy(ordered_words).to(codes.dtype), order
 
 
 @functools.cache

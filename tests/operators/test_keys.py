@@ -137,6 +137,23 @@ def test_sort_codes_is_stable(
     assert torch.equal(ordered, codes[order])
 
 
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int8, torch.int16, torch.int32, torch.int64])
+@pytest.mark.parametrize("span", [1, 2, 2**8, 2**16, 2**20, 2**21, 2**32])
+def test_sort_codes_in_words_of_32_and_64_bits(
+    dtype: torch.dtype, span: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """4,096 rows leave 20 bits of the narrow words; the least of the codes is negative, or the least that there is."""
+    monkeypatch.setattr(keys, "numpy_sorts_words_faster", lambda: True)
+    least, greatest = (0, 1) if dtype is torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+    for low in {least, max(least, -7)}:
+        high = min(low + span - 1, greatest)
+        codes = torch.randint(low, min(high + 1, 2**63 - 1), (4096,)).to(dtype)
+        codes[5], codes[-1] = low, high
+        ordered, order = sort_codes(codes)
+        assert order.tolist() == sorted(range(4096), key=codes.tolist().__getitem__)
+        assert torch.equal(ordered, codes[order]) and ordered.dtype is dtype
+
+
 @pytest.mark.parametrize("low", [0, -(2**40), -(2**63)])
 def test_sort_codes_of_many_bits(low: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Codes that have no room beside their rows: few tie by what has, many, or all."""
