@@ -7,13 +7,13 @@ import math
 import operator
 import random
 from collections.abc import Callable
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
 import pytest
 import torch
 
+from tests.operators.exact_moments import exact_moment
 from tests.operators.window_cases import (
     CASES,
     Case,
@@ -30,9 +30,7 @@ from tqp.operators.windows import folds, frames, reductions
 
 
 def moment(numbers: list[float], power: int = 2) -> float:
-    exact = list(map(Fraction, numbers))
-    mean = sum(exact) / len(exact)
-    return float(sum((each - mean) ** power for each in exact))
+    return exact_moment((numbers, power))
 
 
 #: By kind of reduction, what it is of the values of a frame that has some.
@@ -120,9 +118,8 @@ def test_moments_of_pairs(at: Case, share: float | None) -> None:
         rows = [each for each in listed(ranges, row) if validity is None or validity[each]]
         if not rows:
             continue
-        a, b = ([Fraction(column[each]) for each in rows] for column in (ys, xs))
-        products = sum((y - sum(a) / len(rows)) * (x - sum(b) / len(rows)) for y, x in zip(a, b, strict=True))
-        expected = moment([ys[each] for each in rows]), moment([xs[each] for each in rows]), float(products)
+        a, b = ([column[each] for each in rows] for column in (ys, xs))
+        expected = moment(a), moment(b), exact_moment((a, 1), (b, 1))
         assert [each[row].item() for each in found] == pytest.approx(expected, abs=1e-8)
 
 

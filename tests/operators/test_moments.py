@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import random
-from fractions import Fraction
 from itertools import pairwise
 
 import pytest
 import torch
 
+from tests.operators.exact_moments import exact_moment
 from tqp.operators.groups import moments
 
 NUM_GROUPS = 7
@@ -25,9 +25,8 @@ def test_sums_of_squares_around_any_mean(mean: float, spread: float) -> None:
     few, all_passes = (moments.differences_by_group(*given, for_squares=each) for each in (True, False))
     assert all_passes.is_exact and few.counts.tolist() == all_passes.counts.tolist()
     for group in range(NUM_GROUPS - 1):
-        of_group = [Fraction(value) for value, id in zip(values, ids, strict=True) if id == group]
-        middle = sum(of_group) / len(of_group)
-        expected = float(sum((value - middle) ** 2 for value in of_group))
+        of_group = [value for value, id in zip(values, ids, strict=True) if id == group]
+        expected = exact_moment((of_group, 2))
         assert all_passes.squares[group].item() == pytest.approx(expected, rel=1e-6)
         assert few.squares[group].item() == pytest.approx(expected, rel=1e-6)
         if len(set(of_group)) == 1:
@@ -50,10 +49,7 @@ _WANTED = [("co_moment", (0, 1)), ("second_moment", (1,)), ("fourth_moment", (0,
 
 def _exact_moments(ys: list[float], xs: list[float]) -> list[float]:
     """Of `_WANTED`."""
-    y, x = ([Fraction(value) for value in values] for values in (ys, xs))
-    y, x = ([value - sum(each) / len(each) for value in each] for each in (y, x))
-    of_pairs = sum(a * b for a, b in zip(y, x, strict=True))
-    return [float(of_pairs), *(float(sum(a**k for a in each)) for each, k in ((x, 2), (y, 4), (y, 3)))]
+    return [exact_moment((ys, 1), (xs, 1)), *(exact_moment(each) for each in ((xs, 2), (ys, 4), (ys, 3)))]
 
 
 @pytest.mark.parametrize("has_nulls", [False, True])
