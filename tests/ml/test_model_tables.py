@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,25 +15,28 @@ import tqp
 ROWS = 40
 
 
+@cache
+def _models() -> dict[str, Any]:
+    """Fitted once."""
+    features = np.random.default_rng(0).normal(size=(200, 2))
+    classes = np.array(["high", "low", "middle"])[np.digitize(features.sum(1), [-1, 1])]
+    return {
+        "value": LinearRegression().fit(features, features.sum(1)),
+        "binary": LogisticRegression().fit(features, features[:, 0] > 0),
+        "several": LogisticRegression().fit(features, classes),
+    }
+
+
 @pytest.fixture(params=[1, 7, 1_000_000], ids="batch_rows={}".format)
 def con(request: pytest.FixtureRequest) -> Iterator[tqp.Connection]:
-    random = np.random.default_rng(0)
-    features = random.normal(size=(200, 2))
-    names = np.array(["high", "low", "middle"])
-    classes = names[np.digitize(features.sum(1), [-1, 1])]
+    random, models = np.random.default_rng(1), _models()
     with tqp.connect(threads=2, batch_rows=request.param) as connection:
         table = {"id": np.arange(ROWS), "B": random.normal(size=ROWS), "a": random.normal(size=ROWS)}
         connection.register("t", {**table, "extra": np.arange(ROWS) % 3})
         connection.register("empty", {name: values[:0] for name, values in table.items()})
-        connection.register_model(
-            "value", LinearRegression().fit(features, features.sum(1)), inputs=["a", "b"]
-        )
-        connection.register_model(
-            "binary", LogisticRegression().fit(features, features[:, 0] > 0), inputs=["a", "b"], target="Sign"
-        )
-        connection.register_model(
-            "several", LogisticRegression().fit(features, classes), inputs=["A", "b"], output="proba"
-        )
+        connection.register_model("value", models["value"], inputs=["a", "b"])
+        connection.register_model("binary", models["binary"], inputs=["a", "b"], target="Sign")
+        connection.register_model("several", models["several"], inputs=["A", "b"], output="proba")
         connection.register_model("plain", lambda x: x[:, 0] - x[:, 1], inputs=["a", "b"], output="score")
         yield connection
 
