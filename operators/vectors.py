@@ -6,7 +6,8 @@ join has no partner: the value of such a pair is unspecified. They give float32 
 
 Rows that many pairs share are multiplied once, without copies: all rows of one matrix by the few of the other. On the
 CPU NumPy's `vecdot` reads a matrix three times as fast as torch's product with a vector (60 against 160 ns a row of 384
-floats), and blocks of rows that stay in the cache are read from memory once for the product and the norm.
+floats), `einsum` short rows in a third of its time, and blocks of rows that stay in the cache are read from memory once for the
+product and the norm. The product of two rows is the same wherever they stand, which products of matrices do not promise.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from tqp.core.errors import UnsupportedError
 from tqp.data.backend import is_host
 from tqp.operators import gradients
 from tqp.operators.kernel import Kernel, NullRule, Overload
+from tqp.operators.memory.arrays import Array
 from tqp.operators.numbers.logic import any_true
 from tqp.operators.operation import Operation
 from tqp.operators.rows.batches import common_rows
@@ -35,6 +37,8 @@ _BLOCK_BYTES = 3 << 18
 _TAKEN_COST = 4
 #: Up to so many vectors, a matrix is multiplied by one after the other.
 _FEW_VECTORS = 4
+#: Rows from this length on are multiplied by BLAS, which takes 10 ns a row before it takes any for its elements.
+_LONG_ROW = 64
 #: Squared lengths beyond these have lost digits in 32 bits.
 _SHORTEST, _LONGEST = 1e-30, 1e30
 #: A squared difference below this share of the squared lengths has lost digits.
@@ -178,8 +182,15 @@ def _dot(left: Tensor, right: Tensor) -> Tensor:
     """[n]: the product of each row with the other matrix's, or with its only one."""
     if is_host(left):
         with np.errstate(all="ignore"):
-            return torch.from_numpy(np.vecdot(left.numpy(), right.numpy()))
+            return torch.from_numpy(_row_products(left.numpy(), right.numpy()))
     return (left @ right.T)[:, 0] if right.shape[0] == 1 else (left * right).sum(1)
+
+
+def _row_products(left: Array, right: Array, out: Array | None = None) -> Array:
+    """[n]: the products of the rows of [n, size] and of as many others, of one, or of a vector [size]."""
+    if left.shape[1] < _LONG_ROW:
+        return np.einsum("...j,...j->...", left, right, out=out)
+    return np.vecdot(left, right, out=out)
 
 
 def _distances(left: Tensor, right: Tensor) -> Tensor:
@@ -226,9 +237,9 @@ def _products(left: Tensor, right: Tensor, with_squares: bool = False) -> tuple[
             block = rows[start:stop]
             if one_by_one:
                 for place, vector in enumerate(right.numpy()):
-                    np.vecdot(block, vector, out=into[place, start:stop])
+                    _row_products(block, vector, into[place, start:stop])
             if with_squares:
-                np.vecdot(block, block, out=into_squares[start:stop])
+                _row_products(block, block, into_squares[start:stop])
     return products, squares
 
 

@@ -286,3 +286,15 @@ def test_models_take_arrays_of_their_size(con: tqp.Connection) -> None:
         con.register_model("linear", torch.nn.Linear(SIZE, 1), inputs=["e"])
     with pytest.raises(tqp.BindError, match="at least one feature"):
         con.register_model("linear", torch.nn.Linear(SIZE, 1), inputs={"e": 0})
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 16, 24, 63, 64, 100])
+def test_products_of_rows_are_the_same_wherever_they_stand(size: int) -> None:
+    random = np.random.default_rng(size)
+    left, right = (random.random((500, size), np.float32) for _ in range(2))
+    for others in (right, right[:1], right[0]):
+        whole = vectors._row_products(left, others)
+        for first, stop in ((1, 500), (7, 12), (499, 500)):
+            some = others[first:stop] if others is right else others
+            assert np.array_equal(vectors._row_products(left[first:stop], some), whole[first:stop])
+        assert np.allclose(whole, (left.astype(np.float64) * others).sum(1), rtol=1e-5)
