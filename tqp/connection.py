@@ -364,7 +364,7 @@ class Connection(WaysIn, WaysOut, Conveniences):
         """
         variables = self._variables(sys._getframe(1))
         statement = self.prepare(query)
-        return [statement._execute(values, variables) for values in check_parameter_sets(params)]
+        return statement._execute_all(check_parameter_sets(params), variables)
 
     def compile(
         self, query: str, params: Parameters | None = None, *, differentiable: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 from tqp.catalog.snapshot import Meanings
 from tqp.catalog.variables import Variables
@@ -13,6 +14,8 @@ from tqp.core.errors import UnsupportedError
 from tqp.planner.describe import Description, describe
 from tqp.planner.parse import Command, ParsedStatement
 from tqp.result import Result
+from tqp.statements.execution import counted
+from tqp.statements.many_rows import are_inserted
 from tqp.statements.session import Session
 
 
@@ -68,6 +71,11 @@ class Statement:
 
     def _execute(self, params: Parameters | None, variables: Variables | None) -> Result:
         return self._session.execute(self._parsed, params, variables)
+
+    def _execute_all(self, sets: Sequence[Parameters], variables: Variables | None) -> list[Result]:
+        if are_inserted(self._session, self._parsed, sets):
+            return [counted(1) for _ in sets]
+        return [self._execute(values, variables) for values in sets]
 
     def explain(self, analyze: bool = False, params: Parameters | None = None) -> str:
         """The plans for these values as text, with estimates; with `analyze` also what a run took."""

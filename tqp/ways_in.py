@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from tqp.appending import Appender, appender_of_statement, appender_of_table
 from tqp.catalog.variables import Variables
 from tqp.compiled import Parameters
 from tqp.core.arguments import check_name, check_parameters
@@ -139,6 +140,27 @@ class WaysIn(ABC):
     def append(self, table_name: str, df: object, *, by_name: bool = False) -> None:
         """Insert the rows of a frame, or of whatever else `Connection.register` takes, into a table."""
         self.from_df(df).insert_into(table_name, by_name=by_name)
+
+    def appender(
+        self,
+        table: str,
+        *,
+        columns: Sequence[str] | None = None,
+        action: str = "insert",
+        key: Sequence[str] | None = None,
+    ) -> Appender:
+        """What takes rows one by one and inserts them at once: see `Appender`.
+
+        `action`: "insert", "upsert" (which replaces rows of the same primary key), "update" or "delete" of the rows that have the
+        values of the columns in `key`.
+        """
+        return appender_of_table(self._session, table, columns, action, key)
+
+    def query_appender(
+        self, dml: str, columns: Mapping[str, object], *, source: str | None = None
+    ) -> Appender:
+        """What takes rows of these columns, by their types, and runs a statement of them, such as `INSERT INTO t FROM appender_data`."""
+        return appender_of_statement(self._session, dml, columns, source)
 
     def _read(self, function: str, paths: Paths, options: Mapping[str, Any]) -> Relation:
         copied = self._session.copies.path_of

@@ -162,6 +162,11 @@ class DataType:
         return str(self.kind.value)
 
     @property
+    def id(self) -> str:
+        """What kind of type it is, as DuckDB calls it: "list" of INTEGER[]."""
+        return str(self.kind.value).lower()
+
+    @property
     def is_integer(self) -> bool:
         """True for the integers that are stored as they are: all but UHUGEINT."""
         return self.kind in _INTEGER_BOUNDS

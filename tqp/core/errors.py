@@ -57,6 +57,17 @@ class InterruptError(Error):
     """`Connection.interrupt` ended the query."""
 
 
+# What DuckDB calls them in Python: the class that is raised where DuckDB raises the other. Its IOException and InvalidInputException
+# stand for errors of several classes here, and have no name.
+ParserException = ParseError
+BinderException = CatalogException = TransactionException = DependencyException = BindError
+NotImplementedException = UnsupportedError
+ConversionException = OutOfRangeException = ExecutionError
+ConstraintException = ConstraintError
+OutOfMemoryException = ResourceError
+InterruptException = InterruptError
+
+
 def nearest(name: str, candidates: Iterable[str], limit: int = 3) -> str:
     """`'; did you mean "a" or "b"?'` for the candidates most like `name`, or an empty string.
 

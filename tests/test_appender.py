@@ -1,0 +1,171 @@
+"""Appenders and executemany: rows of Python values, which are inserted at once, beside DuckDB's."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import pytest
+
+import tqp
+from tests.test_slt import SETTINGS
+
+TABLE = """
+    CREATE TABLE t (a INTEGER PRIMARY KEY, b VARCHAR DEFAULT 'x', d DATE, l INTEGER[]);
+    INSERT INTO t VALUES (1, 'one', NULL, [1]), (2, 'two', '2020-01-01', NULL)
+"""
+
+
+def _tried(call: Callable[[], Any]) -> str:
+    try:
+        call()
+    except (tqp.Error, duckdb.Error) as error:
+        kinds = (
+            (tqp.ConstraintException, duckdb.ConstraintException),
+            (tqp.ConversionException, duckdb.ConversionException),
+        )
+        return next((each[0].__name__ for each in kinds if isinstance(error, each)), "error")
+    return "done"
+
+
+def _inserted(con: Any) -> list[str]:
+    rows = con.appender("t")
+    rows.append_row(3, "three", datetime.date(2021, 1, 1), [1, None])
+    rows.append_rows([(4, None, None, None), ("5", "five", "2022-02-02", [])])
+    done = [_tried(rows.flush), _tried(lambda: rows.append_row(6, "six")), _tried(rows.flush)]
+    rows.append_row(7, "seven", None, None)
+    rows.clear()
+    rows.append_row(1, "again", None, None)
+    return [*done, _tried(rows.flush), _tried(lambda: con.appender("nowhere"))]
+
+
+def _some_columns(con: Any) -> list[str]:
+    with con.appender("t", columns=["d", "a"]) as rows:
+        for number in range(10, 30):
+            rows.append_row(None, number)
+    return [_tried(lambda: con.appender("t", columns=["zz"]))]
+
+
+def _upserted(con: Any) -> list[str]:
+    with con.appender("t", columns=["a", "b"], action="upsert") as rows:
+        rows.append_rows([(1, "uno"), (9, "nine")])
+    return [
+        _tried(lambda: con.appender("t", action="upsert", key=["a"])),
+        _tried(lambda: con.appender("t", action="replace")),
+    ]
+
+
+def _updated(con: Any) -> list[str]:
+    with con.appender("t", columns=["b", "a"], action="update", key=["a"]) as rows:
+        rows.append_rows([("uno", 1), ("none", 9)])
+    return [
+        _tried(lambda: con.appender("t", action="update")),
+        _tried(lambda: con.appender("t", action="update", key=["a"], columns=["b"])),
+    ]
+
+
+def _deleted(con: Any) -> list[str]:
+    with con.appender("t", action="delete", key=["a"]) as rows:
+        rows.append_rows([(1,), (9,)])
+    return [_tried(lambda: con.appender("t", action="delete"))]
+
+
+def _with_a_statement(con: Any) -> list[str]:
+    text = "INSERT INTO t BY NAME SELECT x AS a, u::VARCHAR AS b FROM appender_data"
+    with con.query_appender(text, {"x": "INTEGER", "u": "UUID"}) as rows:
+        rows.append_row(8, uuid.UUID(int=8))
+    return []
+
+
+def _failed(con: Any) -> list[str]:
+    with pytest.raises(ValueError), con.appender("t") as rows:
+        rows.append_row(3, None, None, None)
+        raise ValueError
+    return []
+
+
+def _many(con: Any) -> list[str]:
+    text = "INSERT INTO t (a, b) VALUES (?, ?)"
+    con.executemany(text, [[number, str(number)] for number in range(10, 40)])
+    con.executemany(text, [[number, Decimal(number) / 4] for number in range(40, 60)])
+    mixed: list[list[Any]] = [[number, number if number % 2 else None] for number in range(60, 80)]
+    con.executemany(text, mixed)
+    twice = [[number % 15 + 100, "twice"] for number in range(20)]
+    return [
+        _tried(lambda: con.executemany(text, twice)),
+        _tried(lambda: con.executemany(text, [[200, "x"], ["y", "z"]] * 5)),
+    ]
+
+
+def _many_in_a_transaction(con: Any) -> list[str]:
+    con.execute("BEGIN")
+    con.executemany("INSERT INTO t (a) VALUES (?)", [[number] for number in range(10, 40)])
+    done = [
+        _tried(
+            lambda: con.executemany(
+                "INSERT INTO t (a) VALUES (?)", [[number % 4 + 50] for number in range(9)]
+            )
+        )
+    ]
+    con.execute("ROLLBACK")
+    return done
+
+
+CALLS = (
+    _inserted, _some_columns, _upserted, _updated, _deleted, _with_a_statement, _failed, _many, _many_in_a_transaction,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("call", CALLS)
+def test_the_rows_are_those_of_duckdb(call: Callable[[Any], list[str]], setting: str) -> None:
+    answers = []
+    with duckdb.connect(config={"threads": 1}) as oracle, tqp.connect(**SETTINGS[setting]) as connection:
+        for engine in (oracle, connection):
+            engine.execute(TABLE)
+            answers.append((call(engine), engine.execute("FROM t ORDER BY a").fetchall()))
+    assert answers[1] == answers[0]
+
+
+def test_what_executemany_answers() -> None:
+    with tqp.connect() as connection:
+        connection.execute("CREATE TABLE t (x DOUBLE, y BLOB)")
+        answers = connection.executemany("INSERT INTO t VALUES (?, ?)", [[float("nan"), b"\0"]] * 20)
+        assert [each.fetchall() for each in answers] == [[(1,)]] * 20
+        assert connection.execute("SELECT count(x), count(DISTINCT y) FROM t WHERE isnan(x)").fetchall() == [
+            (20, 1)
+        ]
+        returned = connection.executemany(
+            "INSERT INTO t VALUES (?, NULL) RETURNING x", [[number] for number in range(20)]
+        )
+        assert [each.fetchall() for each in returned] == [[(number,)] for number in range(20)]
+
+
+def test_the_module_has_them() -> None:
+    tqp.execute("CREATE OR REPLACE TABLE of_the_module (a INTEGER)")
+    with tqp.appender("of_the_module") as rows:
+        rows.append_row(1)
+    with tqp.query_appender("INSERT INTO of_the_module FROM more", {"a": int}, source="more") as rows:
+        rows.append_row(2)
+    assert tqp.execute("FROM of_the_module").fetchall() == [(1,), (2,)]
+    tqp.execute("DROP TABLE of_the_module")
+
+
+def test_errors_have_the_names_of_duckdb() -> None:
+    with tqp.connect() as connection, duckdb.connect() as oracle:
+        for text in (
+            "SELEC",
+            "SELECT a",
+            "FROM nowhere",
+            "SELECT 'a'::INT",
+            "SELECT 9223372036854775807 + 1",
+            "COMMIT",
+        ):
+            with pytest.raises(duckdb.Error) as theirs:
+                oracle.execute(text)
+            with pytest.raises(getattr(tqp, theirs.type.__name__)):
+                connection.execute(text)
