@@ -82,6 +82,24 @@ class Setting(NamedTuple):
         return str(self.value).lower() if isinstance(self.value, bool) else str(self.value)
 
 
+class OrderDefaults(NamedTuple):
+    """What ORDER BY says where it does not say it, in the words of SET."""
+
+    order: str = "ASCENDING"
+    nulls: str = "NULLS_LAST"
+
+    @property
+    def descends(self) -> bool:
+        """Whether keys descend that are neither ASC nor DESC."""
+        return self.order == "DESC"
+
+    def nulls_first(self, descends: bool) -> bool:
+        """Whether NULLs come first of a key that does not say it."""
+        if self.nulls.endswith("_DESC"):
+            return (self.nulls == "NULLS_LAST_ON_ASC_FIRST_ON_DESC") == descends
+        return self.nulls == "NULLS_FIRST"
+
+
 class NumberSequence(Protocol):
     """A sequence; implemented by `tqp.catalog.sequences`."""
 
@@ -177,6 +195,10 @@ class Catalog(Protocol):
 
     def settings(self) -> Mapping[str, Setting]:
         """All settings by their names."""
+        ...
+
+    def order_defaults(self) -> OrderDefaults:
+        """What ORDER BY means where it does not say it."""
         ...
 
     def table_names(self) -> Sequence[str]:

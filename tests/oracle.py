@@ -57,15 +57,14 @@ def assert_same_rows(tables: Mapping[str, pa.Table], query: str, **options: Any)
 
 
 def answer_of(connection: duckdb.DuckDBPyConnection | tqp.Connection, query: str) -> object:
-    """Names and types of the columns, and the rows; None of what is refused. An untyped NULL has the type that DuckDB shows."""
+    """Names and types of the columns, and the rows; None of what is refused."""
     try:
         found = connection.execute(query)
     except (duckdb.Error, tqp.Error):
         return None
     description = found.description
     assert description is not None
-    types = ['"NULL"' if str(each[1]) == "NULL" else str(each[1]) for each in description]
-    return [each[0] for each in description], types, found.fetchall()
+    return [each[0] for each in description], [str(each[1]) for each in description], found.fetchall()
 
 
 def unsigned_array(low: pa.Array, high: pa.Array) -> pa.ExtensionArray:

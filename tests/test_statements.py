@@ -50,7 +50,7 @@ def answer_of_tqp(connection: tqp.Connection, statement: str) -> Answer:
         raise
     except tqp.Error:
         return None
-    types = ['"NULL"' if str(each) == "NULL" else str(each) for each in found.types]
+    types = list(map(str, found.types))
     return list(found.columns), types, found.fetchall()
 
 

@@ -66,6 +66,10 @@ class Statement:
     clauses: Clauses | None = None
 
 
+#: First words of statements before which no EXPLAIN may stand.
+_NOT_EXPLAINED = ("TRUNCATE", "COMMENT", "USE", "EXPORT", "IMPORT")
+
+
 class QueryGrammar(PivotGrammar):
     """Whole texts."""
 
@@ -126,6 +130,8 @@ class QueryGrammar(PivotGrammar):
             mode = "analyze"
         if self.kind == "(" and self.next_kind() not in QUERY_STARTS and self.next_kind() != "(":
             self.lacks("EXPLAIN with options")
+        if self.kind in _NOT_EXPLAINED:
+            self.refuse("a statement that EXPLAIN tells the plan of")
         return mode
 
     # queries

@@ -35,6 +35,7 @@ from tqp.core.datatypes import (
 from tqp.core.names import ObjectName
 from tqp.core.schema import NO_ESTIMATES, NO_FACTS, ColumnEstimates, ColumnFacts
 from tqp.planner.bind import BoundStatement, bind
+from tqp.planner.catalog_protocol import OrderDefaults
 
 T_COLUMNS: dict[str, DataType] = {
     "ti": TINYINT,
@@ -146,6 +147,9 @@ class NoTables:
     def query_time(self) -> int:
         return 0
 
+    def order_defaults(self) -> OrderDefaults:
+        return OrderDefaults()
+
     def table_names(self) -> Sequence[str]:
         return ()
 
@@ -200,4 +204,4 @@ def duckdb_with_tables() -> duckdb.DuckDBPyConnection:
 def duckdb_described(connection: duckdb.DuckDBPyConnection, query: str) -> list[tuple[str, str]]:
     """(name, type) of each output column, as DuckDB sees it."""
     description = connection.execute(query).description
-    return [(name, str(kind).replace('"NULL"', "NULL")) for name, kind, *_ in description]
+    return [(name, str(kind)) for name, kind, *_ in description]

@@ -297,7 +297,7 @@ def test_a_chain_of_unions_is_one_node() -> None:
 
 def test_parameters() -> None:
     values = [1, 2**40, 1.5, "x", decimal.Decimal("1.50"), datetime.date(2020, 1, 1), None, True, b"\x00"]
-    types = ["INTEGER", "BIGINT", "DOUBLE", "VARCHAR", "DECIMAL(3,2)", "DATE", "NULL", "BOOLEAN", "BLOB"]
+    types = ["INTEGER", "BIGINT", "DOUBLE", "VARCHAR", "DECIMAL(3,2)", "DATE", '"NULL"', "BOOLEAN", "BLOB"]
     marks = ", ".join("?" for _ in values)
     assert [kind for _, kind in described(f"SELECT {marks}", values)] == types
     assert described("SELECT $b + $a", {"a": 1, "b": 2.5}) == [("($b + $a)", "DOUBLE")]

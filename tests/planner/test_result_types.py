@@ -170,7 +170,7 @@ _PARAMETERS: list[Any] = [
 def test_type_of_a_parameter(value: Any) -> None:
     with duckdb_database() as oracle:
         (made,) = oracle.execute("SELECT $1", [value]).description
-    assert described("SELECT $1", [value])[0][1] == str(made[1]).replace('"NULL"', "NULL")
+    assert described("SELECT $1", [value])[0][1] == str(made[1])
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from tqp.catalog.definitions_as_sql import (
 from tqp.catalog.state import CatalogState
 from tqp.catalog.system_table import Row, SystemTable, table_of
 from tqp.catalog.value_texts import text_of
-from tqp.core.datatypes import DataType
+from tqp.core.datatypes import NULL, DataType
 from tqp.core.dialect import CODENAME, VERSION
 from tqp.core.keywords import (
     COLUMN_AND_FUNCTION_WORDS,
@@ -166,7 +166,7 @@ def _functions(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
 
 def _variables(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
     for name, value in state.variables.items():
-        shown = '"NULL"' if value.value is None else str(value.data_type)
+        shown = str(NULL if value.value is None else value.data_type)
         yield {"name": name, "value": text_of(value), "type": shown}
 
 

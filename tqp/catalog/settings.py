@@ -10,15 +10,15 @@ from tqp.core.names import MAIN
 from tqp.core.process.memory_budget import current_budget
 from tqp.data.sharing import threads_at_work
 from tqp.planner.algebra.expressions import Value
-from tqp.planner.catalog_protocol import Setting
+from tqp.planner.catalog_protocol import OrderDefaults, Setting
 
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
-#: Those that have one value here.
-_FIXED: Mapping[str, Setting] = {
+#: Those that have a value of their own kind.
+_OTHERS: Mapping[str, Setting] = {
     "TimeZone": Setting("Etc/UTC", VARCHAR, "The time zone of times with one."),
-    "default_order": Setting("ASCENDING", VARCHAR, "The order of ORDER BY without ASC or DESC."),
+    "default_order": Setting(OrderDefaults().order, VARCHAR, "The order of ORDER BY without ASC or DESC."),
     "default_null_order": Setting(
-        "NULLS_LAST", VARCHAR, "Where ORDER BY puts NULLs without NULLS FIRST or LAST."
+        OrderDefaults().nulls, VARCHAR, "Where ORDER BY puts NULLs without NULLS FIRST or LAST."
     ),
     "python_enable_replacements": Setting(
         True, BOOLEAN, "Whether tables are looked up among variables of Python."
@@ -85,17 +85,17 @@ ALIASES: Mapping[str, str] = {
 
 
 def current_settings(given: Mapping[str, Value], path: Sequence[str]) -> Mapping[str, Setting]:
-    """All settings by their names, for a query of this thread. `given`: values of those without effect; `path`: schemas that are searched."""
+    """All settings by their names, for a query of this thread. `given`: values of those that SET keeps as they are; `path`: schemas that are searched."""
     budget = current_budget()
     limit = None if budget is None else budget.limit
     memory = Setting(_size(limit or 0), VARCHAR, "The memory that queries may take.")
     shows = Setting(
         budget is not None and budget.shows_progress, BOOLEAN, "Whether a bar shows how far a query is."
     )
+    kept = {**_OTHERS, **WITHOUT_EFFECT}
     settings = {
-        **_FIXED,
-        **WITHOUT_EFFECT,
-        **{name: WITHOUT_EFFECT[name]._replace(value=value) for name, value in given.items()},
+        **kept,
+        **{name: kept[name]._replace(value=value) for name, value in given.items()},
         "schema": Setting(
             path[0] if path else MAIN, VARCHAR, "The schema in which names are looked up first."
         ),

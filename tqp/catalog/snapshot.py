@@ -27,11 +27,11 @@ from tqp.data.sources.stored_tables import StoredTable
 from tqp.ml.model import Model
 from tqp.ml.python_functions import PythonFunction
 from tqp.planner.algebra.expressions import Literal
-from tqp.planner.catalog_protocol import Macro, Setting, View
+from tqp.planner.catalog_protocol import Macro, OrderDefaults, Setting, View
 from tqp.planner.parse import Span, parse
 
 #: What names meant when they were looked up: the version of a table or of files, a view, a macro, a model or function, a type,
-#: a sequence, a value, or None; under "path" the schemas that are searched, under "macros" the places of all macros; the time, under "clock"; the text of a setting; and under "never", what no name means again.
+#: a sequence, a value, or None; under "path" the schemas that are searched, under "macros" the places of all macros; the time, under "clock"; the text of a setting; under "order" what ORDER BY means; and under "never", what no name means again.
 Meaning = (
     int
     | str
@@ -188,6 +188,18 @@ class Snapshot:
         """All settings by their names."""
         return current_settings(self.state.settings, self.state.path)
 
+    def order_defaults(self) -> OrderDefaults:
+        """See `Catalog`."""
+        found = self.read["order", ""] = self._order_defaults()
+        return found
+
+    def _order_defaults(self) -> OrderDefaults:
+        given = self.state.settings
+        first = OrderDefaults()
+        return OrderDefaults(
+            str(given.get("default_order", first.order)), str(given.get("default_null_order", first.nulls))
+        )
+
     def table_names(self) -> SequenceOf[str]:
         """The names of tables and views as they were given."""
         return list(self.state.names())
@@ -255,6 +267,8 @@ class Snapshot:
                 return state.path
             elif kind == "macros":
                 return tuple(state.macros)
+            elif kind == "order":
+                return self._order_defaults()
             elif kind == "never":
                 return None
             elif kind == "variable":

@@ -146,19 +146,21 @@ class DataType:
         if self.kind is TypeKind.DECIMAL:
             return f"DECIMAL({self.precision},{self.scale})"
         if self.kind is TypeKind.ARRAY:
-            return f"{_inner_name(self.element)}[{self.size}]"
+            return f"{self.element}[{self.size}]"
         if self.is_enum:
             return f"ENUM({', '.join(map(quoted_text, self.categories))})"
         if self.kind is TypeKind.LIST and self.children:
-            return f"{_inner_name(self.element)}[]"
+            return f"{self.element}[]"
         if self.kind is TypeKind.MAP and self.children:
-            return f"MAP({', '.join(map(_inner_name, self.element.children))})"
+            return f"MAP({', '.join(map(str, self.element.children))})"
         if self.kind is TypeKind.STRUCT and self.children:
             if self.is_tuple:
-                return f"TUPLE({', '.join(map(_inner_name, self.children))})"
+                return f"TUPLE({', '.join(map(str, self.children))})"
             return f"STRUCT({_named_types(self.names, self.children)})"
         if self.is_union:
             return f"UNION({_named_types(self.names[1:], self.children[1:])})"
+        if self.kind is TypeKind.NULL:
+            return '"NULL"'
         return str(self.kind.value)
 
     @property
@@ -312,13 +314,9 @@ class DataType:
         return (0, LAST_UNSIGNED) if self.kind is TypeKind.UHUGEINT else self.bounds
 
 
-def _inner_name(data_type: DataType) -> str:
-    return '"NULL"' if data_type.kind is TypeKind.NULL else str(data_type)
-
-
 def _named_types(names: Iterable[str], types: Iterable[DataType]) -> str:
     """a INTEGER, "b c" VARCHAR"""
-    return ", ".join(f"{quoted(name)} {_inner_name(each)}" for name, each in zip(names, types, strict=True))
+    return ", ".join(f"{quoted(name)} {each}" for name, each in zip(names, types, strict=True))
 
 
 def _squeezed(name: str) -> str:

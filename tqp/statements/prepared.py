@@ -5,17 +5,20 @@ from __future__ import annotations
 from contextlib import suppress
 
 from tqp.compiled import Parameters
-from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.core.errors import BindError, ParseError, UnsupportedError, nearest
 from tqp.core.keywords import lower_ascii
 from tqp.core.process.deep_recursion import call_deep
 from tqp.planner.describe import describe
-from tqp.planner.parse import ParsedStatement, parse_statement
-from tqp.planner.syntax.change_clauses import Delete, Insert, Update
-from tqp.planner.syntax.clauses import Argument, Deallocate, Execute, Prepare
+from tqp.planner.parse import Command, ParsedStatement, parse_statement
+from tqp.planner.syntax.change_clauses import Delete, Insert, Update, WithTables
+from tqp.planner.syntax.clauses import Argument, CallFunction, CopyFrom, CopyTo, Deallocate, Execute, Prepare
 from tqp.planner.syntax.parts import Name
 from tqp.queries import named_place
 from tqp.result import Result
 from tqp.statements.execution import Execution, done
+
+#: Statements beside queries that DuckDB prepares.
+_PREPARED = (Insert, Update, Delete, WithTables, CopyTo, CopyFrom, CallFunction)
 
 
 def prepare(execution: Execution) -> Result:
@@ -24,11 +27,14 @@ def prepare(execution: Execution) -> Result:
     assert isinstance(clauses, Prepare)
     text = execution.command.source(clauses.statement)
     parsed = call_deep(lambda: parse_statement(text))
+    is_other = isinstance(parsed, Command) and not isinstance(parsed.clauses, _PREPARED)
+    if parsed.explain is not None or is_other:
+        word = "EXPLAIN" if isinstance(parsed, ParsedStatement) else parsed.word
+        raise ParseError(f"{word} cannot be prepared", execution.command.span(clauses.statement))
     if isinstance(parsed, ParsedStatement):
-        if parsed.explain is None:
-            # What describing does not know, such as the values of a PIVOT, executing may.
-            with named_place(text), suppress(UnsupportedError):
-                describe(parsed, session.catalog.snapshot(execution.variables))
+        # What describing does not know, such as the values of a PIVOT, executing may.
+        with named_place(text), suppress(UnsupportedError):
+            describe(parsed, session.catalog.snapshot(execution.variables))
     elif isinstance(parsed.clauses, Insert | Update | Delete):
         execution.state.stored_table(parsed.clauses.table)
     with session.lock:

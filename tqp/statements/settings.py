@@ -159,6 +159,31 @@ def _kept(name: str, execution: Execution, value: Any) -> None:
     execution.session.catalog.change(lambda state: state.with_setting(name, value))
 
 
+#: What SET calls the orders of ORDER BY, and how they are shown.
+_ORDERS = {"asc": "ASC", "ascending": "ASC", "desc": "DESC", "descending": "DESC"}
+_NULL_ORDERS = {
+    "nulls_first": "NULLS_FIRST",
+    "nulls first": "NULLS_FIRST",
+    "first": "NULLS_FIRST",
+    "nulls_last": "NULLS_LAST",
+    "nulls last": "NULLS_LAST",
+    "last": "NULLS_LAST",
+    "nulls_first_on_asc_last_on_desc": "NULLS_FIRST_ON_ASC_LAST_ON_DESC",
+    "sqlite": "NULLS_FIRST_ON_ASC_LAST_ON_DESC",
+    "mysql": "NULLS_FIRST_ON_ASC_LAST_ON_DESC",
+    "nulls_last_on_asc_first_on_desc": "NULLS_LAST_ON_ASC_FIRST_ON_DESC",
+    "postgres": "NULLS_LAST_ON_ASC_FIRST_ON_DESC",
+}
+
+
+def _one_of(name: str, words: Mapping[str, str], execution: Execution, value: Any) -> None:
+    """A setting that has these values."""
+    shown = None if value is None else words.get(lower_ascii(str(value)))
+    if value is not None and shown is None:
+        raise BindError(f"{value!r} is no value of {name}, which is one of {', '.join(words)}")
+    execution.session.catalog.change(lambda state: state.with_setting(name, shown))
+
+
 def _fixed(remedy: str, *allowed: Any) -> Callable[[Execution, Any], None]:
     """A setting that has only these values, the first of which is what RESET gives; `remedy`: what to do instead of giving another."""
 
@@ -212,8 +237,8 @@ _SETTINGS: Mapping[str, Callable[[Execution, Any], None]] = {
     "timezone": _fixed("x AT TIME ZONE '...' gives times of another zone", "utc", "etc/utc", "gmt"),
     "schema": _schema,
     "search_path": _search_path,
-    "default_order": _fixed("write DESC in ORDER BY", "asc", "ascending"),
-    "default_null_order": _fixed("write NULLS FIRST in ORDER BY", "nulls_last", "nulls last"),
+    "default_order": partial(_one_of, "default_order", _ORDERS),
+    "default_null_order": partial(_one_of, "default_null_order", _NULL_ORDERS),
     "default_collation": _fixed("write COLLATE behind the text", ""),
     "integer_division": _fixed("write //", False),
     "ieee_floating_point_ops": _fixed("write a CASE of the divisor", True),

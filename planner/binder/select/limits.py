@@ -20,12 +20,14 @@ from tqp.planner.algebra.expressions import (
 from tqp.planner.algebra.logical_plan import Filter, Limit, LogicalPlan, Sort
 from tqp.planner.algebra.subquery_expressions import read_ids
 from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.directions import direction_of
 from tqp.planner.binder.expressions.coercion import cast_to, null_after
 from tqp.planner.binder.expressions.scalars import ExpressionBinder
 from tqp.planner.binder.scope import Scope
 from tqp.planner.binder.select.row_numbers import counted, numbered, with_columns_of
 from tqp.planner.binder.select.stars import star_of
 from tqp.planner.binder.unsupported_clauses import check_understood
+from tqp.planner.catalog_protocol import Catalog
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.parse import span_of
 
@@ -151,7 +153,7 @@ def _number(context: BindContext, node: exp.Expr, clause: str, scope: Scope) -> 
     return number
 
 
-def keys_of(order: exp.Order) -> Iterator[tuple[exp.Expr | None, bool, bool]]:
+def keys_of(order: exp.Order, catalog: Catalog) -> Iterator[tuple[exp.Expr | None, bool, bool]]:
     """The keys of ORDER BY, whether each descends, and whether NULLs come first.
 
     None stands for all columns of SELECT: ORDER BY ALL, or a star and nothing else.
@@ -162,4 +164,4 @@ def keys_of(order: exp.Order) -> Iterator[tuple[exp.Expr | None, bool, bool]]:
         node = ordered.this
         is_star = len(order.expressions) == 1 and star_of(node) is not None
         is_all = is_star or isinstance(node, exp.Var) and node.name.upper() == "ALL"
-        yield None if is_all else node, bool(ordered.args.get("desc")), bool(ordered.args.get("nulls_first"))
+        yield (None if is_all else node, *direction_of(ordered, catalog))

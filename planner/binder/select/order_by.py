@@ -51,7 +51,7 @@ class SortBinder:
             return []
         binder = self.block.binder("ORDER BY", self.collector, self.aliases)
         result: list[tuple[Expression | int, bool, bool]] = []
-        for node, descending, nulls_first in keys_of(order):
+        for node, descending, nulls_first in keys_of(order, self.block.context.catalog):
             position = None if node is None else self._position(node)
             if node is None or position is not None:
                 places = range(len(self.nodes)) if position is None else [position]

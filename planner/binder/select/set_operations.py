@@ -164,7 +164,7 @@ def bind_result_order(context: BindContext, node: exp.Expr, query: BoundQuery, s
         context, Scope([Relation("", query.columns)], scope.parent, scope.ctes), "this ORDER BY"
     )
     keys: list[SortKey] = []
-    for written, descending, nulls_first in keys_of(order):
+    for written, descending, nulls_first in keys_of(order, context.catalog):
         if written is None or isinstance(written, exp.Star):
             keys += [SortKey(compared(ColumnRef.of(made)), descending, nulls_first) for made in fields]
             continue

@@ -12,6 +12,7 @@ from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.element_expressions import ElementRef
 from tqp.planner.algebra.expressions import Expression, Literal, SortKey, walk
+from tqp.planner.binder.directions import direction_of
 from tqp.planner.binder.expressions.collations import compared
 from tqp.planner.binder.unsupported_clauses import check_understood
 from tqp.planner.parse import head_span, span_of
@@ -123,7 +124,7 @@ def sort_keys(binder: ExpressionBinder, nodes: Sequence[exp.Ordered], what: str)
 def sort_key(binder: ExpressionBinder, node: exp.Ordered) -> SortKey:
     """A key of ORDER BY, which may be a constant."""
     key = compared(binder.bind(node.this), span_of(node))
-    return SortKey(key, bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
+    return SortKey(key, *direction_of(node, binder.context.catalog))
 
 
 def refuse_parameters(

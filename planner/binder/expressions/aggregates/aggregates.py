@@ -22,6 +22,7 @@ from tqp.planner.algebra.expressions import (
 )
 from tqp.planner.algebra.subquery_expressions import Subquery
 from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.directions import direction_of
 from tqp.planner.binder.expressions.aggregates.aggregate_arguments import (
     Written,
     refuse_parameters,
@@ -110,7 +111,11 @@ class AggregateCollector:
             return AggregateCall("count_star", (), BIGINT, False, filter_, span_of(call.node))
         arguments = [binder.bind_flexible(argument) for argument in call.arguments]
         if call.percentile_order is not None and len(arguments) > 1:
-            arguments[1] = _percentile(arguments[1], call.percentile_order, span_of(call.node))
+            arguments[1] = _percentile(
+                arguments[1],
+                direction_of(call.percentile_order, binder.context.catalog)[0],
+                span_of(call.node),
+            )
             order = ()  # of the key, the direction is all that counts
         return aggregate_call(name, arguments, call.distinct, filter_, call.node, order)
 
@@ -267,14 +272,14 @@ def _follows_from(given: Collection[Expression], key: Expression) -> bool:
     )
 
 
-def _percentile(fraction: Expression, order: exp.Ordered, span: Span | None) -> Expression:
-    """The fraction of a percentile, which `order` may turn round; raises BindError for a constant that is none."""
+def _percentile(fraction: Expression, descends: bool, span: Span | None) -> Expression:
+    """The fraction of a percentile, counted from the other end of an order that `descends`; raises BindError for a constant that is none."""
     number = constant_number(cast_to(fraction, DOUBLE, span))
     if number is None:
         return fraction
     if not 0 <= number <= 1:
         raise BindError("the fraction of a percentile must be between 0 and 1", span)
-    return Literal(-number, DOUBLE) if order.args.get("desc") else fraction
+    return Literal(-number, DOUBLE) if descends else fraction
 
 
 def check_constants(
