@@ -131,7 +131,7 @@ def both() -> tuple[tqp.Connection, Any]:
 def test_columns_are_those_of_duckdb(both: tuple[tqp.Connection, Any], table: str) -> None:
     mine, oracle = (connection.sql(f"FROM {table}") for connection in both)
     expected = [
-        (name, str(data_type).strip('"'))
+        (name, str(data_type))
         for name, data_type in zip(oracle.columns, oracle.types, strict=True)
         if name not in TABLES[table]
     ]

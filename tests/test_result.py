@@ -89,7 +89,7 @@ def test_arrow_is_what_duckdb_exports(pair):
     ours, theirs = pair
     assert ours.to_arrow().schema == theirs.to_arrow_table().schema
     assert ours.to_arrow().equals(theirs.to_arrow_table())
-    assert list(map(str, ours.types)) == [str(data_type).strip('"') for data_type in theirs.types]
+    assert list(map(str, ours.types)) == list(map(str, theirs.types))
 
 
 def test_fetchall_is_what_duckdb_fetches(pair):

@@ -177,7 +177,6 @@ def test_errors_point_at_the_statement() -> None:
         "ALTER TABLE t ADD COLUMN w INT REFERENCES t",
         "MERGE INTO t USING t u ON true WHEN MATCHED AND random() < 1 THEN DELETE WHEN MATCHED THEN DO NOTHING",
         "WITH x AS (COPY t TO 'x.csv') FROM t",
-        "SET default_null_order = 'nulls_first'",
         "SET TimeZone = 'Europe/Berlin'",
         "SET enable_external_access = false",
         "SET enable_profiling = 'json'",
