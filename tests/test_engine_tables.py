@@ -40,6 +40,13 @@ SETUP = (
 #: With the columns that are missing: of a type that there is not, VARIANT.
 TABLES = {
     "duckdb_settings()": ["typed_value"],
+    "duckdb_tables()": [],
+    "duckdb_columns()": [],
+    "duckdb_views()": [],
+    "duckdb_databases()": [],
+    "duckdb_schemas()": [],
+    "duckdb_secrets()": [],
+    "duckdb_temporary_files()": [],
     "duckdb_types()": [],
     "duckdb_types": [],
     "duckdb_functions()": [],
@@ -71,6 +78,13 @@ TABLES = {
     "sqlite_schema": [],
 }
 QUERIES = [
+    """SELECT * EXCLUDE (database_oid, schema_oid, table_oid, estimated_size, sql) FROM duckdb_tables() ORDER BY ALL""",
+    """SELECT * EXCLUDE (database_oid, schema_oid, table_oid, data_type_id, column_default) FROM duckdb_columns()
+        WHERE NOT internal ORDER BY ALL""",
+    """SELECT * EXCLUDE (database_oid, schema_oid, view_oid, sql) FROM duckdb_views() WHERE NOT internal ORDER BY ALL""",
+    "SELECT * EXCLUDE (database_oid) FROM duckdb_databases() ORDER BY ALL",
+    """SELECT * EXCLUDE (oid, database_oid, parent_schema_oid) FROM duckdb_schemas() WHERE database_name = 'memory'
+        AND schema_name NOT IN ('information_schema', 'pg_catalog') ORDER BY ALL""",
     "SELECT type, name, tbl_name, rootpage FROM sqlite_master WHERE name IN ('t', 'v') ORDER BY name",
     "FROM pg_tables WHERE tablename IN ('t', 'numbered', 'passing') ORDER BY tablename",
     "SELECT * EXCLUDE (database_oid, schema_oid, sequence_oid) FROM duckdb_sequences() ORDER BY sequence_name",

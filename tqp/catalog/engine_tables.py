@@ -260,5 +260,7 @@ ENGINE_TABLES: Mapping[str, SystemTable] = {
         "extension_name loaded:b installed:b install_path description aliases:a extension_version install_mode"
         " installed_from signature_key_fingerprint",
     ),
+    "duckdb_secrets()": table_of(_none, "name type provider persistent:b storage scope:a secret_string"),
+    "duckdb_temporary_files()": table_of(_none, "path size:l"),
     "pragma_version()": table_of(_version, "library_version source_id codename"),
 }

@@ -35,19 +35,13 @@ def _tables(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
 def _columns(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
     """Of information_schema.columns."""
     for each in _duckdb_columns(state, catalog):
-        data_type: DataType = each["type"]
-        precision, radix, scale = _precision(data_type)
         yield {
             **each,
             "table_catalog": each["database_name"],
             "table_schema": each["schema_name"],
             "ordinal_position": each["column_index"],
             "is_nullable": "YES" if each["is_nullable"] else "NO",
-            "numeric_precision": precision,
-            "numeric_precision_radix": radix,
-            "numeric_scale": scale,
-            "is_generated": "ALWAYS" if each["is_computed"] else "NEVER",
-            "generation_expression": each["column_default"] if each["is_computed"] else None,
+            "is_generated": "ALWAYS" if each["is_generated"] else "NEVER",
             "COLUMN_COMMENT": each["comment"],
         }
 
@@ -78,18 +72,22 @@ def _duckdb_tables(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
                 "has_primary_key": any(key.is_primary for key in definition.keys),
                 "estimated_size": each.what.num_rows,
                 "column_count": len(definition.all_columns),
+                "index_count": sum(map(len, (definition.keys, definition.foreign_keys, definition.indexes))),
+                "tags": [],
                 "check_constraint_count": len(definition.checks),
                 "sql": create_table(definition),
             }
 
 
 def _duckdb_columns(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
-    """Beside its columns, the type of each as it is."""
     for each in objects_of(state):
         generated = each.what.definition.generated if isinstance(each.what, StoredTable) else ()
         computed = {column.place: f"({column.expression})" for column in generated}
         for number, column in enumerate(columns_of_object(each, catalog), 1):
             expression = computed.get(number - 1)
+            if expression is not None:
+                expression = f"CAST({expression} AS {column.data_type})"
+            precision, radix, scale = _precision(column.data_type)
             yield {
                 "database_name": each.database,
                 "schema_name": each.schema,
@@ -98,13 +96,15 @@ def _duckdb_columns(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
                 "column_index": number,
                 "comment": column.comment,
                 "internal": False,
-                "column_default": column.default
-                if expression is None
-                else f"CAST({expression} AS {column.data_type})",
+                "column_default": column.default if expression is None else expression,
                 "is_nullable": column.nullable,
                 "data_type": str(column.data_type),
-                "type": column.data_type,
-                "is_computed": expression is not None,
+                "numeric_precision": precision,
+                "numeric_precision_radix": radix,
+                "numeric_scale": scale,
+                "tags": [],
+                "is_generated": expression is not None,
+                "generation_expression": expression,
             }
 
 
@@ -119,6 +119,8 @@ def _duckdb_views(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
                 "internal": False,
                 "temporary": each.temporary,
                 "column_count": len(columns_of_object(each, catalog)),
+                "tags": [],
+                "is_bound": True,
                 "sql": create_view(each.what) if isinstance(each.what, View) else None,
             }
 
@@ -141,6 +143,8 @@ def _databases(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
     for database in _DATABASES:
         yield {
             "database_name": database,
+            "tags": [],
+            "options": [],
             "internal": database != DATABASE,
             "type": "duckdb",
             "readonly": False,
@@ -156,7 +160,7 @@ def _duckdb_schemas(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
         (TEMPORARY, MAIN),
     ):
         internal = database != DATABASE or schema == MAIN
-        yield {"database_name": database, "schema_name": schema, "internal": internal}
+        yield {"database_name": database, "schema_name": schema, "tags": [], "internal": internal}
 
 
 def _schemata(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
@@ -194,21 +198,27 @@ OBJECT_TABLES: Mapping[str, SystemTable] = {
         " default_character_set_name sql_path",
     ),
     "duckdb_databases()": table_of(
-        _databases, "database_name path comment internal:b type readonly:b encrypted:b cipher"
+        _databases,
+        "database_name database_oid:l path comment tags:m internal:b type readonly:b encrypted:b cipher options:m",
     ),
     "duckdb_schemas()": table_of(
-        _duckdb_schemas, "database_name schema_name comment internal:b sql parent_schema"
+        _duckdb_schemas,
+        "oid:l database_name database_oid:l schema_name comment tags:m internal:b sql parent_schema parent_schema_oid:l",
     ),
     "duckdb_tables()": table_of(
         _duckdb_tables,
-        "database_name schema_name table_name comment internal:b temporary:b has_primary_key:b estimated_size:l column_count:l"
-        " check_constraint_count:l sql",
+        "database_name database_oid:l schema_name schema_oid:l table_name table_oid:l comment tags:m internal:b temporary:b"
+        " has_primary_key:b estimated_size:l column_count:l index_count:l check_constraint_count:l sql",
     ),
     "duckdb_columns()": table_of(
         _duckdb_columns,
-        "database_name schema_name table_name column_name column_index:i comment internal:b column_default is_nullable:b data_type",
+        "database_name database_oid:l schema_name schema_oid:l table_name table_oid:l column_name column_index:i comment"
+        " internal:b column_default is_nullable:b data_type data_type_id:l character_maximum_length:i numeric_precision:i"
+        " numeric_precision_radix:i numeric_scale:i tags:m is_generated:b generation_expression",
     ),
     "duckdb_views()": table_of(
-        _duckdb_views, "database_name schema_name view_name comment internal:b temporary:b column_count:l sql"
+        _duckdb_views,
+        "database_name database_oid:l schema_name schema_oid:l view_name view_oid:l comment tags:m internal:b temporary:b"
+        " column_count:l sql is_bound:b",
     ),
 }
