@@ -22,14 +22,16 @@ def steps_of_unit(keys: Tensor) -> int | None:
     """Of how many steps of a unit the first keys [n], integers or floats on the host, are multiples that lie close together; None: of none."""
     first = keys[:_FIRST_ROWS]
     steps = _STEPS if keys.is_floating_point() else (1,)
-    return next((each for each in steps if keys.shape[0] and close_codes(first, each) is not None), None)
+    return next((each for each in steps if close_codes(first, each) is not None), None)
 
 
 def close_codes(keys: Tensor, steps: int) -> tuple[Tensor, Tensor] | None:
-    """(codes int32 [n], keys by code [span]) of keys [n], n > 0; None where one is no multiple of a step, or they lie far apart.
+    """(codes int32 [n], keys by code [span]) of keys [n]; None of no keys, where one is no multiple of a step, or they lie far apart.
 
     Nor are there codes where -0.0 is among the keys, which is another group's name than 0.0.
     """
+    if not keys.shape[0]:
+        return None
     values: Array = keys.numpy()
     if keys.is_floating_point():
         return _codes_of_floats(values, values.dtype.type(steps))

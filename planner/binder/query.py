@@ -109,7 +109,7 @@ def _define_ctes(node: exp.Expr, scope: Scope) -> None:
             cte.alias_column_names,
             scope.outside(),
             is_recursive=is_recursive(clause, cte),
-            keys=[(key.name, span_of(key)) for key in cte.args.get("key_expressions") or ()] or None,
+            keys=cte.args.get("key_expressions") or None,
         )
         lowered = lower_ascii(alias.name)
         if lowered in scope.ctes and not (scope.parent is not None and lowered in scope.parent.ctes):

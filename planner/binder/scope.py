@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from sqlglot import exp
+
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.keywords import lower_ascii
 from tqp.core.schema import Field
@@ -147,7 +149,7 @@ class CteDefinition:
     scope: Scope | None
     bound: object = None  # what `ctes.py` made of it
     is_recursive: bool = False
-    keys: Sequence[tuple[str, Span | None]] | None = None
+    keys: Sequence[exp.Expr] | None = None  # names and aggregates
 
 
 @dataclass(slots=True)

@@ -244,6 +244,13 @@ class Parser(DescriptionParser):
         of_each.set("position", names[1] if names[1:] else None)
         return self.expression(of_each)
 
+    def _parse_wrapped_id_vars(self, optional: bool = False) -> list[exp.Expr]:
+        """Names, or, behind USING KEY, also aggregates."""
+        is_of_keys = self._prev is not None and self._prev.text.upper() == "KEY"
+        parse = self._parse_expression if is_of_keys else self._parse_id_var
+        found: list[exp.Expr] = self._parse_wrapped_csv(parse, optional=optional)
+        return found
+
     def _parse_in(self, this: exp.Expr | None, alias: bool = False) -> exp.In:
         """`x IN [1, 2]` looks in a list, of which sqlglot would make `x IN (1, 2)`."""
         if self._curr.token_type is not TokenType.L_BRACKET:

@@ -188,7 +188,7 @@ class QueryGrammar(PivotGrammar):
         stop = self.index
         if self.skip("USING"):
             self.expect("KEY", "(")
-            self.clause(self._key, self.starts_expression)
+            self.clause(self._target, self.starts_expression)
             self.close()
         self.expect("AS")
         if self.kind == "NOT":
@@ -278,12 +278,6 @@ class QueryGrammar(PivotGrammar):
         else:
             self.skip("ALL")
         self.targets()
-
-    def _key(self) -> None:
-        is_name = self.kind in COLUMN_NAMES and self.kinds[self.index + 1] in (",", ")")
-        if self.starts_expression() and not is_name:
-            self.lacks("USING KEY by anything but names of columns")
-        self._target()
 
     def targets(self) -> None:
         """a, b AS c, d e, f: g"""

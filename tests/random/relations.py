@@ -109,10 +109,22 @@ class Relations:
             return self._json_rows(alias)
         if form < 0.54:
             return self._bins(alias)
+        if form < 0.56:
+            return self._collated(alias)
         names = [name for name, table in self.tables.items() if not has_many or table.num_rows <= _MANY_ROWS]
         table = self.tables[random.choice(names)]
         columns = [Column(f"{alias}.{each.name}", each.family, each.is_small) for each in table.columns]
         return f"{table.name} {random.choice(('', 'AS '))}{alias}", columns
+
+    def _collated(self, alias: str) -> tuple[str, list[Column]]:
+        """A table with a column under a collation that its own values tell apart, but not those of others."""
+        table = self.tables[self.random.choice(list(self.tables))]
+        columns = [Column(f"{alias}.{each.name}", each.family, each.is_small) for each in table.columns]
+        texts = [each.name for each in table.columns if each.family == "str"]
+        if not texts:
+            return f"{table.name} {alias}", columns
+        text = f"lower({self.random.choice(texts)}) COLLATE NOCASE AS folded"
+        return f"(SELECT *, {text} FROM {table.name}) {alias}", [*columns, Column(f"{alias}.folded", "str")]
 
     def _bins(self, alias: str) -> tuple[str, list[Column]]:
         """How many values of a table lie in each bin."""

@@ -14,9 +14,10 @@ from tqp.core.schema import Schema
 from tqp.planner.algebra.logical_plan import Recursive, UnionAll, WorkingRows
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.subqueries import cast_columns
+from tqp.planner.binder.from_clause.keyed_aggregates import aggregate_of_key, grouped_by_key, merged_with
 from tqp.planner.binder.scope import CteDefinition, Scope
 from tqp.planner.binder.select.output import BoundQuery, distinct
-from tqp.planner.parse import Span, head_span, without_parentheses
+from tqp.planner.parse import head_span, span_of, without_parentheses
 
 
 def is_recursive(clause: exp.With, cte: exp.CTE) -> bool:
@@ -57,13 +58,16 @@ def bind_recursive(context: BindContext, definition: CteDefinition) -> BoundQuer
     scope = context.bind_query.scope_of(tree, definition.scope)
     first = context.bind_query.bind_exact(tree.this, scope.outside())
     types = [field.data_type for field in first.plan.schema]
+    names = [*definition.columns, *first.names[len(definition.columns) :]]
     if NULL in types:
         raise UnsupportedError(
             "WITH RECURSIVE: a column of the first part that is NULL without a type is not supported; cast it",
             span,
         )
+    keys, calls = (None, {}) if definition.keys is None else _positions(definition.keys, names)
+    rows = first.plan if not calls or keys is None else grouped_by_key(context, first.plan, keys, calls)
     fields = tuple(
-        context.new_field(name, data_type) for name, data_type in zip(first.names, types, strict=True)
+        context.new_field(name, made.data_type) for name, made in zip(first.names, rows.schema, strict=True)
     )
     identifier = context.new_shared()
     last, whole = (WorkingTable(context, identifier, fields, is_whole) for is_whole in (False, True))
@@ -80,17 +84,20 @@ def bind_recursive(context: BindContext, definition: CteDefinition) -> BoundQuer
         raise BindError(
             f"WITH RECURSIVE: the first part has {len(fields)} columns, the second {len(step.schema)}", span
         )
-    step, rows = cast_columns(context, step, types, span), first.plan
-    names = [*definition.columns, *first.names[len(definition.columns) :]]
-    keys = None if definition.keys is None else _positions(definition.keys, names)
+    step = cast_columns(context, step, types, span)
+    is_distinct = bool(tree.args.get("distinct"))
+    if calls and keys is not None:
+        if not is_distinct:
+            raise UnsupportedError("USING KEY with aggregates is not supported of UNION ALL", span)
+        step = grouped_by_key(context, step, keys, calls)
+        step = merged_with(context, step, whole.reference().plan, keys, calls)
     if not last.references and not whole.references:
         if keys is not None:
             raise UnsupportedError(
                 "USING KEY is not supported where the second part does not read the rows of the first", span
             )
         union = UnionAll((rows, step), tuple(map(context.renewed, fields)))
-        return BoundQuery.exact(distinct(union) if tree.args.get("distinct") else union, first.names)
-    is_distinct = bool(tree.args.get("distinct"))
+        return BoundQuery.exact(distinct(union) if is_distinct else union, first.names)
     return BoundQuery.exact(Recursive(rows, step, fields, identifier, is_distinct, keys), first.names)
 
 
@@ -99,13 +106,31 @@ def recurring_name(name: str) -> str:
     return f"recurring.{lower_ascii(name)}"
 
 
-def _positions(keys: Sequence[tuple[str, Span | None]], names: Sequence[str]) -> tuple[int, ...]:
-    lowered, found = [lower_ascii(name) for name in names], []
-    for key, span in keys:
-        if lower_ascii(key) not in lowered:
-            raise BindError(f'USING KEY: there is no column "{key}"{nearest(key, names)}', span)
-        found.append(lowered.index(lower_ascii(key)))
-    return tuple(dict.fromkeys(found))
+def _positions(
+    keys: Sequence[exp.Expr], names: Sequence[str]
+) -> tuple[tuple[int, ...], dict[int, exp.Anonymous]]:
+    """The places of the columns that are keys, and the aggregates by the places of theirs."""
+    lowered = [lower_ascii(name) for name in names]
+    found: list[int] = []
+    calls: dict[int, exp.Anonymous] = {}
+    for key in keys:
+        call = None if isinstance(key, exp.Column | exp.Identifier) else aggregate_of_key(key)
+        column = key if call is None else call.expressions[0]
+        if lower_ascii(column.name) not in lowered:
+            raise BindError(
+                f'USING KEY: there is no column "{column.name}"{nearest(column.name, names)}', span_of(column)
+            )
+        place = lowered.index(lower_ascii(column.name))
+        if call is None:
+            found.append(place)
+        elif place in calls:
+            raise BindError(f'USING KEY names the column "{column.name}" twice', span_of(column))
+        else:
+            calls[place] = call
+    both = next((names[place] for place in found if place in calls), None)
+    if both is not None:
+        raise BindError(f'USING KEY has the column "{both}" as a key and in an aggregate', span_of(keys[0]))
+    return tuple(dict.fromkeys(found)), calls
 
 
 @dataclass(slots=True)

@@ -237,9 +237,11 @@ class Names(NestedNames, QueryNames):
             word = name if lower_ascii(name) in _TYPE_NAMES else _type_word(name)
             return ".".join((*map(quoted, schemas), word)) + size
         match = None if start is None else _TYPE.match(self.query, start)
-        if match is None or node.this is exp.DType.ENUM:
+        if match is None:
             return str(bind_type(node, None))
         written, precision, size = match.groups("")
+        if node.this is exp.DType.ENUM:
+            return written + str(bind_type(node, None)).removeprefix("ENUM")
         name = lower_ascii(written)
         if name in ("time", "timestamp"):  # WITH TIME ZONE may follow
             return str(bind_type(node, None))

@@ -148,7 +148,7 @@ class QueryNames:
             is_kept = table.args.get("materialized")
             columns = f" ({', '.join(quoted(each.name) for each in alias.columns)})" if alias.columns else ""
             if keys:
-                columns += f" USING KEY ({', '.join(quoted(key.name) for key in keys)}) "
+                columns += f" USING KEY ({', '.join(map(self.text, keys))}) "
             word = "" if is_kept is None else "MATERIALIZED " if is_kept else "NOT MATERIALIZED "
             tables.append(f"{quoted(alias.name)}{columns} AS {word}({self._query(table.this)})")
         return f"WITH {'RECURSIVE ' * bool(node.args.get('recursive'))}{', '.join(tables)} "
