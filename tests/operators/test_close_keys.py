@@ -48,3 +48,8 @@ def test_keys_far_apart() -> None:
     extremes = torch.tensor([-(2**63), -(2**63) + 7])
     assert steps_of_unit(extremes) == 1
     assert steps_of_unit(torch.empty(0, dtype=torch.float64)) is None
+
+
+def test_no_keys_have_no_codes() -> None:
+    assert close_codes(torch.empty(0, dtype=torch.float64), 2) is None
+    assert close_codes(torch.empty(0, dtype=torch.int64), 1) is None

@@ -33,7 +33,7 @@ from tqp.planner.binder.expressions.coercion import (
     null_after,
     of_type,
 )
-from tqp.planner.binder.expressions.collations import collated
+from tqp.planner.binder.expressions.collations import collated, with_collation
 from tqp.planner.binder.expressions.forms.cases import make_case, null_with
 from tqp.planner.binder.expressions.forms.forms import Forms, Nodes, call_of
 from tqp.planner.binder.expressions.operators import apply
@@ -178,7 +178,7 @@ def _type_of_reduced(reduced: ElementRef, body: Expression, span: Span | None) -
             f"the lambda of list_reduce() gives {body.data_type}, and gets {reduced.data_type}; cast one",
             span,
         )
-    return common
+    return with_collation(common, reduced.data_type, body.data_type)
 
 
 def _is_untyped(data_type: DataType) -> bool:
