@@ -74,6 +74,9 @@ def cast_value(value: Value, source: DataType, target: DataType) -> Any:
         return _convert_temporal(value, source, target)
     if source.kind is target.kind is TypeKind.LIST and isinstance(value, tuple):
         return _cast_elements(value, source.element, target.element)
+    if source.kind is TypeKind.LIST and target.is_vector and isinstance(value, tuple):
+        is_vector = len(value) == target.size and None not in value
+        return _cast_elements(value, source.element, FLOAT) if is_vector else NotImplemented
     if target == VARCHAR:
         return _to_text(value, source)
     return NotImplemented
