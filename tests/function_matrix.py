@@ -79,7 +79,7 @@ class DuckDB:
         """Columns of answers, or an error."""
         try:
             self.connection.execute(sql)
-            types = [str(each[1]).strip('"') for each in self.connection.description or ()]
+            types = [str(each[1]) for each in self.connection.description or ()]
             table = self.connection.to_arrow_table()
             return answers(table, types)
         except (duckdb.InternalException, duckdb.FatalException) as error:

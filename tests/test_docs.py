@@ -360,7 +360,7 @@ def _ours(sql: str) -> tuple[str, str | None]:
 def _theirs(sql: str) -> tuple[str, str | None]:
     try:
         relation = _semantics()[1].sql(sql)
-        return _rows_text(relation.fetchall()), ", ".join(str(each).strip('"') for each in relation.types)
+        return _rows_text(relation.fetchall()), ", ".join(map(str, relation.types))
     except duckdb.Error as error:
         return type(error).__name__, None
 

@@ -483,6 +483,6 @@ def test_what_is_shown_is_as_wide_as_is_said(capsys: pytest.CaptureFixture[str])
     rows = tqp.sql("SELECT 'abcdefghij' AS a, NULL AS n FROM range(9)")
     rows.show(max_rows=2, max_col_width=5, null_value="-")
     lines = capsys.readouterr().out.splitlines()
-    assert lines[4] == "│ abcd… │ -    │" and lines[-1] == "9 rows (2 shown), 2 columns"
+    assert lines[4] == "│ abcd… │ -     │" and lines[-1] == "9 rows (2 shown), 2 columns"
     with pytest.raises(tqp.UnsupportedError, match="render_mode"):
         rows.show(render_mode="columns")

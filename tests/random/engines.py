@@ -107,7 +107,7 @@ class Oracle:
             if setting is not None:
                 cursor.execute(setting)
             cursor.execute(sql, parameters) if parameters else cursor.execute(sql)
-            types = tuple(_type_name(str(column[1])) for column in cursor.description or ())
+            types = tuple(str(column[1]) for column in cursor.description or ())
             return _rows(types, cursor.to_arrow_table())
         except _INTERNAL as error:
             self._open()  # DuckDB answers nothing after such an error
@@ -152,11 +152,6 @@ def in_tqp(connection: tqp.Connection, sql: str, parameters: Any) -> Rows | Base
         if has_alarm:
             signal.setitimer(signal.ITIMER_PROF, 0)
             signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-def _type_name(name: str) -> str:
-    """A type that is called in quotes, "NULL", without them."""
-    return name.strip('"') if name.count('"') == 2 and name[-1] == '"' else name
 
 
 def _raise_slow(number: int, _: object) -> None:
