@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from tqp.core.datatypes import NULL, UBIGINT, TypeKind, list_of, map_of, row_of
-from tqp.core.errors import BindError
+from tqp.core.errors import BindError, UnsupportedError
 from tqp.planner.algebra.expressions import Call, Expression, Literal, is_null_literal
 from tqp.planner.binder.expressions.coercion import as_list, cast_to, folded, null_after
 from tqp.planner.binder.expressions.forms.forms import Forms, Nodes
@@ -95,6 +95,8 @@ def _place(
     binder: ExpressionBinder, value: Expression, key: Expression, span: Span | None, shown: str
 ) -> Expression:
     """Where the key stands, counted from 1; NULL where it does not."""
+    if value.data_type.holds_collation:  # which DuckDB does not mind here
+        raise UnsupportedError(f"{shown} of a map that holds texts with a collation is not supported", span)
     return search("list_first_place", binder, part_of("map_keys", value, span), key, span, shown)
 
 
