@@ -353,7 +353,6 @@ def test_explain() -> None:
         ("select i from u where dt < 'x'", BindError, "no column", "dt"),
         ("select i from u qualify true", BindError, "QUALIFY needs", None),
         ("select * from unnested(3)", UnsupportedError, "unnested()", "unnested"),
-        ("select setseed(1)", UnsupportedError, "randomness", "setseed"),
         ("select i::bignum from u", UnsupportedError, "BIGNUM", None),
         ("select (select i, j from u)", BindError, "must have one column", "i, j from u"),
         ("select i from u union select i, j from u", BindError, "one side has 1 columns", "i"),
