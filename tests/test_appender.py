@@ -10,9 +10,11 @@ from typing import Any
 
 import duckdb
 import pytest
+import torch
 
 import tqp
 from tests.test_slt import SETTINGS
+from tqp.statements.many_rows import table_of
 
 TABLE = """
     CREATE TABLE t (a INTEGER PRIMARY KEY, b VARCHAR DEFAULT 'x', d DATE, l INTEGER[]);
@@ -92,12 +94,13 @@ def _many(con: Any) -> list[str]:
     text = "INSERT INTO t (a, b) VALUES (?, ?)"
     con.executemany(text, [[number, str(number)] for number in range(10, 40)])
     con.executemany(text, [[number, Decimal(number) / 4] for number in range(40, 60)])
+    con.executemany(text, [[number, None] for number in range(200, 220)])
     mixed: list[list[Any]] = [[number, number if number % 2 else None] for number in range(60, 80)]
     con.executemany(text, mixed)
     twice = [[number % 15 + 100, "twice"] for number in range(20)]
     return [
         _tried(lambda: con.executemany(text, twice)),
-        _tried(lambda: con.executemany(text, [[200, "x"], ["y", "z"]] * 5)),
+        _tried(lambda: con.executemany(text, [[300, "x"], ["y", "z"]] * 5)),
     ]
 
 
@@ -129,6 +132,13 @@ def test_the_rows_are_those_of_duckdb(call: Callable[[Any], list[str]], setting:
             engine.execute(TABLE)
             answers.append((call(engine), engine.execute("FROM t ORDER BY a").fetchall()))
     assert answers[1] == answers[0]
+
+
+def test_rows_of_plain_values_are_one_table() -> None:
+    """Also where a column is NULL in all of them; not where two types meet, of which each value keeps its own."""
+    for row, is_table in (((1, None), True), ((None, None), True), ((1, Decimal(1)), False)):
+        assert (table_of([row] * 3, "t", torch.device("cpu")) is not None) == is_table
+    assert table_of([(1,), (1.5,)], "t", torch.device("cpu")) is None
 
 
 def test_what_executemany_answers() -> None:

@@ -38,7 +38,7 @@ def table_of(rows: Sequence[Sequence[Any]], name: str, device: torch.device) -> 
     arrays: dict[str, pa.Array] = {}
     for place, values in enumerate(zip(*rows, strict=True)):
         types = set(map(type, values)) - {type(None)}
-        data_type = _PLAIN_TYPES.get(next(iter(types))) if len(types) == 1 else None
+        data_type = _PLAIN_TYPES.get(types.pop()) if len(types) == 1 else None if types else pa.null()
         if data_type is None or any(getattr(value, "tzinfo", None) is not None for value in values):
             return None
         try:

@@ -33,9 +33,8 @@ class _Groups:
         self.states: list[Tensor | None] = [None] * reductions
         self.sums: PackedSums | None = None
         self.key_dtype, self.nullable, self.has_null = torch.int64, False, False
-        self.steps: (
-            int | None
-        ) = -1  # of a unit, of which all keys are multiples that lie close together; -1: not known
+        # of a unit, of which all keys are multiples that lie close together; None: of none; -1: not known yet
+        self.steps: int | None = -1
 
     @property
     def size(self) -> int:
