@@ -114,7 +114,12 @@ def _many_in_a_transaction(con: Any) -> list[str]:
             )
         )
     ]
+    after = _tried(lambda: con.executemany("INSERT INTO t (a) VALUES (?)", [[n] for n in range(90, 99)]))
+    assert after != "done"  # the transaction has failed
     con.execute("ROLLBACK")
+    con.execute("BEGIN")
+    con.executemany("INSERT INTO t (a) VALUES (?)", [[number] for number in range(10, 40)])
+    con.execute("COMMIT")
     return done
 
 

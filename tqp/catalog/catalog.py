@@ -14,7 +14,7 @@ import torch
 from tqp.catalog.snapshot import Snapshot
 from tqp.catalog.state import CatalogState
 from tqp.catalog.variables import Variables
-from tqp.core.errors import BindError, ExecutionError
+from tqp.core.errors import BindError, Error, ExecutionError, InterruptError
 from tqp.core.process.forks import renew_after_fork
 from tqp.data.sources.files import up_to_date
 from tqp.data.sources.open_files import OpenFiles
@@ -59,6 +59,18 @@ class Catalog:
             yield
         except BaseException:
             self._failed = self._before is not None
+            raise
+
+    @contextlib.contextmanager
+    def trying(self) -> Iterator[None]:
+        """Errors of the block, but for interruptions, do not make the transaction fail: its caller goes another way then."""
+        failed = self._failed
+        try:
+            yield
+        except InterruptError:
+            raise
+        except Error:
+            self._failed = failed
             raise
 
     @property

@@ -11,7 +11,7 @@ import torch
 
 from tqp.catalog.variables import OneVariable
 from tqp.compiled import Parameters
-from tqp.core.errors import Error
+from tqp.core.errors import Error, InterruptError
 from tqp.core.keywords import in_quotes, in_quotes_joined
 from tqp.data.sources.base import Source
 from tqp.data.sources.make_source import make_source
@@ -50,7 +50,7 @@ def table_of(rows: Sequence[Sequence[Any]], name: str, device: torch.device) -> 
 
 def are_inserted(session: Session, parsed: ParsedStatement | Command, sets: Sequence[Parameters]) -> bool:
     """Insert one row for each set of values at once; False, and nothing is done, where that is not so plain, or fails."""
-    if len(sets) < _WORTH or not isinstance(parsed, Command) or session.catalog.in_transaction:
+    if len(sets) < _WORTH or not isinstance(parsed, Command):
         return False
     clauses = parsed.clauses
     if not isinstance(clauses, Insert) or not _is_plain(parsed, clauses):
@@ -68,7 +68,10 @@ def are_inserted(session: Session, parsed: ParsedStatement | Command, sets: Sequ
     )
     text = f"INSERT INTO {clauses.table.in_quotes} {columns} SELECT * FROM {in_quotes(_NAME)}"
     try:
-        session.run_one(text, None, OneVariable(_NAME, source))
+        with session.catalog.trying():
+            session.run_one(text, None, OneVariable(_NAME, source))
+    except InterruptError:
+        raise
     except Error:  # one by one, those before the row that fails are kept, and the error says what it is
         return False
     return True
