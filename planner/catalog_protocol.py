@@ -11,7 +11,7 @@ from tqp.core.definitions import TableDefinition
 from tqp.core.file_kinds import FileKind
 from tqp.core.models import FunctionSignature, ModelSignature
 from tqp.core.names import MAIN, ObjectName
-from tqp.core.read_options import NO_OPTIONS, ReadOptions
+from tqp.core.read_options import NO_OPTIONS, ReadOptions, RejectTables
 from tqp.core.schema import TableSource
 from tqp.planner.algebra.expressions import Literal, Value
 from tqp.planner.parse import ParsedStatement, Span
@@ -117,6 +117,15 @@ class NumberSequence(Protocol):
         ...
 
 
+class RejectingScan(NamedTuple):
+    """CSV files that a query reads, whose errors are told in tables. `casts`: by the places of columns, the types that are given for them."""
+
+    tables: RejectTables
+    table: TableSource
+    options: ReadOptions
+    casts: Mapping[int, DataType]
+
+
 class Catalog(Protocol):
     """The tables, views and models a query may name; names match without regard to case.
 
@@ -183,6 +192,10 @@ class Catalog(Protocol):
 
     def never_kept(self) -> None:
         """Note that the query answers something else each time, so that its program is not kept."""
+        ...
+
+    def store_rejects(self, scan: RejectingScan, span: Span | None) -> None:
+        """Note that errors in these files are stored when the query has run. Raises BindError where other tables have the names of those that tell of them."""
         ...
 
     def lookup_variable(self, name: str) -> Literal | None:

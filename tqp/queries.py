@@ -31,6 +31,7 @@ from tqp.planner.parse import ParsedStatement, Query, parse, text_of
 from tqp.planner.scan_conditions import scan_conditions
 from tqp.planner.shapes import Shape, shape_of
 from tqp.planner.templates import SplitText, Varied, learn, split
+from tqp.rejects import with_rejects
 from tqp.result import Result
 from tqp.runtime.executor import Executor
 from tqp.runtime.program import TensorProgram
@@ -66,7 +67,7 @@ class Queries:
         """What the query answers."""
 
         def run(query: Query) -> Result:
-            program = self._compiled_program(query, params, variables, by_shape=True)
+            program, snapshot = self._compiled_program(query, params, variables, by_shape=True)
             if isinstance(program, BoundStatement):
                 analyze = program.explain == "analyze"
                 return explained(self._explained(program, analyze), analyze)
@@ -76,9 +77,10 @@ class Queries:
                 if not program.has_parameters:
                     raise
                 # says in the query's own words what fails
-                program = self._compiled_program(query, params, variables, by_shape=False)
+                program, snapshot = self._compiled_program(query, params, variables, by_shape=False)
                 assert not isinstance(program, BoundStatement)
                 table = program()
+            self._store_rejects(snapshot)
             return Result(program.names, program.types, table)
 
         return self._answer(run, query, params, variables)
@@ -97,10 +99,11 @@ class Queries:
         """
 
         def run(query: Query) -> Result:
-            program = self._program_on(
-                Snapshot(state, self.catalog.files, variables), query, params, arranged
-            )
-            return Result(program.names, program.types, program())
+            snapshot = Snapshot(state, self.catalog.files, variables)
+            program = self._program_on(snapshot, query, params, arranged)
+            table = program()
+            self._store_rejects(snapshot)
+            return Result(program.names, program.types, table)
 
         return self._answer(run, query, params, variables, state)
 
@@ -117,9 +120,12 @@ class Queries:
         """
 
         def run(query: Query) -> Outcome:
-            program = self._program_on(self.catalog.snapshot(variables), query, params, is_stored=True)
+            snapshot = self.catalog.snapshot(variables)
+            program = self._program_on(snapshot, query, params, is_stored=True)
             tables = program.tables() if isinstance(program, QueryInPieces) else iter([program()])
-            return write(Rows(program.names, tables))
+            written = write(Rows(program.names, tables))
+            self._store_rejects(snapshot)
+            return written
 
         return self._answer(run, query, params, variables)
 
@@ -143,6 +149,16 @@ class Queries:
                         return run(known) if state is not None else read_again_if_changed(partial(run, known))
                 except UnknownNamesError as unknown:
                     known = with_names(known, unknown, self._texts(params, variables, state))
+
+    def _store_rejects(self, snapshot: Snapshot | None) -> None:
+        """Store the errors of the files that a query has read, if it said so. Kept programs, which have no snapshot, did not."""
+        if snapshot is not None and snapshot.rejecting:
+            self.catalog.change(
+                lambda state: with_rejects(state, snapshot.rejecting, partial(self._asked, state))
+            )
+
+    def _asked(self, state: CatalogState, query: ParsedStatement, variables: Variables | None) -> Result:
+        return self.run_on(state, query, None, variables)
 
     def _program_on(
         self,
@@ -240,7 +256,8 @@ class Queries:
         """The query's program; EXPLAIN stays bound."""
 
         def compiled(query: Query) -> TensorProgram | QueryInPieces | BoundStatement:
-            return self._compiled_program(query, params, variables, by_shape=False)
+            program, _ = self._compiled_program(query, params, variables, by_shape=False)
+            return program
 
         return self._answer(compiled, query, params, variables)
 
@@ -288,8 +305,9 @@ class Queries:
 
     def _compiled_program(
         self, query: Query, params: Parameters | None, variables: Variables | None, by_shape: bool
-    ) -> TensorProgram | QueryInPieces | BoundStatement:
-        """The compiled query, kept from before if the same text was compiled on the same tables; EXPLAIN stays bound.
+    ) -> tuple[TensorProgram | QueryInPieces | BoundStatement, Snapshot | None]:
+        """The compiled query, kept from before if the same text was compiled on the same tables, or else what it was bound to;
+        EXPLAIN stays bound.
 
         `by_shape`: or one that is kept for other constants, or serves this one run.
         """
@@ -301,10 +319,10 @@ class Queries:
             # of a known program only the files that it reads are looked at
             program = self.compiled.programs.find_unchanged(key, self.catalog.now(variables))
             if program is not None:
-                return program
+                return program, None
             snapshot = self.catalog.snapshot(variables)
         with collected_later():
-            return call_deep(lambda: self._new_program(key, query, params, snapshot, by_shape))
+            return call_deep(lambda: self._new_program(key, query, params, snapshot, by_shape)), snapshot
 
     def _new_program(
         self, key: Hashable, query: Query, params: Parameters | None, snapshot: Snapshot, by_shape: bool

@@ -121,7 +121,6 @@ def test_answers_are_those_of_duckdb(folder: Path, backend: str) -> None:
     [
         ("FROM 'nope.json'", tqp.BindError, "no file matches nope.json"),
         ("FROM 'broken.json'", tqp.ExecutionError, "cannot read broken.json"),
-        ("FROM read_csv('c.csv', store_rejects = true)", tqp.UnsupportedError, "the option store_rejects of"),
         (
             "FROM read_csv('empty.csv', force_not_null = ['c'])",
             tqp.ExecutionError,

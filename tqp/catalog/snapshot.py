@@ -8,6 +8,7 @@ from collections.abc import Sequence as SequenceOf
 from copy import copy
 from typing import TypeVar
 
+from tqp.catalog.reject_tables import ERROR_COLUMNS, SCAN_COLUMNS
 from tqp.catalog.sequences import Sequence
 from tqp.catalog.settings import current_settings
 from tqp.catalog.state import CatalogState, Kind
@@ -27,7 +28,7 @@ from tqp.data.sources.stored_tables import StoredTable
 from tqp.ml.model import Model
 from tqp.ml.python_functions import PythonFunction
 from tqp.planner.algebra.expressions import Literal
-from tqp.planner.catalog_protocol import Macro, OrderDefaults, Setting, View
+from tqp.planner.catalog_protocol import Macro, OrderDefaults, RejectingScan, Setting, View
 from tqp.planner.parse import Span, parse
 
 #: What names meant when they were looked up: the version of a table or of files, a view, a macro, a model or function, a type,
@@ -69,6 +70,8 @@ class Snapshot:
         self._system: dict[str, Source] = {}
         self._time = time.time_ns() // 1000 if state.began is None else state.began
         self.read: Meanings = {}
+        #: The files among them whose errors are stored when the query has run.
+        self.rejecting: list[RejectingScan] = []
 
     def schemas_named(self, names: SequenceOf[str], span: Span | None) -> tuple[str, ...]:
         """See `Catalog`."""
@@ -168,6 +171,22 @@ class Snapshot:
     def never_kept(self) -> None:
         """Note that the query answers something else each time, so that its program is not kept."""
         self.read["never", ""] = _NO_TABLE
+
+    def store_rejects(self, scan: RejectingScan, span: Span | None) -> None:
+        """See `Catalog`."""
+        tables = scan.tables
+        for name, columns in ((tables.errors, ERROR_COLUMNS), (tables.scans, SCAN_COLUMNS)):
+            place = ObjectName.of(name, temporary=True)
+            table = self.state.tables.get(place)
+            tells = isinstance(table, StoredTable) and table.definition.columns == columns
+            if self.state.kind_at(place) is not None and not tells:
+                raise BindError(
+                    f'there is a temporary table "{name}", which does not tell of rejects; drop it, or give other names with '
+                    "rejects_table and rejects_scan",
+                    span,
+                )
+        self.rejecting.append(scan)
+        self.never_kept()
 
     def lookup_variable(self, name: str) -> Literal | None:
         """The value that SET VARIABLE has given to that name, or None."""

@@ -56,11 +56,29 @@ class ReadOptions:
     json_depth: int = -1
     written: tuple[tuple[str, str], ...] = ()
 
+    def format_of(self, data_type: DataType) -> str | None:
+        """The one that is said for texts of dates, or of timestamps."""
+        if data_type.kind is TypeKind.DATE:
+            return self.date_format
+        return self.timestamp_format if data_type.kind is TypeKind.TIMESTAMP else None
+
     @property
     def says_of_json(self) -> bool:
         """Whether a JSON file is to be read in another way than it would be without options."""
         says = (self.json_form, self.json_records, self.date_format, self.timestamp_format)
         return self.ignore_errors or self.json_depth >= 0 or any(each is not None for each in says)
+
+
+@dataclass(frozen=True, slots=True)
+class RejectTables:
+    """The names of the temporary tables that tell of what a reader of CSV files leaves out, and how these were read.
+
+    `limit`: of what is told of each file; None: all.
+    """
+
+    errors: str = "reject_errors"
+    scans: str = "reject_scans"
+    limit: int | None = None
 
 
 #: What `candidates` may be.

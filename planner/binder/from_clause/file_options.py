@@ -14,7 +14,7 @@ from tqp.core.datatypes import DataType, TypeKind, holds_kind
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.file_kinds import FileKind
 from tqp.core.keywords import lower_ascii, quoted_text
-from tqp.core.read_options import CANDIDATES, ReadOptions
+from tqp.core.read_options import CANDIDATES, ReadOptions, RejectTables
 from tqp.planner.binder.expressions.type_names import type_of_text
 from tqp.planner.parse import Span, span_of
 
@@ -23,13 +23,14 @@ from tqp.planner.parse import Span, span_of
 class GivenOptions:
     """`types`: what columns are cast to, by their names in lower case, or their places. `columns`: the only ones that are wanted.
 
-    `never_null`: those, by their names in lower case, in which an empty value is no NULL.
+    `never_null`: those, by their names in lower case, in which an empty value is no NULL. `rejects`: where errors are stored.
     """
 
     options: ReadOptions
     types: dict[str | int, DataType] = field(default_factory=dict)
     columns: tuple[str, ...] | None = None
     never_null: frozenset[str] = frozenset()
+    rejects: RejectTables | None = None
 
 
 def read_options(kind: FileKind, function: str, nodes: Sequence[exp.Expr]) -> GivenOptions:
@@ -45,7 +46,7 @@ def read_options(kind: FileKind, function: str, nodes: Sequence[exp.Expr]) -> Gi
                 f"the option {name} of {function}() is not supported{nearest(name, known)}", span_of(node)
             )
         value = _value(node.expression, name)
-        if kind == "CSV layout" and not isinstance(value, (list, Mapping)) and name not in _ALL:
+        if kind in ("CSV layout", "csv") and not isinstance(value, (list, Mapping)) and name not in _ALL:
             written[name] = _as_sql(value)
         for key, each in known[name](value, span_of(node)).items():
             if key == "typed":
@@ -79,8 +80,38 @@ def read_options(kind: FileKind, function: str, nodes: Sequence[exp.Expr]) -> Gi
     columns = said.pop("columns", None)
     if not said.pop("finds_columns", True) and columns is None:
         raise BindError(f"auto_detect = false of {function}() goes with columns")
+    rejects = _rejects(said, function)
+    if kind == "csv" and rejects is None:
+        written.clear()  # nobody tells of them
     options = ReadOptions(**said, written=tuple(written.items()))
-    return GivenOptions(options, types, columns, never_null)
+    return GivenOptions(options, types, columns, never_null, rejects)
+
+
+def _rejects(said: dict[str, Any], function: str) -> RejectTables | None:
+    """Takes from the options what they say of the tables that tell of errors, which are ignored then."""
+    is_stored, limit = said.pop("store_rejects", None), said.pop("rejects_limit", None)
+    given = {key: said.pop(f"rejects_{key}") for key in ("errors", "scans") if f"rejects_{key}" in said}
+    if limit is not None and not is_stored and not given:
+        raise BindError(f"rejects_limit of {function}() goes with store_rejects")
+    if given and is_stored is False:
+        raise BindError(f"{function}() stores no rejects where store_rejects = false")
+    if not is_stored and not given:
+        return None
+    if said.get("ignore_errors") is False:
+        raise BindError(f"store_rejects of {function}() does not go with ignore_errors = false")
+    if said.get("by_name"):
+        raise BindError(f"store_rejects of {function}() does not go with union_by_name")
+    changed = [name for name in ("comment", "encoding") if said.get(name) not in (None, "", "utf-8")]
+    changed += ["delim"] if len((said.get("delimiter") or ",").encode()) > 1 else []
+    if changed or said.get("delimiter") == "":
+        raise UnsupportedError(
+            f"store_rejects of {function}() beside {(changed or ['delim'])[0]} is not supported"
+        )
+    tables = RejectTables(**given, limit=limit or None)
+    if lower_ascii(tables.errors) == lower_ascii(tables.scans):
+        raise BindError(f"rejects_table and rejects_scan of {function}() need names of their own")
+    said["ignore_errors"] = True
+    return tables
 
 
 def _as_sql(value: Any) -> str:
@@ -184,6 +215,21 @@ def _skip(value: Any, span: Span | None) -> Mapping[str, Any]:
     if not isinstance(value, int) or value < 0:
         raise BindError(f"skip takes a number of lines, not {value!r}", span)
     return {"skip": value}
+
+
+def _limit(value: Any, span: Span | None) -> Mapping[str, Any]:
+    if not isinstance(value, int) or value < 0:
+        raise BindError(f"rejects_limit takes a number that is not negative, not {value!r}", span)
+    return {"rejects_limit": value}
+
+
+def _table_name(key: str) -> Meaning:
+    def meaning(value: Any, span: Span | None) -> Mapping[str, Any]:
+        if not isinstance(value, str) or not value:
+            raise BindError(f"the name of a table is a text that is not empty, not {value!r}", span)
+        return {key: value}
+
+    return meaning
 
 
 def _encoding(value: Any, span: Span | None) -> Mapping[str, Any]:
@@ -306,6 +352,10 @@ _CSV: Mapping[str, Meaning] = {
     **dict.fromkeys(("timestampformat", "timestamp_format"), _one("timestamp_format", str)),
     "auto_detect": _one("finds_header", bool),
     "ignore_errors": _one("ignore_errors", bool),
+    "store_rejects": _one("store_rejects", bool),
+    "rejects_table": _table_name("rejects_errors"),
+    "rejects_scan": _table_name("rejects_scans"),
+    "rejects_limit": _limit,
     "strict_mode": _one("strict", bool),
     "null_padding": _one("null_padding", bool),
     "normalize_names": _one("normalize_names", bool),
@@ -323,7 +373,7 @@ _CSV: Mapping[str, Meaning] = {
 }
 _OF_COLUMNS = (
     *("hive_types", "columns", "types", "dtypes", "column_types", "filename", "union_by_name"),
-    "force_not_null",
+    *("force_not_null", "store_rejects", "rejects_table", "rejects_scan", "rejects_limit"),
 )
 _JSON: Mapping[str, Meaning] = {
     **_ALL,

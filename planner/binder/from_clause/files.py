@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BOOLEAN, NULL, VARCHAR, DataType, TypeKind
+from tqp.core.datatypes import BOOLEAN, NULL, TIMESTAMP, VARCHAR, DataType, TypeKind
 from tqp.core.errors import BindError, Error
 from tqp.core.file_kinds import WHOLE_FILES, FileKind
 from tqp.core.keywords import lower_ascii
@@ -25,6 +25,7 @@ from tqp.planner.binder.from_clause.constant_arguments import is_named, literal_
 from tqp.planner.binder.from_clause.file_options import GivenOptions, read_options
 from tqp.planner.binder.scope import ScopeColumn
 from tqp.planner.binder.select.output import BoundQuery
+from tqp.planner.catalog_protocol import RejectingScan
 from tqp.planner.parse import Span, span_of
 
 #: What each function reads, whatever the names of the files say.
@@ -105,6 +106,9 @@ def bind_file_function(
     if missing:
         raise BindError(f'force_not_null names a column "{min(missing)}", which the file does not have', span)
     types = _types(given, table, span)
+    if given.rejects is not None:
+        casts = {place: each for place, each in enumerate(types) if each is not None}
+        context.catalog.store_rejects(RejectingScan(given.rejects, table, given.options, casts), span)
     return table, WantedColumns(list(enumerate(types)), given.options, never_null=given.never_null)
 
 
@@ -139,6 +143,9 @@ def with_types(context: BindContext, bound: BoundQuery, wanted: WantedColumns) -
         if value.data_type.is_json and data_type.kind is TypeKind.VARCHAR and not data_type.is_json:
             return Call("json_extract_string", (value, Literal("$", VARCHAR)), VARCHAR)
         text = _plain_number(value, options) if data_type.is_numeric else value
+        written = options.format_of(data_type)
+        if options.ignore_errors and written is not None and value.data_type == VARCHAR:
+            text = Call("try_strptime", (value, Literal(written, VARCHAR)), TIMESTAMP)
         return cast_to(text, data_type, None, is_try=options.ignore_errors)
 
     if options.ignore_errors and not wanted.are_keys:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -13,22 +14,29 @@ from tqp.data.sources.text.csv_dialects import SAMPLE_BYTES
 from tqp.data.sources.text.csv_files import find_layout, read_csv_text, text_of
 from tqp.data.sources.text.csv_types import typed
 
-_EMPTY = "(empty)"
+#: How tables show what is not there.
+EMPTY = "(empty)"
 _COLUMNS = pa.list_(pa.struct([("name", pa.string()), ("type", pa.string())]))
 
 
-def csv_layout(file: str, options: ReadOptions) -> pa.Table:
-    """One row: the dialect, the columns with their types, and a query that reads the file so without looking at it again.
+class FoundLayout(NamedTuple):
+    """How a file is written, where nothing is said as its first lines tell. Empty: the sample has none."""
 
-    Raises ValueError where the file cannot be read.
-    """
-    table = typed(read_csv_text(file, options), options)
+    delimiter: str
+    quote: str
+    escape: str
+    newline: str
+    skipped: int
+    has_header: bool
+
+
+def found_layout(file: str, options: ReadOptions) -> FoundLayout:
+    """How a file is written. Raises ValueError where it cannot be read."""
     said = options.delimiter
     content, options = text_of(file, options)
     begun = content.lstrip(b"\r\n")
     rest, layout = find_layout(begun, options)
     skipped = options.skip + content.count(b"\n") - rest.count(b"\n")
-    delimiter = layout.dialect.delimiter if said is None else said
     sample = begun[:SAMPLE_BYTES].decode(errors="replace")
     quote = layout.dialect.quote
     if not re.search(rf"(^|[{re.escape(layout.dialect.delimiter)}\r\n]){quote}", sample):
@@ -38,6 +46,17 @@ def csv_layout(file: str, options: ReadOptions) -> pa.Table:
         inside = re.search(rf"[^{re.escape(layout.dialect.delimiter)}\r\n]{quote}{quote}", sample)
         escape = "\\" if layout.has_escaped_quotes else quote if inside else ""
     newline = (re.findall("\r\n|\n|\r", sample[:SAMPLE_BYTES]) or ["\n"])[0]
+    delimiter = layout.dialect.delimiter if said is None else said
+    return FoundLayout(delimiter, quote, escape, written_newline(newline), skipped, layout.has_header)
+
+
+def csv_layout(file: str, options: ReadOptions) -> pa.Table:
+    """One row: the dialect, the columns with their types, and a query that reads the file so without looking at it again.
+
+    Raises ValueError where the file cannot be read.
+    """
+    table = typed(read_csv_text(file, options), options)
+    layout = found_layout(file, options)
     columns = [
         {
             "name": field.name,
@@ -50,11 +69,11 @@ def csv_layout(file: str, options: ReadOptions) -> pa.Table:
     times = any(pa.types.is_timestamp(field.type) for field in table.schema)
     timestamp_format = options.timestamp_format if times else None
     found = {
-        "delim": quoted_text(delimiter),
-        "quote": quoted_text(quote),
-        "escape": quoted_text(escape),
-        "new_line": quoted_text(_written(newline)),
-        "skip": str(skipped),
+        "delim": quoted_text(layout.delimiter),
+        "quote": quoted_text(layout.quote),
+        "escape": quoted_text(layout.escape),
+        "new_line": quoted_text(layout.newline),
+        "skip": str(layout.skipped),
         "comment": quoted_text(options.comment or ""),
         "header": str(layout.has_header).lower(),
         "columns": "{"
@@ -66,18 +85,18 @@ def csv_layout(file: str, options: ReadOptions) -> pa.Table:
             found[name] = quoted_text(form)
     given = dict(options.written)
     arguments_said = [
-        f"{name}={value}" for name, value in found.items() if name not in map(_plain_name, given)
+        f"{name}={value}" for name, value in found.items() if name not in map(plain_name, given)
     ]
     arguments_said += [f"{name}={value}" for name, value in given.items()]
     query = f"FROM read_csv({quoted_text(file)}, {', '.join(['auto_detect=false', *arguments_said])});"
     arguments = ", ".join(f"{name}={value}" for name, value in given.items()) or None
     values = {
-        "Delimiter": pa.array([delimiter]),
-        "Quote": pa.array([quote or _EMPTY]),
-        "Escape": pa.array([escape or _EMPTY]),
-        "NewLineDelimiter": pa.array([_written(newline)]),
-        "Comment": pa.array([options.comment or _EMPTY]),
-        "SkipRows": pa.array([skipped], pa.uint32()),
+        "Delimiter": pa.array([layout.delimiter]),
+        "Quote": pa.array([layout.quote or EMPTY]),
+        "Escape": pa.array([layout.escape or EMPTY]),
+        "NewLineDelimiter": pa.array([layout.newline]),
+        "Comment": pa.array([options.comment or EMPTY]),
+        "SkipRows": pa.array([layout.skipped], pa.uint32()),
         "HasHeader": pa.array([layout.has_header]),
         "Columns": pa.array([columns], _COLUMNS),
         "DateFormat": pa.array([date_format], pa.string()),
@@ -88,9 +107,11 @@ def csv_layout(file: str, options: ReadOptions) -> pa.Table:
     return pa.table(values)
 
 
-def _plain_name(name: str) -> str:
+def plain_name(name: str) -> str:
+    """The name of an option without its synonyms."""
     return "delim" if name in ("sep", "delimiter") else name
 
 
-def _written(newline: str) -> str:
+def written_newline(newline: str) -> str:
+    """A line end as SQL has it in quotes."""
     return newline.replace("\r", "\\r").replace("\n", "\\n")
