@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import torch
 from torch import Tensor
+from torch.utils.dlpack import from_dlpack
 
 from tqp.data.backend import is_host
 from tqp.data.strings import Strings
@@ -252,9 +253,24 @@ def rank(strings: Strings) -> Tensor:
 
 def distinct_values(strings: Strings) -> tuple[Tensor, Strings]:
     """A number for each distinct value, int64 [n], and these values by number, in any order. By Arrow's hash table."""
-    encoded = to_arrow_binary(strings).dictionary_encode()
-    codes = torch.from_numpy(np.array(encoded.indices, np.int64)).to(strings.starts.device)
-    return codes, from_arrow(encoded.dictionary, strings.starts.device)
+    codes, values, _ = numbered_values(strings)
+    return codes.to(torch.int64), values
+
+
+def numbered_values(
+    strings: Strings, validity: Tensor | None = None
+) -> tuple[Tensor, Strings, Tensor | None]:
+    """A number for each distinct value, int32 [n], these values by number, in any order, and which of them is not NULL.
+
+    bool [m], None without `validity`. By Arrow's hash table: one call, 12 to 20 ns a row where values are few.
+    """
+    encoded = to_arrow_binary(strings, validity).dictionary_encode(null_encoding="encode")
+    device, values = strings.starts.device, encoded.dictionary
+    is_valid = None
+    if validity is not None:
+        is_valid = torch.from_numpy(np.array(values.is_valid())).to(device)
+    codes = from_dlpack(encoded.indices) if len(encoded) else torch.zeros(0, dtype=torch.int32)
+    return codes.to(device), from_arrow(values, device), is_valid
 
 
 def of_each_value(strings: Strings, function: Callable[[bytes], bytes | str]) -> Strings:

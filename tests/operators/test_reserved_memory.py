@@ -108,4 +108,4 @@ def test_rows_distributed_over_partitions_are_asked_for() -> None:
     collect = object.__new__(CollectGroups)
     collect.num_keys, collect.bits, collect.size = 1, 4, None
     frame = Frame(keys.shape[0], (FrameColumn(keys, None), FrameColumn(keys, None)))
-    assert _asked(lambda: collect._distributed(frame)) >= 8 * keys.shape[0] * 5
+    assert _asked(lambda: collect._distributed(frame, False)) >= 8 * keys.shape[0] * 5

@@ -7,8 +7,9 @@ import pyarrow as pa
 import pytest
 
 import tqp
+from tqp.data.strings import Strings
 from tqp.operators.groups import distinct_pairs
-from tqp.runtime.breakers import collect_groups
+from tqp.runtime.breakers import collect_groups, reduced_batches
 
 _QUERIES = (
     "SELECT i, count(*), sum(x), avg(x), count(DISTINCT s), median(x) FROM t GROUP BY i",
@@ -20,6 +21,9 @@ _QUERIES = (
     "SELECT text, count(*), sum(n), min(i) FROM t GROUP BY text",
     "SELECT CASE WHEN i < 290 THEN concat('a', i) ELSE concat(text, i) END AS k, count(*) FROM t GROUP BY k",
     "SELECT late, count(*), sum(n) FROM t GROUP BY late",
+    "SELECT concat(text, '!') AS k, count(*), count(n), sum(n), sum(d), min(i), max(d), bool_or(b), bit_xor(i) FROM t GROUP BY k",
+    "SELECT text || s AS k, count(*), avg(i), max(x), min(f), min(n) FROM t WHERE i <> 5 GROUP BY k",
+    "SELECT DISTINCT upper(s) || text FROM t",
     "SELECT text, f, count(*) FROM t WHERE i < 5 OR i > 200 GROUP BY text, f",
     "SELECT CASE WHEN i > 20 THEN concat(s, 'x', x) END AS k, i, sum(x) FROM t GROUP BY k, i",
     "SELECT DISTINCT n, f FROM t",
@@ -75,3 +79,23 @@ def test_partitions_change_no_group(query: str, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(collect_groups, "_ROWS_OF_A_PIECE", rows_of_a_piece)
         for threads in (1, 3):
             assert [repr(row) for row in _answers(query, threads)] == [repr(row) for row in expected]
+
+
+@pytest.mark.parametrize("query", _QUERIES)
+@pytest.mark.parametrize("which", ["all", "some"])
+def test_batches_that_are_reduced_change_no_group(
+    query: str, which: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = _answers(query, 1)
+    monkeypatch.setattr(reduced_batches, "_ROWS", 1)
+    monkeypatch.setattr(reduced_batches, "is_mostly_distinct", lambda key: which == "some" and _is_odd(key))
+    for most in (40, 1 << 20):  # distributed over partitions, and all in one
+        monkeypatch.setattr(collect_groups, "_PARTITION_ROWS", min(most, 20))
+        monkeypatch.setattr(collect_groups, "_PARTITIONED_ROWS", most)
+        monkeypatch.setattr(collect_groups, "_ROWS_OF_A_PIECE", 1)
+        for threads in (1, 3):
+            assert [repr(row) for row in _answers(query, threads)] == [repr(row) for row in expected]
+
+
+def _is_odd(key: Strings) -> bool:
+    return int(key.lengths[0]) % 2 == 1

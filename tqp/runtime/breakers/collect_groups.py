@@ -1,4 +1,7 @@
-"""GROUP BY that keeps the rows, in partitions by a hash of their keys, and groups each partition once all are there."""
+"""GROUP BY that keeps the rows, in partitions by a hash of their keys, and groups each partition once all are there.
+
+Of batches whose rows share few texts as their key, what they come to is kept in their place (`reduced_batches`).
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,11 @@ from tqp.operators.string_keys import hash as string_hash
 from tqp.operators.string_keys.pack import Packing, repack
 from tqp.runtime.breakers.collect import key_columns
 from tqp.runtime.breakers.grouped_rows import GroupedRows
+from tqp.runtime.breakers.reduced_batches import (
+    reduce_batch,
+    reductions_of_states,
+    shares_few_texts,
+)
 from tqp.runtime.breakers.reductions import Reduction, listed
 from tqp.runtime.frame import (
     Frame,
@@ -65,22 +73,25 @@ class _Partition(NamedTuple):
 
     frame: Frame
     packed: tuple[_PackedKey | None, ...]
+    is_reduced: bool = False  # are these the states of groups, not rows?
 
 
-class _Distributed(NamedTuple):
-    """The rows of a batch, partition by partition."""
+class _Batch(NamedTuple):
+    """The rows of a batch, or with `is_reduced` what they come to; partition by partition where they are many."""
 
     frame: Frame
-    packed: tuple[_PackedKey | None, ...]
-    ends: list[int]
+    is_reduced: bool = False
+    packed: tuple[_PackedKey | None, ...] = ()
+    ends: list[int] | None = None  # of the partitions
 
     def partition(self, number: int, packings: Sequence[Packing | None]) -> _Partition:
+        assert self.ends is not None
         start, end = self.ends[number - 1] if number else 0, self.ends[number]
         packed = (
             key and wanted and _PackedKey(key.codes[start:end], key.packing, wanted)
             for key, wanted in zip(self.packed, packings, strict=True)
         )
-        return _Partition(self.frame.cut(start, end), tuple(packed))
+        return _Partition(self.frame.cut(start, end), tuple(packed), self.is_reduced)
 
 
 @dataclass(eq=False)
@@ -102,15 +113,21 @@ class CollectGroups(Breaker):
     bits: int = 0
     size: int | None = None
 
-    def partial(self, outputs: Sequence[Any], state: Any) -> Frame | _Distributed:
-        """The rows of a batch; of more than a few rows partition by partition."""
+    def __post_init__(self) -> None:
+        self._of_states = reductions_of_states(self.reductions)
+
+    def partial(self, outputs: Sequence[Any], state: Any) -> _Batch:
+        """The rows of a batch, or what they come to; of more than a few rows partition by partition."""
         frame = frame_of_outputs(outputs)
         if self.has_kept:
             frame = kept_rows(frame)
+        is_reduced = self.num_keys == 1 and self._of_states is not None and shares_few_texts(frame)
+        if is_reduced:
+            frame = reduce_batch(frame, self.reductions)
         many = self.bits and frame.num_rows >= _ROWS_OF_A_PIECE << self.bits
-        return self._distributed(frame) if many else frame
+        return self._distributed(frame, is_reduced) if many else _Batch(frame, is_reduced)
 
-    def _distributed(self, frame: Frame) -> _Distributed:
+    def _distributed(self, frame: Frame, is_reduced: bool) -> _Batch:
         # Of each row its place, and of each key hashes, codes and codes in order; then the rows themselves once more.
         reserve(_WORD * frame.num_rows * (2 + 3 * self.num_keys + len(frame.columns)))
         hashes: list[Tensor] = []
@@ -122,17 +139,23 @@ class CollectGroups(Breaker):
         word = hashes[0] if len(hashes) == 1 and hashes[0].dim() == 1 else key_kernels.hash_combine(hashes)
         order, ends = key_kernels.partition_rows(word, self.bits, self.size is not None)
         packed = [key and key._replace(codes=rows.take(key.codes, order)) for key in packed]
-        return _Distributed(take_frame(frame, order), tuple(packed), ends)
+        return _Batch(take_frame(frame, order), is_reduced, tuple(packed), ends)
 
-    def merge(self, states: list[Frame | _Distributed]) -> list[list[_Partition]]:
+    def merge(self, states: list[_Batch]) -> list[list[_Partition]]:
         """For each partition its rows, in batch order; only one of them if there are fewer rows than expected."""
-        frames = [state.frame if isinstance(state, _Distributed) else state for state in states]
-        if not self.bits or sum(frame.num_rows for frame in frames) < _PARTITIONED_ROWS:
-            return [[_Partition(frame, (None,) * self.num_keys) for frame in frames]]
+        is_reduced = any(state.is_reduced for state in states)
+        if is_reduced:  # all are, then
+            states = [
+                state if state.is_reduced else _Batch(reduce_batch(state.frame, self.reductions), True)
+                for state in states
+                if state.frame.num_rows
+            ]
+        if not self.bits or sum(state.frame.num_rows for state in states) < _PARTITIONED_ROWS:
+            return [[_Partition(state.frame, (None,) * self.num_keys, is_reduced) for state in states]]
         batches = [
-            state if isinstance(state, _Distributed) else self._distributed(state)
+            self._distributed(state.frame, is_reduced) if state.ends is None else state
             for state in states
-            if isinstance(state, _Distributed) or state.num_rows
+            if state.frame.num_rows
         ]
         packings = [_joined([batch.packed[key] for batch in batches]) for key in range(self.num_keys)]
         return [[batch.partition(number, packings) for batch in batches] for number in range(1 << self.bits)]
@@ -150,6 +173,7 @@ class CollectGroups(Breaker):
     def _group(self, parts: list[_Partition], partition: int, bits: int) -> Frame:
         """The groups of a partition, whose number `bits` bits of the hash (of a dense key, the low bits) tell."""
         frame = concatenate_frames([part.frame for part in parts])
+        reductions = self._of_states if parts[0].is_reduced and self._of_states else self.reductions
         if self.size is not None and self.size >> bits < _TABLE_SLOTS_PER_ROW * frame.num_rows:
             return self._group_by_table(frame, partition, bits)
         keys = frame.columns[: self.num_keys]
@@ -166,7 +190,7 @@ class CollectGroups(Breaker):
             FrameColumn(take_values(frame.columns[reduction.column].values, first_rows), None)
             if reduction.kind == "reference"
             else FrameColumn(grouped.reduce(reduction), None)
-            for reduction in self.reductions
+            for reduction in reductions
         ]
         return Frame(count, (*chosen, *reduced))
 
