@@ -46,19 +46,23 @@ def _look_up_array(table: Array, codes: Array, low: int, nullable: bool) -> Arra
 
 
 def unit_codes(values: Values, unit: int, low: int) -> Values:
-    """floor(values / unit) - low of int64 [n], as int32; what does not fit stands under NULL and becomes anything."""
+    """floor(values / unit) - low of integers [n], as int32; what does not fit stands under NULL and becomes anything.
+
+    They may be narrower than the unit: few values, all near 1970.
+    """
     if isinstance(values, np.ndarray):
         return _unit_codes_of_array(values, unit, low)
     if is_host(values):
         return torch.from_numpy(_unit_codes_of_array(values.numpy(), unit, low))
-    return (torch.div(values, unit, rounding_mode="floor") - low).to(torch.int32)
+    return (torch.div(values.to(torch.int64), unit, rounding_mode="floor") - low).to(torch.int32)
 
 
 def _unit_codes_of_array(values: Array, unit: int, low: int) -> Array:
     codes = np.empty(values.shape, np.int32)
     for start in range(0, values.shape[0], _BLOCK_ROWS):
         rows = slice(start, start + _BLOCK_ROWS)
-        np.subtract(np.floor_divide(values[rows], unit), low, out=codes[rows], casting="unsafe")
+        units = np.floor_divide(values[rows], unit, dtype=np.int64)
+        np.subtract(units, low, out=codes[rows], casting="unsafe")
     return codes
 
 

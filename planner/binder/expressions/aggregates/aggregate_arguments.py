@@ -105,7 +105,8 @@ def _within_group(node: exp.WithinGroup) -> Written | None:
             f"{lower_ascii(call.name)}() takes {takes} where WITHIN GROUP follows", head_span(call)
         )
     arguments: list[exp.Expr] = [order[0].this, *call.expressions]
-    return Written(name, call, arguments, group_order=order)
+    own_order = () if name in _PERCENTILES else order  # of a percentile it is its argument's alone
+    return Written(name, call, arguments, order=own_order, group_order=order)
 
 
 def sort_keys(binder: ExpressionBinder, nodes: Sequence[exp.Ordered], what: str) -> Iterator[SortKey]:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from tqp.core.datatypes import VARCHAR, TypeKind
 from tqp.core.frozen import dataclass
 from tqp.core.schema import ColumnFacts, Field
+from tqp.core.time_limits import INFINITE_TICK
 from tqp.operators import scalar_kernels
 from tqp.operators.kernel import Kernel, NullRule
 from tqp.operators.numbers.casts import resolve_cast
@@ -178,6 +179,8 @@ def _domain(column: ColumnRef, stream: Stream, costly: bool, unit: int) -> Domai
         return None
     if layout.value_range is None:
         return None
+    if unit > 1 and max(map(abs, layout.value_range)) >= INFINITE_TICK:
+        return None  # infinity is no multiple of a unit
     low, high = (bound // unit for bound in layout.value_range)
     if high - low >= _MAX_INTEGER_DOMAIN and not column.data_type.is_enum:
         return None
