@@ -14,6 +14,7 @@ from tqp.planner.algebra.expressions import ColumnRef
 from tqp.planner.algebra.logical_plan import Project, Shared
 from tqp.planner.algebra.node import grow
 from tqp.planner.binder.context import BindContext
+from tqp.planner.binder.from_clause.keyed_aggregates import KeyedRows
 from tqp.planner.binder.from_clause.recursive import WorkingTable, bind_recursive
 from tqp.planner.binder.scope import CteDefinition, ScopeColumn
 from tqp.planner.binder.select.output import BoundQuery
@@ -23,7 +24,7 @@ def bind_reference(context: BindContext, definition: CteDefinition) -> BoundQuer
     """The CTE as a relation in FROM. What nobody refers to is never bound, as in DuckDB."""
     if definition.bound is None:
         definition.bound = BoundCte(context, definition)
-    assert isinstance(definition.bound, BoundCte | WorkingTable)
+    assert isinstance(definition.bound, BoundCte | WorkingTable | KeyedRows)
     return definition.bound.reference()
 
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
 from tqp.core.datatypes import NULL
-from tqp.core.errors import BindError, UnsupportedError, nearest
+from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.keywords import lower_ascii
 from tqp.core.schema import Schema
-from tqp.planner.algebra.logical_plan import Recursive, UnionAll, WorkingRows
+from tqp.planner.algebra.logical_plan import LogicalPlan, Recursive, UnionAll, WorkingRows
 from tqp.planner.binder.context import BindContext
 from tqp.planner.binder.expressions.subqueries import cast_columns
-from tqp.planner.binder.from_clause.keyed_aggregates import aggregate_of_key, grouped_by_key, merged_with
+from tqp.planner.binder.from_clause.keyed_aggregates import keyed_columns
 from tqp.planner.binder.scope import CteDefinition, Scope
 from tqp.planner.binder.select.output import BoundQuery, distinct
-from tqp.planner.parse import head_span, span_of, without_parentheses
+from tqp.planner.parse import head_span, without_parentheses
 
 
 def is_recursive(clause: exp.With, cte: exp.CTE) -> bool:
@@ -64,8 +63,12 @@ def bind_recursive(context: BindContext, definition: CteDefinition) -> BoundQuer
             "WITH RECURSIVE: a column of the first part that is NULL without a type is not supported; cast it",
             span,
         )
-    keys, calls = (None, {}) if definition.keys is None else _positions(definition.keys, names)
-    rows = first.plan if not calls or keys is None else grouped_by_key(context, first.plan, keys, calls)
+    is_distinct = bool(tree.args.get("distinct"))
+    keyed = None if definition.keys is None else keyed_columns(definition.keys, names)
+    # UNION goes on with the rows of keys that changed; UNION ALL with all rows of the step, which are grouped at the end
+    is_grouped = keyed is not None and bool(keyed.calls)
+    is_grouped_before, is_grouped_after = is_grouped and is_distinct, is_grouped and not is_distinct
+    rows = keyed.grouped(context, first.plan, scope) if keyed and is_grouped_before else first.plan
     fields = tuple(
         context.new_field(name, made.data_type) for name, made in zip(first.names, rows.schema, strict=True)
     )
@@ -85,52 +88,30 @@ def bind_recursive(context: BindContext, definition: CteDefinition) -> BoundQuer
             f"WITH RECURSIVE: the first part has {len(fields)} columns, the second {len(step.schema)}", span
         )
     step = cast_columns(context, step, types, span)
-    is_distinct = bool(tree.args.get("distinct"))
-    if calls and keys is not None:
-        if not is_distinct:
-            raise UnsupportedError("USING KEY with aggregates is not supported of UNION ALL", span)
-        step = grouped_by_key(context, step, keys, calls)
-        step = merged_with(context, step, whole.reference().plan, keys, calls)
-    if not last.references and not whole.references:
-        if keys is not None:
+    if is_grouped_after and whole.references:
+        raise UnsupportedError(
+            "recurring. is not supported beside aggregates in USING KEY and UNION ALL", span
+        )
+    reads_itself = last.references or whole.references
+    if keyed and is_grouped_before and reads_itself:
+        step = keyed.merged(context, keyed.grouped(context, step, scope), whole.reference().plan)
+    if not reads_itself:
+        if keyed is not None:
             raise UnsupportedError(
                 "USING KEY is not supported where the second part does not read the rows of the first", span
             )
         union = UnionAll((rows, step), tuple(map(context.renewed, fields)))
         return BoundQuery.exact(distinct(union) if is_distinct else union, first.names)
-    return BoundQuery.exact(Recursive(rows, step, fields, identifier, is_distinct, keys), first.names)
+    keys = None if keyed is None or is_grouped_after else keyed.keys
+    plan: LogicalPlan = Recursive(rows, step, fields, identifier, is_distinct, keys)
+    if keyed and is_grouped_after:
+        plan = keyed.grouped(context, plan, scope)
+    return BoundQuery.exact(plan, first.names)
 
 
 def recurring_name(name: str) -> str:
     """Under what the table of all rows so far, `recurring.name`, stands among the CTEs."""
     return f"recurring.{lower_ascii(name)}"
-
-
-def _positions(
-    keys: Sequence[exp.Expr], names: Sequence[str]
-) -> tuple[tuple[int, ...], dict[int, exp.Anonymous]]:
-    """The places of the columns that are keys, and the aggregates by the places of theirs."""
-    lowered = [lower_ascii(name) for name in names]
-    found: list[int] = []
-    calls: dict[int, exp.Anonymous] = {}
-    for key in keys:
-        call = None if isinstance(key, exp.Column | exp.Identifier) else aggregate_of_key(key)
-        column = key if call is None else call.expressions[0]
-        if lower_ascii(column.name) not in lowered:
-            raise BindError(
-                f'USING KEY: there is no column "{column.name}"{nearest(column.name, names)}', span_of(column)
-            )
-        place = lowered.index(lower_ascii(column.name))
-        if call is None:
-            found.append(place)
-        elif place in calls:
-            raise BindError(f'USING KEY names the column "{column.name}" twice', span_of(column))
-        else:
-            calls[place] = call
-    both = next((names[place] for place in found if place in calls), None)
-    if both is not None:
-        raise BindError(f'USING KEY has the column "{both}" as a key and in an aggregate', span_of(keys[0]))
-    return tuple(dict.fromkeys(found)), calls
 
 
 @dataclass(slots=True)
