@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from tqp.core.datatypes import TypeKind
 from tqp.core.definitions import ColumnDefinition
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.file_kinds import kind_of_name
 from tqp.core.keywords import KEYWORDS, in_quotes, in_quotes_joined, lower_ascii, quoted_text
 from tqp.data.sources.file_systems import located
+from tqp.data.sources.parquet.statistics import file_statistics
 from tqp.planner.syntax.clauses import CopyFrom, CopyOption, CopyTo
 from tqp.planner.syntax.parts import Part
 from tqp.planner.syntax.words import NAME
@@ -30,17 +33,46 @@ def copy_to(execution: Execution) -> Result:
     assert isinstance(clauses, CopyTo)
     path = located(path_of(execution, clauses.path))
     options = options_of(execution, clauses.options)
-    returns_files = Options(options).flag("return_files")
+    returns_files, returns_statistics = (
+        Options(options).flag(each) for each in ("return_files", "return_stats")
+    )
+    if returns_files and returns_statistics:
+        raise BindError("COPY returns files or statistics: RETURN_FILES does not go with RETURN_STATS")
 
     def write(rows: Rows) -> Written:
         return write_files(rows.names, rows.tables, path, options)
 
     written = execution.written(execution.command.query(*_query(clauses)), write)
+    if returns_statistics:
+        return _statistics(execution, written)
     if not returns_files:
         return counted(written.num_rows)
     files = ", ".join(map(quoted_text, written.files))
     answer = f'SELECT {written.num_rows}::BIGINT AS "Count", [{files}]::VARCHAR[] AS "Files"'
     return execution.rows_of(answer, execution.state)
+
+
+def _statistics(execution: Execution, written: Written) -> Result:
+    """A row of each file, of what is in it."""
+    found = list(map(file_statistics, written.files))
+    said = pa.map_(pa.string(), pa.string())
+    partitions = [None if each is None else sorted(each.items()) for each in written.partitions]
+    columns = [[(name, list(each.items())) for name, each in file.columns.items()] for file in found]
+    table = pa.table(
+        {
+            "filename": pa.array(written.files, pa.string()),
+            "count": pa.array([file.num_rows for file in found], pa.uint64()),
+            "file_size_bytes": pa.array([file.num_bytes for file in found], pa.uint64()),
+            "footer_size_bytes": pa.array([file.footer_bytes for file in found], pa.uint64()),
+            "column_statistics": pa.array(columns, pa.map_(pa.string(), said)),
+            "partition_keys": pa.array(partitions, said),
+            "extra_info": pa.array(
+                [[("row_group_count", file.num_row_groups)] for file in found],
+                pa.map_(pa.string(), pa.int64()),
+            ),
+        }
+    )
+    return execution.rows_of_table(table)
 
 
 def _query(clauses: CopyTo) -> list[Piece]:

@@ -6,14 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import pyarrow as pa
 import torch
 
 from tqp.catalog.state import CatalogState
-from tqp.catalog.variables import Variables
+from tqp.catalog.variables import OneVariable, Variables
 from tqp.compiled import Parameters
 from tqp.core.datatypes import BIGINT, BOOLEAN, DataType
 from tqp.core.errors import BindError
+from tqp.core.keywords import in_quotes
 from tqp.data.column import Column, Table
+from tqp.data.sources.objects.arrow_tables import ArrowSource
 from tqp.planner.bind import Arrangement
 from tqp.planner.parse import Command, ParsedStatement, parse
 from tqp.planner.syntax.clauses import (
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from tqp.statements.session import Session
 
 Outcome = TypeVar("Outcome")
+_NAME = "%rows"
 
 
 class PlansFoundError(Exception):
@@ -82,6 +86,12 @@ class Execution:
     def rows_of(self, text: str, state: CatalogState) -> Result:
         """What a query of our own answers."""
         return self.session.queries.run_on(state, parse(text))
+
+    def rows_of_table(self, table: pa.Table) -> Result:
+        """The rows of an Arrow table of our own."""
+        source = ArrowSource(_NAME, table, self.session.device)
+        query = parse(f"FROM {in_quotes(_NAME)}")
+        return self.session.queries.run_on(self.state, query, variables=OneVariable(_NAME, source))
 
     def value_of(self, part: Part) -> Any:
         """The value of a constant expression."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import urllib.parse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -16,10 +16,14 @@ from tqp.writing.texts import text_array
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
-def folders_of_partitions(
+#: The values by the names of their columns, as texts.
+Partition = Mapping[str, str | None]
+
+
+def partitions_of(
     table: Table, places: Sequence[int], keeps_columns: bool
-) -> Iterator[tuple[str, Table]]:
-    """A directory such as `year=2024/month=1` for each combination of values of the columns at `places`, and its rows in order.
+) -> Iterator[tuple[Partition, Table]]:
+    """Each combination of values of the columns at `places`, and its rows in order.
 
     They are without these columns, unless `keeps_columns`.
     """
@@ -41,11 +45,16 @@ def folders_of_partitions(
     )
     for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), table.num_rows], strict=True):
         rows = order[start:stop]
-        parts = [
-            _part(table.names[place], column[int(rows[0])].as_py())
+        values = {
+            table.names[place]: column[int(rows[0])].as_py()
             for place, column in zip(places, columns, strict=True)
-        ]
-        yield os.path.join(*parts), others.take(torch.from_numpy(rows))
+        }
+        yield values, others.take(torch.from_numpy(rows))
+
+
+def folder_of(partition: Partition) -> str:
+    """A directory such as `year=2024/month=1`."""
+    return os.path.join(*(_part(name, value) for name, value in partition.items()))
 
 
 def _part(name: str, value: str | None) -> str:

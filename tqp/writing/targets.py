@@ -18,7 +18,7 @@ from tqp.data.sources.file_systems import holds_files, is_remote, make_directory
 from tqp.writing.formats import FileWriter, ending_of, file_writer, format_of
 from tqp.writing.options import Options
 from tqp.writing.parquet_writer import ROW_GROUP_ROWS
-from tqp.writing.partitions import folders_of_partitions
+from tqp.writing.partitions import Partition, folder_of, partitions_of
 from tqp.writing.replaced_files import writing
 
 #: Options that say which files there are, of any format.
@@ -34,10 +34,11 @@ _UUIDS = ("{uuid}", "{uuidv4}", "{uuidv7}")
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """How many rows were written, and to which files."""
+    """How many rows were written, and to which files; of each, where rows are partitioned, the values of its partition as texts."""
 
     num_rows: int
     files: tuple[str, ...]
+    partitions: tuple[Partition | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +78,8 @@ def _target(names: Sequence[str], path: str, options: Options) -> _Target:
     if len(modes) > 1:
         raise BindError(f"{' and '.join(map(str.upper, modes))} exclude each other")
     mode = next((mode for mode in modes if options.flag(mode)), "")
-    if options.flag("return_stats"):
-        raise UnsupportedError("the option RETURN_STATS of COPY is not supported")
+    if options.flag("return_stats") and form != "parquet":
+        raise UnsupportedError(f"RETURN_STATS is of Parquet files, and not of {form}")
     options.flag("return_files")
     places = tuple(options.columns("partition_by", names))
     keeps_columns = options.flag("write_partition_columns")
@@ -137,20 +138,20 @@ def _write_one(target: _Target, tables: Iterator[Table]) -> Written:
     if not target.writes_empty:
         first = next((table for table in tables if table.num_rows), None)
         if first is None:
-            return Written(0, ())
+            return Written(0, (), ())
         tables = itertools.chain([first], tables)
-    return Written(target.write_file(tables, target.path), (target.path,))
+    return Written(target.write_file(tables, target.path), (target.path,), (None,))
 
 
 def _write_folder(target: _Target, tables: Iterator[Table]) -> Written:
     """The files of each partition are numbered; where a query runs in pieces, each piece writes one."""
     if not target.places and not target.rows_of_file and not target.bytes_of_file:
         path = os.path.join(target.path, _name(target, 0))
-        return Written(target.write_file(tables, path), (path,))
+        return Written(target.write_file(tables, path), (path,), (None,))
     counts: dict[str, int] = {}
-    files, num_rows = [], 0
+    files, partitions, num_rows = list[str](), list[Partition | None](), 0
     for table in tables:
-        for folder, rows in _partitions(target, table):
+        for folder, partition, rows in _partitions(target, table):
             with writing(folder):
                 make_directory(folder)
             for part in _parts(target, rows):
@@ -159,15 +160,17 @@ def _write_folder(target: _Target, tables: Iterator[Table]) -> Written:
                 path = os.path.join(folder, _name(target, number))
                 num_rows += target.write_file([part], path)
                 files.append(path)
-    return Written(num_rows, tuple(files))
+                partitions.append(partition)
+    return Written(num_rows, tuple(files), tuple(partitions))
 
 
-def _partitions(target: _Target, table: Table) -> Iterator[tuple[str, Table]]:
+def _partitions(target: _Target, table: Table) -> Iterator[tuple[str, Partition | None, Table]]:
     if not target.places:
-        yield target.path, table
+        yield target.path, None, table
         return
-    for folder, rows in folders_of_partitions(table, target.places, target.keeps_columns):
-        yield os.path.join(target.path, folder) if target.has_folders else target.path, rows
+    for partition, rows in partitions_of(table, target.places, target.keeps_columns):
+        is_apart = target.has_folders
+        yield os.path.join(target.path, folder_of(partition)) if is_apart else target.path, partition, rows
 
 
 def _parts(target: _Target, rows: Table) -> Iterator[Table]:

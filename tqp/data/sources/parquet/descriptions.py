@@ -35,7 +35,7 @@ def described(kind: FileKind, file: str) -> pa.Table:
     """What the footer of a file says of that kind. Raises ValueError where the file is none of Parquet."""
     schema, rows = _TABLES[kind]
     try:
-        listed = list(rows(file, *_footer(file)))
+        listed = list(rows(file, *read_footer(file)))
     except (LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError("its footer is damaged") from error
     arrays = [pa.array([row[place] for row in listed], field.type) for place, field in enumerate(schema)]
@@ -44,11 +44,11 @@ def described(kind: FileKind, file: str) -> pa.Table:
 
 def leaf_types(file: str) -> list[str]:
     """What DuckDB reads each column of a file as, those inside of nested ones by themselves."""
-    footer, *_ = _footer(file)
+    footer, *_ = read_footer(file)
     return [each.duckdb_type.removesuffix("[]") for each in elements(footer[2]) if not each.children]
 
 
-def _footer(file: str) -> tuple[_Footer, int, int]:
+def read_footer(file: str) -> tuple[_Footer, int, int]:
     """A FileMetaData by its fields, the size of the file and that of the footer."""
     with opened(file) as place:
         stream = open(place, "rb") if isinstance(place, str) else place  # noqa: SIM115
