@@ -9,11 +9,13 @@ from decimal import Decimal
 from typing import Any
 
 import duckdb
+import numpy as np
 import pytest
 import torch
 
 import tqp
 from tests.test_slt import SETTINGS
+from tqp import dbapi
 from tqp.statements.many_rows import table_of
 
 TABLE = """
@@ -139,11 +141,66 @@ def test_the_rows_are_those_of_duckdb(call: Callable[[Any], list[str]], setting:
     assert answers[1] == answers[0]
 
 
-def test_rows_of_plain_values_are_one_table() -> None:
-    """Also where a column is NULL in all of them; not where two types meet, of which each value keeps its own."""
-    for row, is_table in (((1, None), True), ((None, None), True), ((1, Decimal(1)), False)):
-        assert (table_of([row] * 3, "t", torch.device("cpu")) is not None) == is_table
-    assert table_of([(1,), (1.5,)], "t", torch.device("cpu")) is None
+def test_rows_of_values_are_one_table() -> None:
+    """Also where a column is NULL in all of them; where types meet, each value keeps its own."""
+    cpu = torch.device("cpu")
+    for row, is_table in (
+        ((1, None), True),
+        ((None, None), True),
+        ((1, Decimal("nan")), False),
+        ((1, {}), False),
+    ):
+        assert (table_of([row] * 3, "t", cpu) is not None) == is_table
+    mixed = table_of([(1, "x"), (1.5, None), (Decimal("1.50"), "y"), (Decimal("1.5"), "z")], "t", cpu)
+    assert mixed is not None and [len(each) for each in mixed.columns] == [4, 1]
+    assert mixed.value(1, "DATE") == "CAST(c1_0 AS DATE)"
+
+
+_ZONE = datetime.timezone(datetime.timedelta(hours=2))
+_MOMENT = datetime.datetime(2024, 2, 29, 12, 30, 15, 500)
+VALUES = {
+    "DECIMAL(18, 4)": [Decimal("1.25"), Decimal(-3), 7, 2.5, "4.125", None, Decimal("1E+3"), True],
+    "DOUBLE": [1, 2.5, Decimal("0.1"), "nan", float("inf"), 2**70, None, np.float64(0.1)],
+    "VARCHAR": [
+        1,
+        2.5,
+        Decimal("1.50"),
+        Decimal("1.5"),
+        "é",
+        True,
+        datetime.date(2024, 1, 1),
+        _MOMENT,
+        2**64,
+        None,
+    ],
+    "HUGEINT": [1, 2**64, -(2**100), "5", Decimal("2.5"), 1.5, False],
+    "TIMESTAMP": [_MOMENT, datetime.date(2024, 1, 1), "2024-01-01 00:00:01", None],
+    "TIMESTAMPTZ": [_MOMENT.replace(tzinfo=_ZONE), _MOMENT, "2024-01-01 00:00:01+01"],
+    "DATE": [datetime.date(2024, 1, 1), "2024-01-02", datetime.date(1, 1, 1), None],
+    "TIME": [datetime.time(1, 2, 3, 4), "04:05", None],
+    "TIMETZ": [datetime.time(1, 2, 3, 4, tzinfo=_ZONE), datetime.time(1, 2), "04:05:00+01"],
+    "INTERVAL": [datetime.timedelta(1, 2, 3), datetime.timedelta(-1), "1 month", None],
+    "UUID": [uuid.UUID(int=8), str(uuid.UUID(int=9)), None],
+    "BLOB": [b"\0x", "y", None],
+    "BIT": [5, "101", 2**40],
+    "BIGINT[]": [[1, 2], [], None, [None], ["3"]],
+    "FLOAT[2]": [[1, 2.5], [1, 2], [float("nan"), None]][:2],
+    "ENUM('a', 'b')": ["a", "b", None],
+    "STRUCT(x INTEGER)": [{"x": 1}, None],
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values_of_several_types_are_those_of_duckdb(name: str) -> None:
+    rows = [(number, value) for number, value in enumerate(VALUES[name] * 8)]
+    answers = []
+    with duckdb.connect() as oracle, tqp.connect() as connection, dbapi.connect() as other:
+        oracle.execute("SET TimeZone = 'UTC'")
+        for engine in (oracle, connection, other.cursor()):
+            engine.execute(f"CREATE TABLE t (i INTEGER, v {name})")
+            engine.executemany("INSERT INTO t VALUES (?, ?)", rows)
+            answers.append(engine.execute("SELECT i, v::VARCHAR FROM t ORDER BY i").fetchall())
+    assert answers[0] == answers[1] == answers[2]
 
 
 def test_what_executemany_answers() -> None:

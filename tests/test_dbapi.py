@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from decimal import Decimal
 from typing import Any, ClassVar
 
 import dbapi20
@@ -43,6 +44,15 @@ def test_dbapi() -> None:
             cursor.executemany("INSERT INTO t VALUES (?, ?)", sets)  # type: ignore[arg-type]
     cursor.executemany("INSERT INTO t VALUES (?, ?)", [])
     assert cursor.rowcount == 0
+    cursor.executemany("INSERT INTO t VALUES (?, ?)", [(number, Decimal(number)) for number in range(10, 30)])
+    assert cursor.rowcount == 20 and cursor.description is None
+    cursor.executemany("DELETE FROM t WHERE a >= ?", [(20,), (10,)])
+    assert cursor.rowcount == 20
+    assert cursor.executemany("SELECT a FROM t WHERE a = ?", [(2,), (1,)]).fetchall() == [(1,)]
+    with pytest.raises(dbapi.IntegrityError):
+        cursor.executemany("INSERT INTO t VALUES (?, NULL)", [(number % 15,) for number in range(20)])
+    connection.rollback()
+    cursor.execute("CREATE TABLE IF NOT EXISTS t(a INTEGER UNIQUE, s VARCHAR)")
     connection.rollback()
     assert cursor.execute("SELECT * FROM t").fetchall() == [] and cursor.rowcount == 0
     cursor.execute("INSERT INTO t VALUES (1, 'x'), (2, 'y'), (3, NULL)")

@@ -67,12 +67,12 @@ class Appender:
     def _query(self) -> tuple[str, list[Any] | None, OneVariable | None]:
         """A query of the rows in the types of the columns."""
         given = table_of(self._rows, _ROWS, self._session.device)
-        casts = [
-            f"CAST(c{place} AS {data_type}) AS {in_quotes(name)}"
-            for place, (name, data_type) in enumerate(self._columns.items())
-        ]
         if given is not None:
-            return f"SELECT {', '.join(casts)} FROM {_ROWS}", None, OneVariable(_ROWS, given)
+            items = ", ".join(
+                f"{given.value(place, data_type)} AS {in_quotes(name)}"
+                for place, (name, data_type) in enumerate(self._columns.items())
+            )
+            return f"SELECT {items} FROM {_ROWS}", None, OneVariable(_ROWS, given.source)
         row = f"({', '.join(f'CAST(? AS {data_type})' for data_type in self._columns.values())})"
         text = f"VALUES {', '.join([row] * len(self._rows))}"
         names = in_quotes_joined(self._columns)

@@ -208,6 +208,13 @@ class Connection:
                 self.engine.sql("BEGIN")
             return self.engine._session.run(statement, values, None)
 
+    def _run_all(self, statement: str, sets: Sequence[Parameters]) -> list[Result]:
+        self._check_open()
+        with _errors_of_here():
+            if not self.engine.in_transaction:
+                self.engine.sql("BEGIN")
+            return self.engine.prepare(statement)._execute_all(sets, None)
+
 
 class Cursor(WaysOut):
     """Statements in, rows out."""
@@ -243,13 +250,16 @@ class Cursor(WaysOut):
 
     def executemany(self, operation: str, seq_of_parameters: Sequence[Parameters]) -> Self:
         """Run a statement for each set of parameters."""
-        total = 0
+        self._check_open()
         with _errors_of_here():
             sets = parameter_sets(seq_of_parameters)
-        for parameters in sets:
-            self.execute(operation, parameters)
-            total += max(self._count, 0)
-        self._count = total
+        self._executed, self._count = None, -1
+        results = self.connection._run_all(operation, sets) if sets else []
+        for result in results:
+            self._executed = None if isinstance(result, Effect) else result
+        self._count = sum(
+            (each.num_changed or 0) if isinstance(each, Effect) else len(each) for each in results
+        )
         return self
 
     def fetchone(self) -> tuple[Any, ...] | None:
