@@ -9,10 +9,10 @@ from tqp.core.errors import ExecutionError
 from tqp.data.strings import Strings
 from tqp.operators.groups.aggregates import count_by_group
 from tqp.operators.rows.keys import is_ascending, narrow, sort_codes
-from tqp.operators.rows.runs import sums_before
 from tqp.operators.rows.selection import row_indices, take
+from tqp.operators.string_keys.codes import distinct_slices
 from tqp.operators.strings.build import join
-from tqp.operators.strings.layout import compact, from_list
+from tqp.operators.strings.layout import compact, compact_rows, from_list
 from tqp.operators.strings.layout import take as take_strings
 
 _INT32_MAX = 2**31 - 1
@@ -29,10 +29,9 @@ def join_groups(
         rows = row_indices(validity)
         strings, group_ids = take_strings(strings, rows), take(group_ids, rows)
     counts = count_by_group(group_ids, num_groups)
-    if not is_ascending(group_ids):
-        strings = take_strings(strings, sort_codes(narrow(group_ids, num_groups))[1])
+    order = None if is_ascending(group_ids) else sort_codes(narrow(group_ids, num_groups))[1]
     ends = counts.cumsum(0)
-    return join_runs(strings, ends - counts, ends, separator)
+    return _joined(strings, order, ends - counts, ends, separator)
 
 
 def join_all(strings: Strings, validity: Tensor | None, separator: str) -> Strings:
@@ -52,12 +51,23 @@ def join_runs(strings: Strings, begins: Tensor, ends: Tensor, separator: str) ->
 
     Runs may overlap: all strings stand in one buffer, of which each result is a part. Raises ExecutionError for more than 2 GiB.
     """
+    return _joined(strings, None, begins, ends, separator)
+
+
+def _joined(strings: Strings, order: Tensor | None, begins: Tensor, ends: Tensor, separator: str) -> Strings:
+    """As `join_runs`, of the strings in an order, int64 [n]; None: as they come."""
     # every row with a separator before it: a run is what lies between the first and the last of its rows
-    before = len(separator.encode())
-    if before and strings.num_rows:
-        strings = join([from_list([separator], strings.starts.device), strings])
-    written = compact(strings)
-    bytes_before = sums_before(written.lengths)
+    before, separated = len(separator.encode()), from_list([separator], strings.starts.device)
+    shared = distinct_slices(strings, None)
+    if shared is not None:  # each slice is joined once
+        numbers, slices = shared
+        order = numbers if order is None else take(numbers, order)
+        written = compact_rows(join([separated, slices]) if before else slices, order)
+    else:
+        strings = strings if order is None else take_strings(strings, order)
+        written = compact(join([separated, strings]) if before and strings.num_rows else strings)
+    total = written.starts.new_full((1,), written.data.shape[0])
+    bytes_before = torch.cat([written.starts, total])
     starts, stops = take(bytes_before, begins), take(bytes_before, ends)
     lengths = (stops - starts - before).clamp(min=0)
     if lengths.shape[0] and int(lengths.max()) > _INT32_MAX:

@@ -15,10 +15,12 @@ from torch.utils.dlpack import from_dlpack
 from tqp.core.process.memory_budget import reserve
 from tqp.data.backend import is_host
 from tqp.data.repeats import repeated
-from tqp.data.string_buffers import FEW_BYTES, gathered, joined_bytes
+from tqp.data.string_buffers import COPIED_TOGETHER, FEW_BYTES, gathered, joined_bytes
 from tqp.data.strings import OrderedStrings, Strings
 from tqp.operators.memory import allocation
+from tqp.operators.memory.arrays import host_form
 from tqp.operators.numbers import elementwise
+from tqp.operators.strings.scan import windows
 
 #: A buffer is used as it is when it is at most this many times the bytes that the slices need; else it is compacted.
 _SLACK = 4
@@ -137,6 +139,11 @@ def compact(strings: Strings) -> Strings:
         if lengths.sum() <= FEW_BYTES:
             offsets, joined = joined_bytes(strings.starts.numpy(), lengths, strings.data.numpy())
             return Strings(torch.from_numpy(offsets[:-1]), strings.lengths, torch.from_numpy(joined))
+    width = int(strings.lengths[0]) if on_host else 0
+    if 0 < width <= COPIED_TOGETHER and bool((strings.lengths.numpy() == width).all()):
+        reserve(strings.num_rows * width)
+        data = torch.from_numpy(windows(strings.data.numpy(), width, strings.starts.numpy()))
+        return of_equal_lengths(data.view(-1, width))
     ends = strings.lengths.cumsum(0, dtype=torch.int64)
     starts = ends - strings.lengths
     total = int(ends[-1])
@@ -146,6 +153,15 @@ def compact(strings: Strings) -> Strings:
     else:
         data = _gather_bytes(strings, starts, total)
     return Strings(starts, strings.lengths, data)
+
+
+def compact_rows(strings: Strings, rows: Tensor) -> Strings:
+    """What `compact` makes of rows by index, int32 or int64 [m]."""
+    lengths = host_form(strings.lengths)
+    width = int(lengths[0]) if strings.num_rows else 0
+    if 0 < width <= COPIED_TOGETHER and bool((lengths == width).all()):
+        return of_equal_lengths(torch.index_select(compact(strings).data.view(-1, width), 0, rows))
+    return compact(take(strings, rows))
 
 
 def _gather_bytes(strings: Strings, starts: Tensor, total: int) -> Tensor:

@@ -17,7 +17,7 @@ from tqp.data.strings import OrderedStrings, Strings
 _MIN_SHARED_ROWS = 1_000
 _INT32_MAX = 2**31 - 1
 #: Rows of one length up to this are copied by one gather, in a third of the time; longer ones by a memcpy each.
-_COPIED_TOGETHER = 64
+COPIED_TOGETHER = 64
 #: Bytes up to which rows are copied byte by byte: 2.5 ns each, where the calls for copying whole strings take 60 us more.
 FEW_BYTES = 16_384
 
@@ -140,7 +140,7 @@ def gathered(strings: Strings) -> pa.LargeBinaryArray:
         return pa.array([], pa.large_binary())
     starts, lengths = strings.starts.numpy(), strings.lengths.numpy()
     width = int(lengths[0])
-    if 0 < width <= _COPIED_TOGETHER and lengths.min() == width == lengths.max():
+    if 0 < width <= COPIED_TOGETHER and lengths.min() == width == lengths.max():
         return _gathered_rows(strings, width)
     offsets = np.empty(2 * count + 1, np.int64)
     firsts, ends = offsets[:-1:2], offsets[1::2]
