@@ -10,12 +10,14 @@ import base64
 import io
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tqp.data.sources.parquet.thrift import (
     CompactReader,
+    Field,
     binary_field,
     integer_field,
     integer_value,
@@ -57,34 +59,30 @@ def leaf_elements(metadata: pq.FileMetaData) -> list[bytes]:
     return [each for each in elements if not _num_children(each)]
 
 
-def footer_of_chunk(
-    element: bytes,
-    field: pa.Field | None,
-    chunk: pq.ColumnChunkMetaData,
-    num_rows: int,
-    offsets: tuple[int | None, int],
-    size: int,
-) -> bytes:
-    """The footer of a file of nothing but one column in one row group, in pages that are not compressed.
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A column chunk in pages that are not compressed: its values and rows, where its pages begin, and their bytes."""
+
+    num_values: int
+    num_rows: int
+    dictionary: int | None
+    data: int
+    size: int
+
+
+def footer_of_column(element: bytes, field: pa.Field | None, path: str, chunks: Sequence[Stored]) -> bytes:
+    """The footer of a file of nothing but one column, in one row group for each chunk.
 
     `element`: what the schema says of the column, which is not nested; `field`: what it is in Arrow; None: as the schema says.
-    `offsets`: where the page of its dictionary and those of its data begin; `size`: their bytes.
     """
-    dictionary, data = offsets
     physical = next(value for number, _, value in CompactReader(element).fields() if number == _TYPE)
-    column = [
+    same = [
         small_integer_field(1, integer_value(physical)),
         list_of_integers(2, list(_ENCODINGS.values())),
-        list_of_texts(3, [chunk.path_in_schema.encode()]),
+        list_of_texts(3, [path.encode()]),
         small_integer_field(4, _UNCOMPRESSED),
-        integer_field(5, chunk.num_values),
-        integer_field(6, size),
-        integer_field(7, size),
-        integer_field(9, data),
-        *([] if dictionary is None else [integer_field(11, dictionary)]),
     ]
-    columns = list_of_structs(1, [struct_bytes([integer_field(2, data), struct_field(3, column)])])
-    group = struct_bytes([columns, integer_field(2, size), integer_field(3, num_rows)])
+    num_rows = sum(chunk.num_rows for chunk in chunks)
     root = struct_bytes([binary_field(4, b"schema"), small_integer_field(_NUM_CHILDREN, 1)])
     return with_tail(
         struct_bytes(
@@ -92,11 +90,25 @@ def footer_of_chunk(
                 small_integer_field(1, 2),
                 list_of_structs(_SCHEMA, [root, element]),
                 integer_field(3, num_rows),
-                list_of_structs(4, [group]),
+                list_of_structs(4, [_row_group(same, chunk) for chunk in chunks]),
                 *([] if field is None else [list_of_structs(5, [_arrow_schema(field)])]),
             ]
         )
     )
+
+
+def _row_group(same: Sequence[Field], chunk: Stored) -> bytes:
+    """A RowGroup of one column, written; `same`: what is said of each of its chunks."""
+    column = [
+        *same,
+        integer_field(5, chunk.num_values),
+        integer_field(6, chunk.size),
+        integer_field(7, chunk.size),
+        integer_field(9, chunk.data),
+        *([] if chunk.dictionary is None else [integer_field(11, chunk.dictionary)]),
+    ]
+    columns = list_of_structs(1, [struct_bytes([integer_field(2, chunk.data), struct_field(3, column)])])
+    return struct_bytes([columns, integer_field(2, chunk.size), integer_field(3, chunk.num_rows)])
 
 
 def _arrow_schema(field: pa.Field) -> bytes:

@@ -22,6 +22,8 @@ from tqp.data.sources.parquet.footer import leaf_elements, with_stored_integers
 from tqp.data.sources.parquet.times import with_universal_times
 
 _INTEGERS = ("INT32", "INT64")
+#: Rows of several row groups that are read in one step.
+_ROWS_AT_ONCE = 1_048_576
 
 
 class Way(enum.Enum):
@@ -143,8 +145,23 @@ class ParquetFile:
     def read(self, position: int, groups: Iterable[int], way: Way) -> Iterator[pa.Array]:
         """The chunks of one column in some row groups, on this thread: other columns and groups are read beside it."""
         with self.reading(position), ColumnReader(self, position, way) as reader:
-            for group in groups:
-                yield from reader.chunks([group])
+            for together in self._read_together(groups):
+                yield from reader.chunks(together)
+
+    def _read_together(self, groups: Iterable[int]) -> Iterator[list[int]]:
+        """Consecutive row groups that are read in one step, as each takes some time before the first value and passes on the
+        interpreter lock."""
+        together: list[int] = []
+        num_rows = 0
+        for group in groups:
+            more = self.metadata.row_group(group).num_rows
+            if together and num_rows + more > _ROWS_AT_ONCE:
+                yield together
+                together, num_rows = [], 0
+            together.append(group)
+            num_rows += more
+        if together:
+            yield together
 
     def reading(self, position: int) -> contextlib.AbstractContextManager[None]:
         """Errors of the block name the column and the file. Raises FileChangedError if it is another one by now."""
@@ -178,13 +195,12 @@ class ColumnReader:
 
     def chunks(self, groups: Sequence[int]) -> list[pa.Array]:
         """The column in some row groups, one chunk for all where Arrow makes one."""
-        contents = [self._decompressed(group) for group in groups]
-        if all(content is None for content in contents):
-            return self._checked(self._of_file(groups), groups)
         chunks: list[pa.Array] = []
-        for group, content in zip(groups, contents, strict=True):
-            table = self._of_file([group]) if content is None else self._of_memory(content)
-            chunks.extend(self._checked(table, [group]))
+        for pays, some in itertools.groupby(groups, self._pays_to_decompress):
+            together = list(some)
+            content = self._decompressed(together) if pays else None
+            table = self._of_file(together) if content is None else self._of_memory(content)
+            chunks.extend(self._checked(table, together))
         return chunks
 
     def _checked(self, table: pa.Table, groups: Sequence[int]) -> list[pa.Array]:
@@ -197,7 +213,7 @@ class ColumnReader:
 
     def _of_memory(self, content: pa.Buffer) -> pa.Table:
         single = pq.ParquetFile(content, read_dictionary=self._dictionaries, pre_buffer=False)
-        return single.reader.read_row_group(0, use_threads=False)
+        return single.reader.read_all(use_threads=False)
 
     def _of_file(self, groups: Sequence[int]) -> pa.Table:
         """As Arrow reads it."""
@@ -211,18 +227,30 @@ class ColumnReader:
         leaves = list(range(file.first_leaves[position], file.first_leaves[position + 1]))
         return self._parquet.reader.read_row_groups(groups, column_indices=leaves, use_threads=False)
 
-    def _decompressed(self, group: int) -> pa.Buffer | None:
-        """The column in a row group as a file in memory, if that is quicker to read."""
-        file, field = self._file, self._file.schema.field(self._position)
+    def _pays_to_decompress(self, group: int) -> bool:
+        """Whether the column in a row group is quicker to read from memory, as `_decompressed` has it."""
+        field = self._file.schema.field(self._position)
         if isinstance(field.type, pa.BaseExtensionType) or field.type.num_fields:
-            return None
-        leaf = file.first_leaves[self._position]
-        row_group = file.metadata.row_group(group)
-        chunk = row_group.column(leaf)
-        if not pages.pays(chunk):
-            return None
-        elements, typed = (file.stored_elements, None) if self._way is Way.STORED else (file.elements, field)
-        return pages.decompressed(self._stream, chunk, row_group.num_rows, elements[leaf], typed)
+            return False
+        return pages.pays(self._chunk(group))
+
+    def _chunk(self, group: int) -> pq.ColumnChunkMetaData:
+        """Of a column that is not nested."""
+        return self._file.metadata.row_group(group).column(self._file.first_leaves[self._position])
+
+    def _decompressed(self, groups: Sequence[int]) -> pa.Buffer | None:
+        """The column in some row groups as a file in memory."""
+        file = self._file
+        elements, field = file.elements, file.schema.field(self._position)
+        if self._way is Way.STORED:
+            elements, field = file.stored_elements, None
+        return pages.decompressed(
+            self._stream,
+            list(map(self._chunk, groups)),
+            [file.metadata.row_group(group).num_rows for group in groups],
+            elements[file.first_leaves[self._position]],
+            field,
+        )
 
 
 def _num_leaves(arrow_type: pa.DataType) -> int:

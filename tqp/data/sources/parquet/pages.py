@@ -1,8 +1,8 @@
 """Column chunks compressed by Snappy, decompressed page by page before Arrow decodes them.
 
 Arrow's own Snappy takes twice the time of the one that cramjam packs. What Arrow gets to read is a file in memory of nothing
-but this column chunk, whose pages say that they are not compressed. Without cramjam, of which not every Python has a build,
-Arrow decompresses.
+but some chunks of one column, whose pages say that they are not compressed. Without cramjam, of which not every Python has a
+build, Arrow decompresses.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tqp.data.sources.parquet.footer import MAGIC, footer_of_chunk
+from tqp.data.sources.parquet.footer import MAGIC, Stored, footer_of_column
 from tqp.data.sources.parquet.thrift import (
     CompactReader,
     Field,
@@ -46,37 +46,50 @@ def pays(chunk: pq.ColumnChunkMetaData) -> bool:
 
 def decompressed(
     stream: pa.NativeFile,
-    chunk: pq.ColumnChunkMetaData,
-    num_rows: int,
+    chunks: Sequence[pq.ColumnChunkMetaData],
+    nums_rows: Sequence[int],
     element: bytes,
     field: pa.Field | None,
 ) -> pa.Buffer | None:
-    """A Parquet file of one column chunk, not compressed; None where its pages are not as expected: Arrow's reader says why.
+    """A Parquet file of some chunks of one column, not compressed; None where pages are not as expected: Arrow's reader says why.
 
-    `element`, `field`: what the schema of the file and that of Arrow say of the column, as `footer_of_chunk` has it.
+    `nums_rows`: of the row group of each chunk; `element`, `field`: what the schema of the file and that of Arrow say of the
+    column, as `footer_of_column` has it.
     """
-    start = chunk.data_page_offset
-    if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < start:
-        start = chunk.dictionary_page_offset
-    stream.seek(start)
+    stored: list[Stored] = []
+    written: list[tuple[_Page, int]] = []
+    end = len(MAGIC)
     try:
-        pages = list(_pages(stream.read(chunk.total_compressed_size)))
-        sizes = [len(page.header) + page.size for page in pages]
-        if sum(sizes) > 2 * chunk.total_uncompressed_size:
-            return None
-        starts = list(itertools.accumulate(sizes, initial=len(MAGIC)))
-        is_dictionary = [page.is_dictionary for page in pages]
-        dictionary = starts[0] if pages[0].is_dictionary else None
-        data = starts[is_dictionary.index(False)]
-        footer = footer_of_chunk(element, field, chunk, num_rows, (dictionary, data), sum(sizes))
-        file = pa.allocate_buffer(starts[-1] + len(footer))
+        for chunk, num_rows in zip(chunks, nums_rows, strict=True):
+            pages = list(_pages(_stored_bytes(stream, chunk)))
+            starts = list(itertools.accumulate((page.length for page in pages), initial=end))
+            size = starts[-1] - end
+            if size > 2 * chunk.total_uncompressed_size:
+                return None
+            dictionary = starts[0] if pages[0].is_dictionary else None
+            data = starts[[page.is_dictionary for page in pages].index(False)]
+            stored.append(Stored(chunk.num_values, num_rows, dictionary, data, size))
+            written += zip(pages, starts[:-1], strict=True)
+            end = starts[-1]
+        footer = footer_of_column(element, field, chunks[0].path_in_schema, stored)
+        file = pa.allocate_buffer(end + len(footer))
         content = memoryview(file).cast("B")
-        content[: len(MAGIC)], content[starts[-1] :] = MAGIC, footer
-        for page, start in zip(pages, starts[:-1], strict=True):
+        content[: len(MAGIC)], content[end:] = MAGIC, footer
+        for page, start in written:
             page.put(content[start:])
     except (ValueError, LookupError, RecursionError, cramjam.DecompressionError):
         return None
     return file
+
+
+def _stored_bytes(stream: pa.NativeFile, chunk: pq.ColumnChunkMetaData) -> bytes:
+    """A column chunk as the file has it."""
+    start = chunk.data_page_offset
+    if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < start:
+        start = chunk.dictionary_page_offset
+    stream.seek(start)
+    content: bytes = stream.read(chunk.total_compressed_size)
+    return content
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +102,11 @@ class _Page:
     compressed: memoryview
     #: Of both, in bytes, once all is decompressed.
     size: int
+
+    @property
+    def length(self) -> int:
+        """Of all that is written."""
+        return len(self.header) + self.size
 
     def put(self, content: memoryview) -> None:
         """Write the page at the beginning of `content`. Raises ValueError or DecompressionError if it is not as long as it says."""
