@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tqp
-from tqp.data.sources.parquet import pages
+from tqp.data.sources.parquet import one_file, pages
 from tqp.data.sources.parquet.one_file import ParquetFile, Way
 
 pytest.importorskip("cramjam")
@@ -136,6 +136,31 @@ def test_nested_columns_beside_them_and_names_that_repeat(tmp_path: Path, decomp
     found = tqp.sql("SELECT * FROM t", {"t": str(file)}).to_arrow()
     assert [column.to_pylist() for column in found.columns] == [array.to_pylist() for array in arrays]
     assert decompressed == [True, True, True]
+
+
+@pytest.mark.parametrize("rows_at_once", [1, 2_500, 4_500, 10_000])
+def test_row_groups_that_are_read_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_at_once: int
+) -> None:
+    """Whether they are decompressed by us, by Arrow, or the one after the other."""
+    monkeypatch.setattr(one_file, "_ROWS_AT_ONCE", rows_at_once)
+    file = tmp_path / "t.parquet"
+    long = list(range(5_000, 6_000))
+    parts = [long, [1] * 1_000, [2] * 1_000, long, [3, None] * 500, long, long, []]
+    with pq.ParquetWriter(file, pa.schema([("x", pa.int64())]), compression="snappy") as writer:
+        for part in parts:
+            writer.write_table(pa.table({"x": pa.array(part, pa.int64())}))
+    saved = [
+        chunk.total_uncompressed_size - chunk.total_compressed_size
+        for chunk in (pq.read_metadata(file).row_group(group).column(0) for group in range(7))
+    ]
+    assert min(saved[0], saved[3]) > 1_000 > max(saved[1], saved[4])
+    monkeypatch.setattr(pages, "_SAVED", 1_000)
+    parquet = ParquetFile.open(str(file))
+    chunks = list(parquet.read(0, parquet.groups, Way.TYPED))
+    assert pa.chunked_array(chunks).to_pylist() == [value for part in parts for value in part]
+    if rows_at_once == 1:
+        assert [len(chunk) for chunk in chunks if len(chunk)] == [1_000] * 7
 
 
 def test_other_compressions_are_left_to_arrow(tmp_path: Path, decompressed: list[bool]) -> None:
