@@ -143,9 +143,10 @@ def _round_up(values: Tensor, power: float | Tensor, whole: Callable[[Tensor], T
 
 
 def _round_down(values: Tensor, power: float | Tensor, whole: Callable[[Tensor], Tensor]) -> Tensor:
-    """To digits before the point. Of a power beyond the range of doubles nothing is left; what is not finite stays."""
+    """To digits before the point. Of a power beyond the range of doubles nothing is left; what is not finite, or becomes so, stays."""
     result = whole(divide_by(values, power)) * power
-    fallback = values if whole is torch.trunc else torch.where(torch.isfinite(values), 0.0, values)
+    nothing_left = torch.isnan(result) & torch.isfinite(values)
+    fallback = values if whole is torch.trunc else torch.where(nothing_left, 0.0, values)
     return torch.where(torch.isfinite(result), result, fallback)
 
 

@@ -58,7 +58,7 @@ def expanded(context: BindContext, scope: Scope, node: exp.Expr, alias: str | No
     items: list[Item] = []
     for tree, column in _copies(context, scope, node, calls):
         name = column.name if alias is None else _with_groups(alias, column.groups) or column.name
-        items.append(Item(tree, name, name, is_aliased=alias is not None))
+        items.append(Item(tree, name, name, is_aliased=alias is not None, is_of_columns=alias is None))
     return items
 
 

@@ -97,7 +97,8 @@ class SortBinder:
                 for index, item in enumerate(self.nodes)
                 if item.alias is not None and lower_ascii(item.alias) == lowered
             ]
-            # the last alias goes before the first column of the name
-            aliased = [index for index in places if self.nodes[index].is_aliased]
+            # the last alias, COLUMNS(...) too, goes before the first column of the name
+            items = [(index, self.nodes[index]) for index in places]
+            aliased = [index for index, item in items if item.is_aliased or item.is_of_columns]
             return aliased[-1] if aliased else places[0] if places else None
         return None

@@ -26,6 +26,7 @@ class Item:
     alias: str | None = None
     column: ScopeColumn | MergedColumn | None = None
     is_aliased: bool = False  # by AS
+    is_of_columns: bool = False  # its name is that of the column that COLUMNS(...) stands for
 
 
 @dataclass(slots=True)
