@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import VARCHAR, DataType, TypeKind
+from tqp.core.datatypes import BIGINT, BOOLEAN, VARCHAR, DataType, TypeKind, list_of
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.keywords import lower_ascii
-from tqp.planner.algebra.expressions import Call, Cast, Expression, Literal, Varying
+from tqp.planner.algebra.element_expressions import ElementRef, OverElements
+from tqp.planner.algebra.expressions import Call, Case, Cast, Expression, Literal, Varying
 from tqp.planner.functions.constant_folding import fold
 from tqp.planner.parse import Span, head_span, span_of
 
@@ -25,6 +26,8 @@ _FUNCTIONS = {
     "nfc": "nfc_normalize",
     **dict.fromkeys(("c", "posix", "binary")),
 }
+#: Elements of lists are numbered from here on, beyond those of any lambda around.
+_FIRST_ELEMENT = 1 << 20
 
 
 def bind_collate(binder: ExpressionBinder, node: exp.Collate) -> Expression:
@@ -98,12 +101,36 @@ def collated(values: Sequence[Expression], span: Span | None) -> Sequence[Expres
     else:
         return values
     types = [each.data_type for each in values]
-    if any(each.is_nested for each in types):
-        raise UnsupportedError(
-            "comparing nested values that hold texts with a collation is not supported", span
-        )
-    names = common_collation(types, span)
-    return [_applied(names, value, span) for value in values]
+    return [_within(value, types, 0, span) for value in values]
+
+
+def _within(value: Expression, types: Sequence[DataType], depth: int, span: Span | None) -> Expression:
+    """What is compared in the place of a value, beside which there are values of the types: of a nested one, a value of what is
+    compared in the place of its parts."""
+    data_type = value.data_type
+    if not any(each.holds_collation for each in types):
+        return value
+    if not data_type.is_nested:
+        return _applied(common_collation(types, span), value, span)
+    if {each.kind for each in types} == {TypeKind.LIST}:
+        element = ElementRef(_FIRST_ELEMENT + depth, data_type.element, "x")
+        body = _within(element, [each.element for each in types], depth + 1, span)
+        return OverElements("list_transform", value, body, element, None, list_of(body.data_type), span=span)
+    if {each.kind for each in types} == {TypeKind.STRUCT}:
+        return _struct_within(value, types, depth, span)
+    raise UnsupportedError(
+        f"comparing values of {data_type} that hold texts with a collation is not supported", span
+    )
+
+
+def _struct_within(value: Expression, types: Sequence[DataType], depth: int, span: Span | None) -> Expression:
+    fields = []
+    for place, field_type in enumerate(value.data_type.children):
+        field = fold(Call("struct_extract", (value, Literal(place + 1, BIGINT)), field_type, span))
+        fields.append(_within(field, [each.children[place] for each in types], depth, span))
+    made = replace(value.data_type, children=tuple(each.data_type for each in fields))
+    packed = fold(Call("struct_pack", tuple(fields), made, span))
+    return Case(((Call("is_null", (value,), BOOLEAN, span), Literal(None, made)),), packed, made)
 
 
 def _applied(names: str, value: Expression, span: Span | None) -> Expression:

@@ -12,7 +12,7 @@ from tqp.core.errors import BindError, ExecutionError, UnsupportedError
 from tqp.planner.algebra.expressions import Call, Expression, Literal, column_ids, is_null_literal
 from tqp.planner.algebra.may_raise import null_beside
 from tqp.planner.binder.expressions.coercion import cast_to, folded
-from tqp.planner.binder.expressions.collations import collated, of_arguments
+from tqp.planner.binder.expressions.collations import collated, compared, of_arguments
 from tqp.planner.functions import registry as functions
 from tqp.planner.functions.constants import no_constant
 from tqp.planner.functions.declaration import ConstantCheck
@@ -77,16 +77,35 @@ def apply(name: str, arguments: Sequence[Expression], span: Span | None, shown: 
         values = values[::-1]
     if overload.constant is not None:
         values = (Literal(overload.constant, VARCHAR), *values)
+    if values and values[0].data_type.children and values[0].data_type.holds_collation and name in _SORTING:
+        return _sorted_by_collation(name, values, span)
     if name in _COMPARING:
         values = tuple(collated(values, span))
+    if name in _GRADING:
+        values = (compared(values[0], span), *values[1:])
     result = resolution.result if name == "split_part" else of_arguments(resolution.result, values, span)
     return folded(Call(resolution.overload.canonical, values, result, span))
 
 
-#: Functions that compare texts under their collations: those that search one for another, and those that sort lists.
+#: Functions that put lists in order.
+_SORTING = frozenset(("list_sort", "array_sort", "list_reverse_sort", "array_reverse_sort"))
+#: Those that say which that is.
+_GRADING = frozenset(("list_grade_up", "array_grade_up", "grade_up"))
+
+
+def _sorted_by_collation(name: str, values: Sequence[Expression], span: Span | None) -> Expression:
+    """A list in the order of what is compared in the place of its texts."""
+    if "reverse" in name:
+        raise UnsupportedError(
+            f"{name}() of texts with a collation is not supported; use list_sort(x, 'DESC')", span
+        )
+    places = apply("list_grade_up", values, span, f"{name}()")
+    return apply("list_select", (values[0], places), span, f"{name}()")
+
+
+#: Functions that search a text for another, both under their collation.
 _COMPARING = frozenset(
-    "~~ ~~* ~~~ ^@ contains starts_with strpos instr like_escape not_like_escape ilike_escape not_ilike_escape"
-    " list_sort list_reverse_sort list_grade_up".split()
+    "~~ ~~* ~~~ ^@ contains starts_with strpos instr like_escape not_like_escape ilike_escape not_ilike_escape".split()
 )
 
 
