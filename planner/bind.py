@@ -111,7 +111,7 @@ def _bind(
     bound = context.bind_query.bind_exact(tree, None)
     check_unread_placeholders(context, tree)
     if context.drawn:
-        check_drawn(context, bound.plan)
+        check_drawn(bound.plan)
     if not statement.is_part:
         check_parameters(context.parameters, context.used_parameters, "query")
     plan = bound.plan if arranged is None else _arrange(context, bound, arranged(bound.names))

@@ -26,6 +26,10 @@ SETUP = (
     'CREATE UNIQUE INDEX "B y" ON numbered("a b", n DESC)',
     'CREATE INDEX by_sum ON numbered((n + "a b"), abs(n))',
     "CREATE UNIQUE INDEX by_x ON passing(x)",
+    "COMMENT ON TABLE t IS 'of t'",
+    "COMMENT ON COLUMN t.d IS 'of d'",
+    "PREPARE p AS SELECT 1",
+    "PREPARE q AS INSERT INTO passing VALUES ($1)",
     "SET VARIABLE a = 1",
     "SET VARIABLE b = 'x'",
     "SET VARIABLE c = NULL",
@@ -65,6 +69,17 @@ TABLES = {
     "duckdb_optimizers()": [],
     "duckdb_extensions()": [],
     "pragma_version()": [],
+    "pragma_database_size()": [],
+    "pragma_platform()": [],
+    "pragma_user_agent()": [],
+    "duckdb_memory()": [],
+    "duckdb_prepared_statements()": [],
+    "duckdb_logs()": [],
+    "duckdb_log_contexts()": [],
+    "duckdb_dependencies()": [],
+    "duckdb_connection_count()": [],
+    "duckdb_secret_types()": [],
+    "information_schema.check_constraints": [],
     "pg_catalog.pg_tables": [],
     "pg_tables": [],
     "pg_views": [],
@@ -74,6 +89,11 @@ TABLES = {
     "pg_database": [],
     "pg_type": [],
     "pg_settings": [],
+    **{
+        f"pg_{name}": []
+        for name in "am attrdef collation constraint depend description enum index indexes proc sequence sequences tablespace".split()
+    },
+    "pg_prepared_statements": [],
     "sqlite_master": [],
     "sqlite_schema": [],
 }
@@ -109,6 +129,34 @@ QUERIES = [
     "FROM information_schema.referential_constraints ORDER BY ALL",
     "SELECT * EXCLUDE (constraint_text) FROM information_schema.constraint_column_usage ORDER BY ALL",
     "FROM information_schema.constraint_table_usage ORDER BY ALL",
+    """SELECT constraint_name, check_clause FROM information_schema.check_constraints
+        WHERE constraint_name NOT LIKE 'checked%' ORDER BY ALL""",
+    """SELECT c.relname, n.nspname, k.* EXCLUDE (oid, connamespace, conrelid, conbin, conkey) FROM pg_constraint k
+        JOIN pg_class c ON k.conrelid = c.oid JOIN pg_namespace n ON n.oid = k.connamespace
+        WHERE contype <> 'c' AND c.relname <> 'passing' ORDER BY ALL""",
+    """SELECT i.relname, t.relname, x.* EXCLUDE (indexrelid, indrelid) FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
+        JOIN pg_class t ON t.oid = x.indrelid ORDER BY ALL""",
+    "FROM pg_indexes ORDER BY indexname",
+    """SELECT c.relname, a.attname, d.adbin FROM pg_attrdef d JOIN pg_class c ON c.oid = d.adrelid
+        JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum WHERE a.attname = 's' ORDER BY ALL""",
+    """SELECT c.relname, d.objsubid, d.description FROM pg_description d JOIN pg_class c ON c.oid = d.objoid
+        WHERE description IS NOT NULL ORDER BY ALL""",
+    """SELECT t.typname, t.typtype, e.enumsortorder, e.enumlabel FROM pg_enum e JOIN pg_type t ON t.oid = e.enumtypid
+        ORDER BY ALL""",
+    "SELECT c.relname, s.* EXCLUDE (seqrelid) FROM pg_sequence s JOIN pg_class c ON c.oid = s.seqrelid ORDER BY ALL",
+    "FROM pg_sequences ORDER BY sequencename",
+    """SELECT o.relname, r.relname, d.deptype FROM pg_depend d JOIN pg_class o ON o.oid = d.objid
+        JOIN pg_class r ON r.oid = d.refobjid WHERE o.relkind = 'r' AND o.relname NOT IN ('t', 'passing') ORDER BY ALL""",
+    "FROM pg_am",
+    "FROM pg_tablespace",
+    "SELECT proname, prokind, proretset, pronargs, proisagg FROM pg_proc WHERE proname IN ('f', 'bit_count') ORDER BY ALL",
+    "SELECT name, parameter_types, result_types FROM duckdb_prepared_statements() ORDER BY name",
+    "SELECT name, parameter_types, result_types FROM pg_prepared_statements ORDER BY name",
+    "SELECT tag, temporary_storage_bytes FROM duckdb_memory() ORDER BY ALL",
+    "SELECT * EXCLUDE (memory_usage, memory_limit) FROM pragma_database_size()",
+    "FROM pragma_platform()",
+    "FROM duckdb_connection_count()",
+    "FROM duckdb_logs()",
     "FROM duckdb_variables() ORDER BY name",
     "FROM duckdb_keywords() ORDER BY ALL",
     "SELECT library_version, codename FROM pragma_version()",

@@ -171,7 +171,7 @@ def test_errors_point_at_the_statement() -> None:
         "PREPARE p AS CALL range(2)",
         "CREATE SEQUENCE s; SELECT (SELECT nextval('s') + a) FROM t",
         "CREATE SEQUENCE s; SELECT nextval('s'), unnest([1, 2])",
-        "CREATE SEQUENCE s; SELECT nextval('s'); SELECT nextval('s'), currval('s')",
+        "CREATE SEQUENCE s; SELECT nextval('s'), (SELECT currval('s'))",
         "CREATE SEQUENCE s; WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT nextval('s') FROM r) FROM r",
         "ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES t",
         "ALTER TABLE t ADD COLUMN w INT REFERENCES t",

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tqp.core.datatypes import DataType
 from tqp.core.schema import Field, TableSource
 from tqp.planner.algebra.expressions import PythonCall
-from tqp.planner.catalog_protocol import Catalog, View
-from tqp.planner.parse import Span
+from tqp.planner.catalog_protocol import Catalog, NumberSequence, View
 
 if TYPE_CHECKING:
     from tqp.planner.binder.query import QueryBinder
@@ -43,10 +42,8 @@ class BindContext:
     #: Names that this view alone knows, before those of the catalog, by their lower case.
     inputs: Mapping[str, View | TableSource] = field(default_factory=dict)
 
-    #: The calls of nextval() so far.
-    drawn: list[PythonCall] = field(default_factory=list)
-    #: Where the calls of currval() so far stand.
-    recalled: list[Span | None] = field(default_factory=list)
+    #: The calls of nextval() and setval() so far, with their sequences.
+    drawn: list[tuple[NumberSequence, PythonCall]] = field(default_factory=list)
 
     def new_field(self, name: str, data_type: DataType, nullable: bool = True) -> Field:
         """A field with an id of its own."""

@@ -35,6 +35,15 @@ _OF_ANY_TYPE = (
 _CLAUSES = ("with_", "from_", "joins", "laterals", "where", "group", "having", "expressions")
 
 
+def types_named(body: ParsedStatement) -> list[str]:
+    """The names of types in a macro's body that are none of SQL's own."""
+    return [
+        node.sql("duckdb")
+        for node in body.tree.find_all(exp.DataType)
+        if node.this is exp.DataType.Type.USERDEFINED
+    ]
+
+
 def expanded(tree: exp.Expr, catalog: Catalog, text: str) -> exp.Expr:
     """The tree without calls of macros; itself if there are no macros. `text`: of which it is the tree.
 

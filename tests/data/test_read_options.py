@@ -149,7 +149,7 @@ def test_answers_are_those_of_duckdb(folder: Path, backend: str) -> None:
         ("FROM read_csv('c.csv', heeder = true)", tqp.UnsupportedError, 'did you mean "header"'),
         ("FROM read_csv('c.csv', skip = 'x')", tqp.BindError, "takes a number of lines, not 'x'"),
         ("FROM read_csv('c.csv', types = {'nope': 'DATE'})", tqp.BindError, 'a column "nope"'),
-        ("FROM read_csv('c.csv', types = {'a': 'NOPE'})", tqp.UnsupportedError, "the type NOPE"),
+        ("FROM read_csv('c.csv', types = {'a': 'NOPE'})", tqp.BindError, 'no type "NOPE"'),
         ("FROM read_csv('v.csv', names = ['a', 'b', 'c', 'd'])", tqp.ExecutionError, "4 names are given"),
         (
             "FROM read_csv('v.csv', types = {'s': 'INTEGER'})",

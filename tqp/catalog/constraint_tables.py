@@ -8,7 +8,7 @@ from tqp.catalog.definitions_as_sql import foreign_key_text, key_text
 from tqp.catalog.state import CatalogState
 from tqp.catalog.system_table import Row, SystemTable, table_of
 from tqp.core.definitions import ForeignKey, TableDefinition
-from tqp.core.keywords import lower_ascii
+from tqp.core.keywords import lower_ascii, quoted
 from tqp.core.names import DATABASE, TEMPORARY
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.catalog_protocol import Catalog
@@ -24,7 +24,7 @@ _ENDINGS = {
 }
 
 
-def _constraints(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+def constraints(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
     """Keys and checks in the order in which they are kept, then what must not be NULL."""
     for table in state.tables.values():
         if not isinstance(table, StoredTable):
@@ -89,8 +89,16 @@ def _named(row: Row) -> Row:
     }
 
 
+def _check_constraints(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    for each in map(_named, constraints(state, catalog)):
+        kind, columns = each["constraint_type"], each["constraint_column_names"]
+        if kind in ("CHECK", "NOT NULL"):
+            clause = each["constraint_text"] if kind == "CHECK" else f"{quoted(columns[0])} IS NOT NULL"
+            yield {**each, "check_clause": clause}
+
+
 def _table_constraints(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
-    for each in map(_named, _constraints(state, catalog)):
+    for each in map(_named, constraints(state, catalog)):
         kind = each["constraint_type"]
         yield {
             **each,
@@ -103,7 +111,7 @@ def _table_constraints(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
 
 
 def _key_column_usage(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
-    for each in map(_named, _constraints(state, catalog)):
+    for each in map(_named, constraints(state, catalog)):
         if each["constraint_type"] not in ("CHECK", "NOT NULL"):
             is_foreign = each["constraint_type"] == "FOREIGN KEY"
             for place, column in enumerate(each["constraint_column_names"], 1):
@@ -116,7 +124,7 @@ def _key_column_usage(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
 
 
 def _constraint_table_usage(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
-    return (row for row in map(_named, _constraints(state, catalog)) if row["constraint_type"] != "NOT NULL")
+    return (row for row in map(_named, constraints(state, catalog)) if row["constraint_type"] != "NOT NULL")
 
 
 def _constraint_column_usage(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
@@ -127,13 +135,13 @@ def _constraint_column_usage(state: CatalogState, catalog: Catalog) -> Iterator[
 
 def _referential_constraints(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
     """Foreign keys, each with the key of the other table."""
-    constraints = list(map(_named, _constraints(state, catalog)))
+    found = list(map(_named, constraints(state, catalog)))
     keys = {
         _key(row, row["table_name"], row["constraint_column_names"]): row["constraint_name"]
-        for row in constraints
+        for row in found
         if row["constraint_type"] in ("PRIMARY KEY", "UNIQUE")
     }
-    for each in constraints:
+    for each in found:
         if each["constraint_type"] == "FOREIGN KEY":
             yield {
                 **each,
@@ -155,7 +163,7 @@ def _key(row: Row, table: str, columns: list[str]) -> tuple[str, ...]:
 
 CONSTRAINT_TABLES: Mapping[str, SystemTable] = {
     "duckdb_constraints()": table_of(
-        _constraints,
+        constraints,
         "database_name database_oid:l schema_name schema_oid:l table_name table_oid:l constraint_index:l constraint_type"
         " constraint_text expression constraint_column_indexes:p constraint_column_names:a constraint_name"
         " referenced_table referenced_column_names:a",
@@ -164,6 +172,9 @@ CONSTRAINT_TABLES: Mapping[str, SystemTable] = {
         _table_constraints,
         "constraint_catalog constraint_schema constraint_name table_catalog table_schema table_name constraint_type"
         " is_deferrable initially_deferred enforced nulls_distinct",
+    ),
+    "information_schema.check_constraints": table_of(
+        _check_constraints, "constraint_catalog constraint_schema constraint_name check_clause"
     ),
     "information_schema.key_column_usage": table_of(
         _key_column_usage,

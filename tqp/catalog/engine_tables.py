@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterator, Mapping
 
 from tqp.catalog.definitions_as_sql import (
@@ -9,10 +10,12 @@ from tqp.catalog.definitions_as_sql import (
     create_sequence,
     macro_body,
 )
+from tqp.catalog.settings import shown_size
 from tqp.catalog.state import CatalogState
 from tqp.catalog.system_table import Row, SystemTable, table_of
 from tqp.catalog.value_texts import text_of
 from tqp.core.datatypes import NULL, DataType
+from tqp.core.definitions import IndexDefinition
 from tqp.core.dialect import CODENAME, VERSION
 from tqp.core.keywords import (
     COLUMN_AND_FUNCTION_WORDS,
@@ -131,7 +134,8 @@ def _types(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
         }
 
 
-def _functions(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+def functions(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    """All overloads of functions, and macros."""
     system = {"database_name": "system", "schema_name": MAIN, "internal": True}
     for kind, name, alias_of, overloads in signatures():
         for overload in overloads:
@@ -190,6 +194,11 @@ def _version(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
     yield {"library_version": VERSION, "source_id": "", "codename": CODENAME}
 
 
+def index_expressions(index: IndexDefinition) -> str:
+    """What an index is over, as a list in a text."""
+    return f"[{', '.join(map(inner_text, index.items))}]"
+
+
 def _indexes(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
     for table, index in state.indexes():
         yield {
@@ -201,7 +210,7 @@ def _indexes(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
             "tags": [],
             "is_unique": index.unique is not None,
             "is_primary": False,
-            "expressions": f"[{', '.join(map(inner_text, index.items))}]",
+            "expressions": index_expressions(index),
             "sql": create_index(table.definition, index),
         }
 
@@ -225,6 +234,64 @@ def _sequences(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
         }
 
 
+#: What memory is used for, in DuckDB's words. Here tables are known to use it.
+_TAGS = """BASE_TABLE HASH_TABLE PARQUET_READER CSV_READER ORDER_BY ART_INDEX COLUMN_DATA METADATA OVERFLOW_STRINGS IN_MEMORY_TABLE
+    ALLOCATOR EXTENSION TRANSACTION EXTERNAL_FILE_CACHE WINDOW OBJECT_CACHE""".split()
+
+
+def _memory(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    for tag in _TAGS:
+        used = _bytes_of_tables(state) if tag == "IN_MEMORY_TABLE" else 0
+        yield {"tag": tag, "memory_usage_bytes": used, "temporary_storage_bytes": 0}
+
+
+def _bytes_of_tables(state: CatalogState) -> int:
+    """What their columns take that queries have read."""
+    return sum(table.memory_bytes for table in state.tables.values())
+
+
+def _database_size(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    """Nothing is stored: all is in memory."""
+    limit = catalog.settings()["memory_limit"].text
+    yield {
+        "database_name": DATABASE,
+        "database_size": "0 bytes",
+        "wal_size": "0 bytes",
+        "memory_usage": shown_size(_bytes_of_tables(state)),
+        "memory_limit": limit,
+        **dict.fromkeys("block_size total_blocks used_blocks free_blocks".split(), 0),
+    }
+
+
+def prepared_statements(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    """Those of PREPARE, as they are written."""
+    for each in state.prepared.values():
+        types = None if each.types is None else [str(kind or "UNKNOWN") for kind in each.types]
+        yield {
+            "name": each.name,
+            "statement": each.text,
+            "parameter_types": ["UNKNOWN"] * each.num_parameters or None,
+            "result_types": types,
+        }
+
+
+def _connections(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    """The tables of a connection are its own."""
+    yield {"count": 1}
+
+
+def _agent(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    yield {"user_agent": "tqp"}
+
+
+def _platform(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
+    machine = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64"}.get(
+        platform.machine(), platform.machine()
+    )
+    system = {"darwin": "osx"}.get(lower_ascii(platform.system()), lower_ascii(platform.system()))
+    yield {"platform": f"{system}_{machine}"}
+
+
 def _none(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
     return iter(())
 
@@ -237,7 +304,7 @@ ENGINE_TABLES: Mapping[str, SystemTable] = {
         " comment tags:m internal:b extension_name labels:a parameters:a parameter_types:a varargs",
     ),
     "duckdb_functions()": table_of(
-        _functions,
+        functions,
         "database_name database_oid schema_name function_name alias_of function_type description comment tags:m return_type"
         " parameters:a parameter_types:a varargs macro_definition has_side_effects:b internal:b extension_name"
         " function_oid:l examples:a stability categories:a",
@@ -262,5 +329,22 @@ ENGINE_TABLES: Mapping[str, SystemTable] = {
     ),
     "duckdb_secrets()": table_of(_none, "name type provider persistent:b storage scope:a secret_string"),
     "duckdb_temporary_files()": table_of(_none, "path size:l"),
+    "duckdb_memory()": table_of(_memory, "tag memory_usage_bytes:l temporary_storage_bytes:l"),
+    "duckdb_prepared_statements()": table_of(
+        prepared_statements, "name statement parameter_types:a result_types:a"
+    ),
+    "duckdb_logs()": table_of(_none, "context_id:u timestamp:z type log_level message"),
+    "duckdb_log_contexts()": table_of(
+        _none, "context_id:u scope connection_id:u transaction_id:u query_id:u thread_id:u"
+    ),
+    "duckdb_connection_count()": table_of(_connections, "count:u"),
+    "duckdb_secret_types()": table_of(_none, "type default_provider extension"),
+    "pragma_database_size()": table_of(
+        _database_size,
+        "database_name database_size block_size:l total_blocks:l used_blocks:l free_blocks:l wal_size memory_usage"
+        " memory_limit",
+    ),
+    "pragma_platform()": table_of(_platform, "platform"),
+    "pragma_user_agent()": table_of(_agent, "user_agent"),
     "pragma_version()": table_of(_version, "library_version source_id codename"),
 }

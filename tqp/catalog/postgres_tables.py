@@ -8,17 +8,19 @@ from typing import Any
 from tqp.catalog.definitions_as_sql import create_index, create_table, create_view
 from tqp.catalog.engine_tables import built_in_types, type_number
 from tqp.catalog.objects import CatalogObject, columns_of_object, objects_of
+from tqp.catalog.sequences import Sequence
 from tqp.catalog.state import CatalogState
 from tqp.catalog.system_table import Row, SystemTable, table_of
-from tqp.core.datatypes import DataType
-from tqp.core.definitions import TableDefinition
+from tqp.core.datatypes import DataType, TypeKind
+from tqp.core.definitions import IndexDefinition, TableDefinition
 from tqp.core.keywords import lower_ascii
+from tqp.core.names import MAIN, ObjectName
 from tqp.data.sources.stored_tables import StoredTable
 from tqp.planner.catalog_protocol import Catalog, View
 
-_OWNER = "duckdb"
-#: Numbers of what has none of its own: the first of the schemas, of which `main` is the first, and of the tables and views.
-_NAMESPACE, _FIRST = 1, 1_000
+OWNER = "duckdb"
+#: Numbers of what has none of its own: the first of the schemas, of which `main` is the first, of the tables and views, and of the types of CREATE TYPE.
+_NAMESPACE, _FIRST, _FIRST_TYPE = 1, 1_000, 500
 #: PostgreSQL's names of types, where they differ.
 _POSTGRES = {
     "SMALLINT": "int2",
@@ -47,22 +49,40 @@ def _statement(each: CatalogObject) -> str | None:
     return create_view(each.what) if isinstance(each.what, View) else None
 
 
-def _numbered(state: CatalogState) -> Iterator[tuple[int, CatalogObject]]:
+def numbered(state: CatalogState) -> Iterator[tuple[int, CatalogObject]]:
+    """Tables and views with their numbers."""
     return enumerate(objects_of(state), _FIRST)
 
 
-def _namespace(state: CatalogState, schema: str) -> int:
+def numbered_sequences(state: CatalogState) -> Iterator[tuple[int, Sequence]]:
+    """Sequences with their numbers, behind those of tables and views."""
+    return enumerate(state.sequences.values(), _FIRST + len(objects_of(state)))
+
+
+def numbered_indexes(state: CatalogState) -> Iterator[tuple[int, StoredTable, IndexDefinition]]:
+    """Indexes with their numbers, behind those of sequences, and their tables."""
+    first = _FIRST + len(objects_of(state)) + len(state.sequences)
+    return ((number, *each) for number, each in enumerate(state.indexes(), first))
+
+
+def numbered_types(state: CatalogState) -> Iterator[tuple[int, ObjectName, DataType]]:
+    """The types of CREATE TYPE with their numbers."""
+    return ((number, *each) for number, each in enumerate(state.types.items(), _FIRST_TYPE))
+
+
+def namespace(state: CatalogState, schema: str) -> int:
+    """The number of a schema."""
     return _NAMESPACE + list(state.schemas).index(lower_ascii(schema))
 
 
 def _tables(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
-    for _, each in _numbered(state):
+    for _, each in numbered(state):
         definition = _definition(each)
         if definition is not None:
             yield {
                 "schemaname": each.schema,
                 "tablename": each.name,
-                "tableowner": _OWNER,
+                "tableowner": OWNER,
                 "hasindexes": _has_index(definition),
                 "hasrules": False,
                 "hastriggers": False,
@@ -70,12 +90,12 @@ def _tables(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
 
 
 def _views(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
-    for _, each in _numbered(state):
+    for _, each in numbered(state):
         if each.is_view:
             yield {
                 "schemaname": each.schema,
                 "viewname": each.name,
-                "viewowner": _OWNER,
+                "viewowner": OWNER,
                 "definition": _statement(each),
             }
 
@@ -97,14 +117,14 @@ _OF_CLASSES: Mapping[str, Any] = {
 
 
 def _classes(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
-    for number, each in _numbered(state):
+    for number, each in numbered(state):
         definition = _definition(each)
         keys = () if definition is None else definition.keys
         yield {
             **_OF_CLASSES,
             "oid": number,
             "relname": each.name,
-            "relnamespace": _namespace(state, each.schema),
+            "relnamespace": namespace(state, each.schema),
             "relhasindex": definition is not None and _has_index(definition),
             "relpersistence": "t" if each.temporary else "p",
             "relkind": "v" if each.is_view else "r",
@@ -112,17 +132,20 @@ def _classes(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
             "relchecks": 0 if definition is None else len(definition.checks),
             "relhaspkey": any(key.is_primary for key in keys),
         }
-    others: list[tuple[str, str, str, bool, int | None]] = [
-        (each.definition.schema, each.definition.name, "S", each.definition.temporary, 0)
-        for each in state.sequences.values()
+    others: list[tuple[int, str, str, str, bool, int | None]] = [
+        (number, each.definition.schema, each.definition.name, "S", each.definition.temporary, 0)
+        for number, each in numbered_sequences(state)
     ]
-    others += [(table.definition.schema, index.name, "i", True, None) for table, index in state.indexes()]
-    for number, (schema, name, kind, temporary, count) in enumerate(others, _FIRST + len(objects_of(state))):
+    others += [
+        (number, table.definition.schema, index.name, "i", True, None)
+        for number, table, index in numbered_indexes(state)
+    ]
+    for number, schema, name, kind, temporary, count in others:
         yield {
             **_OF_CLASSES,
             "oid": number,
             "relname": name,
-            "relnamespace": _namespace(state, schema),
+            "relnamespace": namespace(state, schema),
             "relhasindex": False,
             "relpersistence": "t" if temporary else "p",
             "relkind": kind,
@@ -138,7 +161,7 @@ def _modifier(data_type: DataType) -> int:
 
 
 def _attributes(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
-    for number, each in _numbered(state):
+    for number, each in numbered(state):
         for place, column in enumerate(columns_of_object(each, catalog), 1):
             yield {
                 "attrelid": number,
@@ -189,6 +212,21 @@ def _types(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
             "typalign": "d",
             "typstorage": "p",
         }
+    for number, place, data_type in numbered_types(state):
+        is_enum = data_type.kind is TypeKind.ENUM
+        yield {
+            "oid": number,
+            "typname": place.name,
+            "typnamespace": namespace(state, state.schemas.get(place.schema, MAIN)),
+            "typowner": 0,
+            "typbyval": False,
+            "typtype": "e" if is_enum else "b",
+            "typcategory": "E" if is_enum else "X",
+            "typispreferred": False,
+            "typisdefined": True,
+            "typalign": "d",
+            "typstorage": "p",
+        }
 
 
 def _settings(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
@@ -202,7 +240,7 @@ def _settings(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
 
 
 def _master(state: CatalogState, catalog: Catalog) -> Iterator[Row]:
-    for _, each in _numbered(state):
+    for _, each in numbered(state):
         statement = _statement(each)
         if statement is not None:
             kind = "view" if each.is_view else "table"

@@ -88,7 +88,7 @@ def current_settings(given: Mapping[str, Value], path: Sequence[str]) -> Mapping
     """All settings by their names, for a query of this thread. `given`: values of those that SET keeps as they are; `path`: schemas that are searched."""
     budget = current_budget()
     limit = None if budget is None else budget.limit
-    memory = Setting(_size(limit or 0), VARCHAR, "The memory that queries may take.")
+    memory = Setting(shown_size(limit or 0), VARCHAR, "The memory that queries may take.")
     shows = Setting(
         budget is not None and budget.shows_progress, BOOLEAN, "Whether a bar shows how far a query is."
     )
@@ -111,10 +111,10 @@ def current_settings(given: Mapping[str, Value], path: Sequence[str]) -> Mapping
     return {**settings, **{alias: settings[name] for alias, name in ALIASES.items()}}
 
 
-def _size(count: float) -> str:
+def shown_size(count: float) -> str:
     """Bytes as text: tenths are cut off, as DuckDB does.
 
-    >>> _size(2**31), _size(100)
+    >>> shown_size(2**31), shown_size(100)
     ('2.0 GiB', '100 bytes')
     """
     place = 0

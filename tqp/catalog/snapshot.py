@@ -247,7 +247,7 @@ class Snapshot:
 
     def _system_table(self, name: LookedUp) -> Source | None:
         schema = next((each for each in name.schemas if each in SYSTEM_SCHEMAS), None)
-        if schema is None and not name.name.startswith(("duckdb_", "pragma_version")):
+        if schema is None and not name.name.startswith(("duckdb_", "pragma_")):
             return None
         key = name.name if schema is None else f"{schema}.{name.name}"
         if key not in self._system:

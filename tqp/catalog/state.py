@@ -10,7 +10,7 @@ from typing import Literal as OneOf
 
 from tqp.catalog.sequences import Sequence
 from tqp.core.datatypes import DataType
-from tqp.core.definitions import IndexDefinition
+from tqp.core.definitions import IndexDefinition, PreparedText
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.keywords import lower_ascii
 from tqp.core.names import DATABASE, MAIN, SYSTEM_SCHEMAS, TEMPORARY, LookedUp, ObjectName
@@ -30,7 +30,7 @@ class CatalogState:
 
     `tables`: registered ones, and those that statements made (`StoredTable`). `schemas`: their names as they were written.
     `path`: what SET gave as the schemas that are searched, as it was written. `variables`: of SET VARIABLE. `settings`: what SET gave to
-    those without effect. `functions`: models, and functions of Python. `began`: when the transaction around it began, in
+    those without effect. `prepared`: of PREPARE. `functions`: models, and functions of Python. `began`: when the transaction around it began, in
     microseconds since 1970; None outside of one.
     """
 
@@ -44,6 +44,7 @@ class CatalogState:
     path: tuple[str, ...] = ()
     variables: Mapping[str, Literal] = field(default_factory=dict)
     settings: Mapping[str, Value] = field(default_factory=dict)
+    prepared: Mapping[str, PreparedText] = field(default_factory=dict)
     began: int | None = None
 
     # schemas
@@ -193,7 +194,21 @@ class CatalogState:
 
     def with_session_of(self, other: CatalogState) -> CatalogState:
         """With what SET has said in another state: no transaction takes it back."""
-        return replace(self, variables=other.variables, settings=other.settings, path=other.path)
+        return replace(
+            self,
+            variables=other.variables,
+            settings=other.settings,
+            path=other.path,
+            prepared=other.prepared,
+        )
+
+    def with_prepared(self, statement: PreparedText) -> CatalogState:
+        """With the statement in place of one of its name."""
+        return self._replaced(prepared={**self.prepared, lower_ascii(statement.name): statement})
+
+    def without_prepared(self, name: str) -> CatalogState:
+        """Without the statement of that name, if there is one."""
+        return self._replaced(prepared=_without(self.prepared, name))
 
     def keeps_what_lasts(self, other: CatalogState) -> bool:
         """Whether nothing that is not temporary is another than in the other state."""

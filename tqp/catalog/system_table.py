@@ -19,6 +19,9 @@ _KINDS = {
     "n": pa.null(),
     "f": pa.float32(),
     "a": pa.list_(pa.string()),
+    "u": pa.uint64(),
+    "z": pa.timestamp("us", "UTC"),
+    "q": pa.list_(pa.int32()),
     "p": pa.list_(pa.int64()),
     "m": pa.map_(pa.string(), pa.string()),
 }

@@ -8,13 +8,14 @@ import torch
 from tqp.catalog.constraint_tables import CONSTRAINT_TABLES
 from tqp.catalog.engine_tables import ENGINE_TABLES
 from tqp.catalog.object_tables import OBJECT_TABLES
+from tqp.catalog.postgres_details import POSTGRES_DETAILS
 from tqp.catalog.postgres_tables import POSTGRES_TABLES
 from tqp.catalog.state import CatalogState
 from tqp.data.sources.base import Source
 from tqp.data.sources.objects.arrow_tables import ArrowSource
 from tqp.planner.catalog_protocol import Catalog
 
-_TABLES = {**ENGINE_TABLES, **CONSTRAINT_TABLES, **OBJECT_TABLES, **POSTGRES_TABLES}
+_TABLES = {**ENGINE_TABLES, **CONSTRAINT_TABLES, **OBJECT_TABLES, **POSTGRES_TABLES, **POSTGRES_DETAILS}
 
 
 def system_table(name: str, state: CatalogState, catalog: Catalog, device: torch.device) -> Source | None:

@@ -152,3 +152,13 @@ class SequenceDefinition:
     def place(self) -> ObjectName:
         """What a catalog keeps it under."""
         return ObjectName.of(self.name, self.schema, self.temporary)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedText:
+    """A statement of PREPARE. `types`: of its columns; None where only values tell it."""
+
+    name: str
+    text: str
+    num_parameters: int
+    types: tuple[DataType | None, ...] | None

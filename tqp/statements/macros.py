@@ -5,7 +5,7 @@ from __future__ import annotations
 from tqp.core.datatypes import DataType
 from tqp.core.errors import BindError, ExecutionError, UnsupportedError
 from tqp.core.keywords import lower_ascii
-from tqp.planner.binder.macros import asks_before, default_as, examples, reads_columns
+from tqp.planner.binder.macros import asks_before, default_as, examples, reads_columns, types_named
 from tqp.planner.catalog_protocol import Macro, MacroForm
 from tqp.planner.parse import ParsedStatement, parse
 from tqp.planner.syntax.clauses import CreateMacro, MacroFormClause
@@ -65,6 +65,8 @@ def _form(execution: Execution, clause: MacroFormClause, is_table: bool) -> Macr
             defaults[parameter] = default
     body = source(clause.body)
     form = MacroForm(parameters, defaults, parse(body if is_table else f"SELECT {body}"), types)
+    for name in types_named(form.body):
+        execution.session.queries.types_of_names([name], execution.state)
     _check(execution, form, is_table)
     return form
 

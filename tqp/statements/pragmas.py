@@ -17,7 +17,7 @@ _QUERIES: Mapping[str, str] = {
     "show_tables": "SHOW TABLES",
     "show_tables_expanded": "SHOW ALL TABLES",
     "show_databases": "SHOW DATABASES",
-    "version": "FROM pragma_version()",
+    **{name: f"FROM pragma_{name}()" for name in ("version", "database_size", "platform", "user_agent")},
     "database_list": """
         SELECT row_number() OVER () - 1 AS seq, database_name AS name, path AS file
         FROM duckdb_databases() WHERE NOT internal

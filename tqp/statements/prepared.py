@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 
 from tqp.compiled import Parameters
+from tqp.core.datatypes import BIGINT, DataType
+from tqp.core.definitions import PreparedText
 from tqp.core.errors import BindError, ParseError, UnsupportedError, nearest
 from tqp.core.keywords import lower_ascii
 from tqp.core.process.deep_recursion import call_deep
@@ -31,14 +33,16 @@ def prepare(execution: Execution) -> Result:
     if parsed.explain is not None or is_other:
         word = "EXPLAIN" if isinstance(parsed, ParsedStatement) else parsed.word
         raise ParseError(f"{word} cannot be prepared", execution.command.span(clauses.statement))
+    types: tuple[DataType | None, ...] | None = (BIGINT,)
     if isinstance(parsed, ParsedStatement):
+        types = None
         # What describing does not know, such as the values of a PIVOT, executing may.
         with named_place(text), suppress(UnsupportedError):
-            describe(parsed, session.catalog.snapshot(execution.variables))
+            types = describe(parsed, session.catalog.snapshot(execution.variables)).types
     elif isinstance(parsed.clauses, Insert | Update | Delete):
         execution.state.stored_table(parsed.clauses.table)
-    with session.lock:
-        session.prepared[lower_ascii(clauses.name.text)] = text
+    prepared = PreparedText(clauses.name.text, text, len(set(parsed.parameter_keys.values())), types)
+    session.catalog.change(lambda state: state.with_prepared(prepared))
     return done()
 
 
@@ -54,19 +58,18 @@ def deallocate(execution: Execution) -> Result:
     """Forgets a statement of PREPARE, if there is one of that name."""
     clauses, session = execution.command.clauses, execution.session
     assert isinstance(clauses, Deallocate)
-    with session.lock:
-        session.prepared.pop(lower_ascii(clauses.name.text), None)
+    session.catalog.change(lambda state: state.without_prepared(clauses.name.text))
     return done()
 
 
 def _prepared(execution: Execution, name: Name) -> str:
-    prepared = execution.session.prepared
-    text = prepared.get(lower_ascii(name.text))
-    if text is None:
+    prepared = execution.state.prepared
+    found = prepared.get(lower_ascii(name.text))
+    if found is None:
         raise BindError(
             f'there is no prepared statement "{name.text}"{nearest(name.text, prepared)}', name.span
         )
-    return text
+    return found.text
 
 
 def _values(execution: Execution, arguments: tuple[Argument, ...]) -> Parameters | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, field, replace
 from types import FrameType
 
@@ -44,18 +43,13 @@ _NAME = "%relation"
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What a connection's statements share. `threads`, `memory_limit`: what it was made with.
-
-    `prepared`: texts of PREPARE by their names in lower case.
-    """
+    """What a connection's statements share. `threads`, `memory_limit`: what it was made with."""
 
     catalog: Catalog
     queries: Queries
     device: torch.device
     threads: int | None
     memory_limit: int | None
-    prepared: dict[str, str] = field(default_factory=dict)
-    lock: threading.Lock = field(default_factory=threading.Lock)
     copies: CopiedFiles = field(default_factory=CopiedFiles)
 
     def variables(self, frame: FrameType) -> Variables:

@@ -47,6 +47,8 @@ _TYPE_KINDS: dict[exp.DType, TypeKind] = {
     exp.DType.TIMETZ: TypeKind.TIME_TZ,
 }
 
+#: Names of types that DuckDB has, and tqp has not.
+_MISSING = ("bignum", "geometry", "time_ns", "timestamptz_ns", "tuple", "type", "variant", "varint")
 #: Names that are no words to sqlglot.
 _OTHER_NAMES = {
     "uint8": TypeKind.UTINYINT,
@@ -116,6 +118,8 @@ def bind_type(node: exp.Expr, span: Span | None, user_types: UserTypes = lambda 
         if made is not None:
             return made
         found = _OTHER_NAMES.get(lower_ascii(names[0])) if len(names) == 1 else None
+    if found is None and kind is exp.DType.USERDEFINED and lower_ascii(names[-1]) not in _MISSING:
+        raise BindError(f'there is no type "{".".join(names)}"', span)
     if found is None:
         raise UnsupportedError(f"the type {node.sql('duckdb')} is not supported", span)
     if kind in _TEXTS or found is TypeKind.BIT:  # their length says nothing

@@ -337,6 +337,10 @@ def _bind_named_table(context: BindContext, node: exp.Table, outer: Scope, sibli
     return (_table_function if name in SERIES else _under_alias)(node, bound, shown)
 
 
+#: Pragmas that tell of the engine, as tables.
+_PRAGMAS = tuple(f"pragma_{name}" for name in ("version", "database_size", "platform", "user_agent"))
+
+
 def _bind_function(
     context: BindContext, node: exp.Table, name: str, siblings: Scope
 ) -> tuple[BoundQuery, str]:
@@ -346,7 +350,7 @@ def _bind_function(
         return bind_series(context, node.this, siblings, span), shown
     if name in _OF_CONSTANTS:
         return _OF_CONSTANTS[name](context, node.this, span), shown
-    if (name.startswith("duckdb_") or name == "pragma_version") and not node.this.expressions:
+    if (name.startswith("duckdb_") or name in _PRAGMAS) and not node.this.expressions:
         return _scan_system_table(context, f"{name}()", (), span), name
     if name in FILE_FUNCTIONS:
         table, wanted = bind_file_function(context, node.this, span)

@@ -31,7 +31,6 @@ from tqp.planner.parse import Span
 from tqp.planner.syntax.tokens import dotted_names
 
 if TYPE_CHECKING:
-    from tqp.planner.binder.context import BindContext
     from tqp.planner.binder.expressions.scalars import ExpressionBinder
 
 
@@ -41,16 +40,26 @@ def _nextval(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expre
         return Literal(None, BIGINT)
     number = number_of_row(binder, "nextval", span)
     call = PythonCall(sequence.values(), (number,), span)
-    binder.context.drawn.append(call)
+    binder.context.drawn.append((sequence, call))
     return call
 
 
 def _currval(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
-    """A constant: what was drawn last before the query. Where nothing was, computing it raises: a default may name it before."""
+    """What the query draws for the same row before it, in the order in which the calls are written. Else a constant: what was drawn last before
+    the query. Where nothing was, computing it raises: a default may name it before."""
     sequence = _sequence(binder, nodes, "currval", span)
     if sequence is None:
         return Literal(None, BIGINT)
-    binder.context.recalled.append(span)
+    drawn = [call for of, call in binder.context.drawn if of is sequence]
+    if drawn:
+        number, *others = drawn[-1].arguments
+        if number == number_of_row(binder, "currval", span) and all(
+            each == _IS_CALLED for each in others[1:]
+        ):
+            return drawn[-1]
+        raise UnsupportedError(
+            "currval() of a number that is drawn in another part of the query is not supported", span
+        )
     if sequence.last is None:
         message = Literal("currval: nextval() has not given a number of this sequence yet", VARCHAR)
         return null_after(Call("error", (message,), VARCHAR, span), BIGINT)
@@ -72,8 +81,12 @@ def _setval(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expres
     number = number_of_row(binder, "setval", span)
     arguments = (number, cast_to(value, BIGINT, span), cast_to(is_called, BOOLEAN, span))
     call = PythonCall(sequence.setter(), arguments, span)
-    binder.context.drawn.append(call)
+    binder.context.drawn.append((sequence, call))
     return call
+
+
+#: What setval() sets is drawn.
+_IS_CALLED = Literal(True, BOOLEAN)
 
 
 def _sequence(binder: ExpressionBinder, nodes: Nodes, name: str, span: Span | None) -> NumberSequence | None:
@@ -95,13 +108,8 @@ def _sequence(binder: ExpressionBinder, nodes: Nodes, name: str, span: Span | No
     return sequence
 
 
-def check_drawn(context: BindContext, plan: LogicalPlan) -> None:
-    """Raises UnsupportedError where numbers are drawn in a part that is computed again and again, whose rows have the same numbers each time;
-    and beside currval(), which would differ from row to row."""
-    if context.recalled:
-        raise UnsupportedError(
-            "currval() in a query with nextval() or setval() is not supported", context.recalled[0]
-        )
+def check_drawn(plan: LogicalPlan) -> None:
+    """Raises UnsupportedError where numbers are drawn in a part that is computed again and again, whose rows have the same numbers each time."""
     for node in walk_plan(plan, into_subqueries=True):
         again = [node.step] if isinstance(node, Recursive) else []
         again += [part for part in (*node.inputs, *node.subqueries) if part.free_ids]

@@ -16,6 +16,7 @@ from tqp.planner.binder.expressions.coercion import as_list, cast_to, folded, nu
 from tqp.planner.binder.expressions.forms.forms import Forms, Nodes
 from tqp.planner.binder.expressions.nested.lambdas import element_of
 from tqp.planner.binder.expressions.operators import apply
+from tqp.planner.catalog_protocol import OrderDefaults
 from tqp.planner.functions.type_rules import bends, settle
 from tqp.planner.parse import Span, span_of
 
@@ -147,7 +148,39 @@ def _taken(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None)
     return apply(name, values, span, f"{name}()")
 
 
+def _sorted(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """list_sort(l, order, nulls) and the like: what is not said is what settings say for ORDER BY. list_reverse_sort(l, nulls) goes the other way
+    than these say."""
+    values = [binder.bind_flexible(node) for node in nodes]
+    defaults = binder.context.catalog.order_defaults()
+    if defaults != OrderDefaults():
+        said = [Literal(word, VARCHAR) for word in _order(name, values[1:], defaults)]
+        name = "list_grade_up" if name == "list_grade_up" else "list_sort"
+        values = [values[0], *said]
+    return apply(name, values, span, f"{name}()")
+
+
+def _order(name: str, said: Sequence[Expression], defaults: OrderDefaults) -> Sequence[str]:
+    words = [str(each.value).upper() if isinstance(each, Literal) else "" for each in said]
+    if name == "list_reverse_sort":
+        words.insert(0, "ASC" if defaults.descends else "DESC")
+    elif not words:
+        words.append("DESC" if defaults.descends else "ASC")
+    if len(words) < 2:
+        words.append("NULLS FIRST" if defaults.nulls_first(words[0] == "DESC") else "NULLS LAST")
+    return words
+
+
 LIST_CALLS: Forms = {
+    **{name: (partial(_sorted, "list_sort"), 1, 3) for name in ("list_sort", "array_sort")},
+    **{
+        name: (partial(_sorted, "list_reverse_sort"), 1, 2)
+        for name in ("list_reverse_sort", "array_reverse_sort")
+    },
+    **{
+        name: (partial(_sorted, "list_grade_up"), 1, 3)
+        for name in ("list_grade_up", "array_grade_up", "grade_up")
+    },
     "list_zip": (_zip, 1, None),
     "list_resize": (_resize, 2, 3),
     **{name: (partial(_compare_sets, name), 2, 2) for name in ("list_has_any", "list_has_all")},
