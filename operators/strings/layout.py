@@ -228,6 +228,38 @@ def choose(conditions: Sequence[Tensor], values: Sequence[Strings], default: Str
     return Strings(starts, lengths, other.data)
 
 
+def choose_made(
+    conditions: Sequence[Tensor], values: Sequence[tuple[Strings, Tensor | None]], num_rows: int
+) -> Strings:
+    """CASE of `num_rows` rows, where some values, of which the last one is the default, were made for their rows alone.
+
+    With those are exactly the rows (int64 [m]) in which they are chosen, to which they are written; others are chosen first.
+    """
+    parts = in_one_buffer([strings for strings, _ in values])
+    whole = [
+        (condition, part)
+        for condition, part, (_, rows) in zip([*conditions, None], parts, values, strict=True)
+        if rows is None
+    ]
+    if whole:
+        chosen = broadcast(whole[-1][1], num_rows)
+        starts, lengths = chosen.starts, chosen.lengths
+        if len(whole) == 1:  # maybe a table's own
+            starts, lengths = starts.clone(), lengths.clone()
+    else:
+        lengths = torch.zeros(num_rows, dtype=torch.int32, device=parts[0].lengths.device)
+        starts = lengths.to(torch.int64)
+    for condition, part in reversed(whole[:-1]):
+        assert condition is not None
+        starts = elementwise.choose(condition, part.starts, starts, torch.int64)
+        lengths = elementwise.choose(condition, part.lengths, lengths, torch.int32)
+    for part, (_, rows) in zip(parts, values, strict=True):
+        if rows is not None:
+            starts.index_copy_(0, rows, part.starts)
+            lengths.index_copy_(0, rows, part.lengths)
+    return Strings(starts, lengths, parts[0].data)
+
+
 def spread(strings: Strings, rows: Tensor, num_rows: int) -> Strings:
     """`num_rows` strings: those at `rows` (int64 [m]) are the m given ones, the others empty. No bytes are moved."""
     lengths = torch.zeros(num_rows, dtype=torch.int32, device=rows.device)

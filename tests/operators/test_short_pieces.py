@@ -13,7 +13,7 @@ from tests.oracle import assert_same_rows
 from tqp.data.string_buffers import gathered
 from tqp.data.strings import Strings
 from tqp.operators.strings import build, join_short
-from tqp.operators.strings.layout import choose, from_list, spread, take, to_list
+from tqp.operators.strings.layout import choose, choose_made, from_list, spread, take, to_list
 
 
 def _strings(chance: random.Random, count: int, longest: int) -> tuple[Strings, list[bytes]]:
@@ -94,9 +94,37 @@ def test_spread_and_choose(count: int) -> None:
     ]
 
 
+@pytest.mark.parametrize("count", [0, 1, 2, 60])
+@pytest.mark.parametrize("made", ["none", "first", "last", "first and last", "all"])
+def test_choose_made_for_some_rows(count: int, made: str) -> None:
+    chance = random.Random(count)
+    taken = [chance.randrange(3) for _ in range(count)]  # which value each row has
+    conditions = [
+        torch.tensor([number == 0 for number in taken], dtype=torch.bool),
+        torch.tensor([number < 2 for number in taken], dtype=torch.bool),
+    ]
+    wanted, values = [b""] * count, list[tuple[Strings, torch.Tensor | None]]()
+    for number in range(3):
+        is_made = made == "all" or (number == 0 and "first" in made) or (number == 2 and "last" in made)
+        rows = [row for row in range(count) if taken[row] == number] if is_made else list(range(count))
+        strings, texts = _strings(chance, len(rows), 9) if rows else (from_list([]), [])
+        if number == 1 and not is_made:
+            strings, texts = from_list([b"literal"]), [b"literal"] * count
+        for row, text in zip(rows, texts, strict=True):
+            wanted[row] = text if taken[row] == number else wanted[row]
+        values.append((strings, torch.tensor(rows, dtype=torch.int64) if is_made else None))
+    before = [(part.starts.clone(), part.lengths.clone()) for part, _ in values]
+    assert to_list(choose_made(conditions, values, count)) == wanted
+    for (part, _), (starts, lengths) in zip(values, before, strict=True):  # may be a table's own
+        assert torch.equal(part.starts, starts) and torch.equal(part.lengths, lengths)
+
+
 @pytest.mark.parametrize(
     "expression",
     [
+        "CASE WHEN k % 2 = 0 THEN s || '!' ELSE r || '?' END",
+        "CASE WHEN k % 3 = 0 THEN s || '!' WHEN s = 'b' THEN NULL WHEN k % 3 = 1 THEN r ELSE 'none' END",
+        "CASE WHEN s IS NULL THEN r WHEN s < 'c' THEN upper(s) WHEN r IS NULL THEN 'r' ELSE s END",
         "CASE WHEN k % 3 = 0 THEN s || '!' WHEN k % 3 = 1 THEN upper(r) ELSE lpad(s, 5, '*') END",
         "CASE WHEN k % 2 = 0 THEN CASE WHEN k > 9 THEN reverse(s) ELSE s || r END WHEN s = 'b' THEN repeat(r, 2) END",
         "CASE WHEN k > 100 THEN s || 'none' ELSE trim(s) END",
@@ -124,4 +152,4 @@ def test_a_branch_makes_text_for_its_own_rows() -> None:
     with tqp.connect() as connection:
         connection.register("t", {"k": [1, 2**60, 3], "s": ["a", "b", "c"]})
         code = connection.compile("SELECT CASE WHEN k > 2 THEN 'x' || k ELSE s END FROM t").code
-    assert "spread(" in code
+    assert "choose_made(" in code and "spread(" not in code

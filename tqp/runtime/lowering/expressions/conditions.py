@@ -126,7 +126,8 @@ def lower_case(lowering: ExpressionLowering, case: Case) -> Value:
         values.append(_lower_choice(lowering, case.default))
     values = _as_codes(lowering, values)
     layout = lowering.common_layout(values, case.data_type)
-    node = _choose(lowering, conditions, values, layout, "case")
+    made = _choose_made(lowering, conditions, values, layout)
+    node = _choose(lowering, conditions, values, layout, "case") if made is None else made
     validity = None
     if layout.nullable:
         validity = build.call(
@@ -192,6 +193,25 @@ def _choose(
     choose = _CHOOSE.get(layout.form, logic.choose)
     chosen = build.call(choose, conditions, given, other, name=name)
     chosen.makes_text = layout.form is Form.STRINGS
+    return chosen
+
+
+def _choose_made(
+    lowering: ExpressionLowering, conditions: list[Node], values: list[Value], layout: Layout
+) -> Node | None:
+    """As `_choose`, where some texts were made for the rows of their branch alone: these are put there. None where none was."""
+    if layout.form is not Form.STRINGS:
+        return None
+    nodes = [lowering.in_layout(value, layout).node for value in values]
+    parts = [
+        node.arguments[:2] if isinstance(node, Node) and node.target is string_layout.spread else (node, None)
+        for node in nodes
+    ]
+    if all(rows is None for _, rows in parts):
+        return None
+    stream = lowering.stream
+    chosen = stream.builder.call(string_layout.choose_made, conditions, parts, stream.num_rows(), name="case")
+    chosen.makes_text = True
     return chosen
 
 
