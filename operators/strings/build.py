@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import torch
@@ -23,6 +24,7 @@ from tqp.operators.strings.layout import (
     broadcast,
     compact,
     concatenate,
+    extent,
     from_arrow,
     from_list,
     is_contiguous,
@@ -33,12 +35,23 @@ from tqp.operators.strings.layout import (
     to_arrow_binary,
     to_list,
 )
+from tqp.operators.strings.marked_bytes import (
+    CERTAIN_BITS,
+    ROWS_AT_ONCE,
+    bits_from,
+    lowest,
+    marks_of_word,
+    packed_marks,
+    without_lowest,
+)
 from tqp.operators.strings.search import number_before, occurrences
 
 #: A string value and where it is valid (bool [n] or 1 row; None: everywhere).
 Pair = tuple[Strings, Tensor | None]
 
 _INT32_MAX = 2**31 - 1
+#: Parts from the start of a row up to which separators are passed one by one.
+_FIRST_PARTS = 16
 #: More characters than a string has.
 _FAR = 1 << 40
 
@@ -227,6 +240,10 @@ def split_part(strings: Strings, separator: str, index: Tensor) -> Strings:
     if any(word.startswith(word[size:]) for size in range(1, len(word))):  # of those that overlap, some count
         return _part_by_arrow(strings, separator, number)
     strings = ordered(strings)
+    if is_host(strings.starts) and number.shape[0] == 1 and strings.num_rows:
+        is_short = int(strings.lengths.max()) <= CERTAIN_BITS
+        if is_short and 0 < int(number) <= _FIRST_PARTS:
+            return _first_part(strings, word, int(number))
     starts, stops = strings.starts, strings.starts + strings.lengths
     last = stops - len(word)  # where the last separator may stand
     places = occurrences(strings, word)
@@ -242,6 +259,26 @@ def split_part(strings: Strings, separator: str, index: Tensor) -> Strings:
     start = torch.where(before < starts, starts, before + len(word)) * is_part
     stop = torch.where(behind > last, stops, behind) * is_part
     return Strings(start, (stop - start).to(torch.int32), strings.data)
+
+
+def _first_part(strings: Strings, word: bytes, number: int) -> Strings:
+    """Part `number`, from 1, of ordered rows of at most CERTAIN_BITS bytes."""
+    low, high = extent(strings)
+    packed = packed_marks(marks_of_word(strings.data[low:high].numpy(), word))
+    starts, lengths = strings.starts.numpy(), strings.lengths.numpy()
+    first, size = np.zeros_like(lengths), np.empty_like(lengths)
+    for begin in range(0, len(starts), ROWS_AT_ONCE):
+        rows = slice(begin, begin + ROWS_AT_ONCE)
+        ahead, ends = bits_from(packed, starts[rows] - low), lengths[rows]
+        room = np.maximum(ends - (len(word) - 1), 0).astype(np.uint64)  # for a separator to begin
+        ahead &= (np.uint64(1) << room) - np.uint64(1)
+        for _ in range(number - 2):
+            ahead = without_lowest(ahead)
+        if number > 1:
+            np.minimum(lowest(ahead).astype(np.int32) + len(word), ends, out=first[rows])
+            ahead = without_lowest(ahead)
+        np.subtract(np.minimum(lowest(ahead), ends), first[rows], out=size[rows])
+    return Strings(strings.starts + torch.from_numpy(first), torch.from_numpy(size), strings.data)
 
 
 def _part_by_arrow(strings: Strings, separator: str, number: Tensor) -> Strings:

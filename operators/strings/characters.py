@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow.compute as pc
 import torch
 from torch import Tensor
@@ -16,7 +15,14 @@ from tqp.data.strings import Strings
 from tqp.operators.rows.runs import sums_before
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.strings.layout import compact, extent, from_arrow, ordered, take, to_arrow, total_length
-from tqp.operators.strings.scan import chunks_at
+from tqp.operators.strings.marked_bytes import (
+    CERTAIN_BITS,
+    ROWS_AT_ONCE,
+    bits_from,
+    lowest,
+    packed_marks,
+    without_lowest,
+)
 from tqp.operators.strings.words import words
 
 #: How much more than the strings themselves may be scanned in place of compacting them, which costs more a byte.
@@ -25,10 +31,8 @@ _SLACK = 64
 _FIRST_BYTES = 4096
 #: No row has more bytes.
 _LONGEST = torch.iinfo(torch.int32).max
-#: Of a word that is read from any bit on, 57 bits are certain: so many characters lie within as many bytes.
-_FEW_CHARACTERS = 57 // 4
-#: Rows worked on at a time, so that what is computed of them stays in the cache.
-_ROWS_AT_ONCE = 32_768
+#: So many characters lie within as many bytes as bits of a word are certain.
+_FEW_CHARACTERS = CERTAIN_BITS // 4
 #: A buffer is searched for the starts of characters where it has at most so many times the bytes of its rows.
 _LEAD_SLACK = 4
 
@@ -173,24 +177,18 @@ def _bytes_of_first(strings: Strings, low: int, high: int, numbers: Sequence[int
     """
     starts, lengths = strings.starts.numpy(), strings.lengths.numpy()
     is_lead = strings.data[low:high].numpy().view(np.int8) >= -64  # bytes 10xxxxxx continue a character
-    leads = np.concatenate([np.packbits(is_lead, bitorder="little"), np.zeros(8, np.uint8)])
+    leads = packed_marks(is_lead)
     found = [np.empty_like(lengths) for _ in numbers]
-    for begin in range(0, len(starts), _ROWS_AT_ONCE):
-        rows = slice(begin, begin + _ROWS_AT_ONCE)
-        places = starts[rows] - low
-        ahead = chunks_at(leads, 8, places >> 3) >> (places & 7).view(np.uint64)
+    for begin in range(0, len(starts), ROWS_AT_ONCE):
+        rows = slice(begin, begin + ROWS_AT_ONCE)
+        ahead = bits_from(leads, starts[rows] - low)
         cleared = 0
         for number, result in zip(numbers, found, strict=True):
             for _ in range(cleared, number):
-                ahead &= ahead - np.uint64(1)
+                ahead = without_lowest(ahead)
             cleared = number
-            np.minimum(_trailing_zeros(ahead), lengths[rows], out=result[rows])
+            np.minimum(lowest(ahead), lengths[rows], out=result[rows])
     return [torch.from_numpy(each) for each in found]
-
-
-def _trailing_zeros(word: npt.NDArray[np.unsignedinteger[Any]]) -> npt.NDArray[np.uint8]:
-    """How many bits stand below the lowest one that is set: 64 of none."""
-    return np.bitwise_count(~word & (word - np.uint64(1)))
 
 
 def inside(bounds: tuple[Tensor, Tensor], counts: Tensor) -> tuple[Tensor, Tensor]:
