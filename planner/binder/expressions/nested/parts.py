@@ -20,7 +20,7 @@ from tqp.core.datatypes import (
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.element_expressions import OverElements
-from tqp.planner.algebra.expressions import TRUE, Call, Cast, Expression, Literal, is_null_literal
+from tqp.planner.algebra.expressions import TRUE, Call, Cast, Expression, Literal, is_null_literal, walk
 from tqp.planner.algebra.may_raise import is_failing_constant, may_raise
 from tqp.planner.binder.expressions.coercion import (
     as_list,
@@ -170,21 +170,54 @@ def _finds_null(elements: Expression, place: Expression) -> bool:
         )
     if 1 <= abs(place.value) <= count:
         if not (isinstance(elements, Call) and elements.function == "list_value"):
+            if any(map(_lists_null, walk(elements))):
+                raise UnsupportedError(
+                    "a field of an element of a list of constants and NULL that a function makes is not supported"
+                )
             return False
         found = elements.arguments[place.value - (place.value > 0)]
-        while isinstance(found, Cast):
-            found = found.input
-        if not is_null_literal(found):
+        if not is_null_literal(_uncast(found)):
             return False
     if may_raise(elements, {}):
         raise UnsupportedError(f"a field of element {place.value} of a list of {count} is not supported")
     return True
 
 
+_IN_ORDER = frozenset(("list_reverse", "list_sort", "list_reverse_sort"))
+
+
+def _uncast(value: Expression) -> Expression:
+    while isinstance(value, Cast):
+        value = value.input
+    return value
+
+
+def _lists_null(value: Expression) -> bool:
+    if isinstance(value, Literal):
+        return (
+            isinstance(value.value, tuple) and value.data_type.kind is TypeKind.LIST and None in value.value
+        )
+    is_list = isinstance(value, Call) and value.function == "list_value"
+    return is_list and any(is_null_literal(_uncast(each)) for each in value.inputs)
+
+
+def _is_in_order(value: Expression) -> bool:
+    """Does it put the elements of its first argument in some order?"""
+    if not isinstance(value, Call):
+        return False
+    bounds = [each.value if isinstance(each, Literal) else None for each in value.arguments[1:]]
+    return value.function in _IN_ORDER or value.function == "list_slice" and bounds == [-1, 1, -1]
+
+
 def _most_elements(elements: Expression) -> int | None:
     """The number of elements that a list has at most, if that shows."""
-    while isinstance(elements, OverElements) and elements.function in ("list_transform", "list_filter"):
-        elements = elements.input
+    while True:
+        if isinstance(elements, OverElements) and elements.function in ("list_transform", "list_filter"):
+            elements = elements.input
+        elif _is_in_order(elements):
+            elements = elements.inputs[0]
+        else:
+            break
     if isinstance(elements, Call) and elements.function == "list_value":
         return len(elements.arguments)
     if isinstance(elements, Call) and elements.function == "list_zip":
@@ -192,6 +225,12 @@ def _most_elements(elements: Expression) -> int | None:
         known = [each for each in counts if each is not None]
         is_cut = elements.arguments[-1] == TRUE
         return (min if is_cut else max)(known) if known and len(known) == len(counts) else None
+    if isinstance(elements, Call) and elements.function == "list_concat":
+        counts = [_most_elements(each) for each in elements.arguments]
+        known = [each for each in counts if each is not None]
+        return sum(known) if len(known) == len(counts) else None
+    if is_null_literal(elements):
+        return 0
     if isinstance(elements, Literal) and isinstance(elements.value, tuple):
         return len(elements.value)
     return None
