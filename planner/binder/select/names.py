@@ -378,6 +378,8 @@ class Names(NestedNames, QueryNames):
         excludes = exclude is not None and exclude.name.upper() != "NO OTHERS"
         if (mode, *bounds) == ("RANGE", "UNBOUNDED PRECEDING", "CURRENT ROW") and not excludes:
             return []
+        if bounds == ["UNBOUNDED PRECEDING", "UNBOUNDED FOLLOWING"]:
+            mode = "ROWS"  # as DuckDB calls it, however it is written
         suffix = f" EXCLUDE {exclude.name.upper()}" if exclude is not None and excludes else ""
         return [f"{mode} BETWEEN {bounds[0]} AND {bounds[1]}{suffix}"]
 
