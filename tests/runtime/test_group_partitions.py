@@ -9,6 +9,7 @@ import pytest
 import tqp
 from tqp.data.strings import Strings
 from tqp.operators.groups import distinct_pairs
+from tqp.operators.strings.layout import from_list
 from tqp.runtime.breakers import collect_groups, reduced_batches
 
 _QUERIES = (
@@ -88,7 +89,7 @@ def test_batches_that_are_reduced_change_no_group(
 ) -> None:
     expected = _answers(query, 1)
     monkeypatch.setattr(reduced_batches, "_ROWS", 1)
-    monkeypatch.setattr(reduced_batches, "is_mostly_distinct", lambda key: which == "some" and _is_odd(key))
+    monkeypatch.setattr(reduced_batches, "_repeats", lambda key: which == "all" or not _is_odd(key))
     for most in (40, 1 << 20):  # distributed over partitions, and all in one
         monkeypatch.setattr(collect_groups, "_PARTITION_ROWS", min(most, 20))
         monkeypatch.setattr(collect_groups, "_PARTITIONED_ROWS", most)
@@ -99,3 +100,11 @@ def test_batches_that_are_reduced_change_no_group(
 
 def _is_odd(key: Strings) -> bool:
     return int(key.lengths[0]) % 2 == 1
+
+
+def test_texts_that_repeat_are_told_by_a_sample() -> None:
+    def texts(values: int) -> Strings:
+        return from_list([f"text {k}" for k in np.random.default_rng(4).integers(0, values, 65_536)])
+
+    assert reduced_batches._repeats(texts(100)) and reduced_batches._repeats(texts(2000))
+    assert not reduced_batches._repeats(texts(20_000)) and not reduced_batches._repeats(texts(10**9))

@@ -9,15 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import torch
+
 from tqp.data.backend import is_host
 from tqp.data.strings import Strings
 from tqp.operators.groups.bits import BY_GROUP
-from tqp.operators.string_keys.codes import is_mostly_distinct, numbered_values
+from tqp.operators.string_keys.codes import numbered_values
+from tqp.operators.strings.layout import take
 from tqp.runtime.breakers.reductions import Reduction, fold
 from tqp.runtime.frame import Frame, FrameColumn
 
 #: Rows of a batch that are reduced, at least: of fewer, the look at a sample takes as long.
 _ROWS = 32_768
+#: Rows of the sample, of which at most half may have values of their own: with more, Arrow's table leaves the caches.
+_SAMPLE_ROWS = 4096
 #: Reductions whose states, whatever their order, are reduced as these.
 _OF_STATES = {
     "count_star": "sum",
@@ -43,7 +48,13 @@ def shares_few_texts(frame: Frame) -> bool:
     key = frame.columns[0].values
     if not isinstance(key, Strings) or not is_host(key.starts) or key.num_rows < _ROWS:
         return False
-    return not is_mostly_distinct(key)
+    return _repeats(key)
+
+
+def _repeats(key: Strings) -> bool:
+    every = max(key.num_rows // _SAMPLE_ROWS, 1)
+    sample = take(key, torch.arange(0, key.num_rows, every))
+    return 2 * numbered_values(sample)[1].num_rows <= sample.num_rows
 
 
 def reduce_batch(frame: Frame, reductions: Sequence[Reduction]) -> Frame:
