@@ -171,9 +171,21 @@ def split_statements(text: str) -> list[str]:
     return [text[start:end] for start, end in zip(starts, ends, strict=True)]
 
 
+_ONE_DATABASE = "there is one database, in memory"
+#: What to do in place of statements that there are not.
+_REMEDIES = {
+    "ATTACH": f"{_ONE_DATABASE}. CREATE SCHEMA makes another place for tables; of a DuckDB file, EXPORT DATABASE in DuckDB makes"
+    " files that IMPORT DATABASE reads",
+    "DETACH": f"{_ONE_DATABASE}. DROP SCHEMA removes a place for tables",
+}
+
+
 def _check_known(statement: Statement) -> None:
     if statement.clauses is None:
-        raise UnsupportedError(f"{statement.word} statements are not supported")
+        remedy = _REMEDIES.get(statement.word)
+        raise UnsupportedError(
+            f"{statement.word} statements are not supported{'' if remedy is None else f': {remedy}'}"
+        )
 
 
 def _tree(tokens: Tokens, pieces: Sequence[str | Part]) -> exp.Expr:

@@ -69,6 +69,7 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
     "tables of a list": (lambda _: tqp.sql("SELECT 1", [1]), "tables is a list"),
     "models of a list": (lambda _: tqp.sql("SELECT 1", {}, models=[1]), "models is a list"),
     "keywords of a list": (lambda _: tqp.sql("SELECT 1", {}, models={"m": (1, [2])}), "a dict of keywords"),
+    "database that is only read": (lambda _: tqp.connect(read_only=True), "leave it out"),
     "database of a number": (lambda _: tqp.connect(database=3), "the name is text, not a int"),
     "config of a list": (lambda _: tqp.connect(config=[1]), "config is a list; give a dict"),
     "config by number": (lambda _: tqp.connect(config={1: 2}), "the name of a setting is text"),
@@ -100,7 +101,9 @@ def test_names_of_duckdb_for_databases_and_settings() -> None:
         {"threads": "3", "MAX_MEMORY": "1GiB", "enable_progress_bar": True},
         {"worker_threads": 3, "memory_limit": 2**30, "enable_progress_bar": "on"},
     ):
-        with tqp.connect(database=":memory:", config=config, memory_limit="2GB") as connection:
+        with tqp.connect(
+            database=":memory:", config=config, memory_limit="2GB", read_only=False
+        ) as connection:
             assert connection.sql(asked).fetchall() == [(3, "1.0 GiB", True)]
     with tqp.connect("") as connection:
         assert connection.device.type == "cpu"

@@ -48,6 +48,9 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "extension": lambda con: con.load_extension("json"),
     "commit without begin": lambda con: con.commit() is con,
     "map": lambda con: con.sql("FROM t").map(lambda frame: frame * 2).fetchall(),
+    "map with a schema": lambda con: (
+        con.sql("SELECT 1 AS a").map(lambda frame: frame * 2, schema={"a": int}).types[0] == "BIGINT"
+    ),
     "close of a relation": lambda con: con.sql("FROM t").close(),
     "unregister": _unregistered,
 }

@@ -324,7 +324,7 @@ def test_files_are_added_to_folders_and_named(tmp_path: Path) -> None:
         "PARTITION_BY ()", "PARTITION_BY (k, k)", "PARTITION_BY", "OVERWRITE, APPEND", "OVERWRITE 'x'", "PER_THREAD_OUTPUT, PARTITION_BY k",
         "APPEND, PER_THREAD_OUTPUT, FILENAME_PATTERN 'x'", "FILENAME_PATTERN 3", "FILE_SIZE_BYTES 'x'", "FORCE_QUOTE (zz)", "PREFIX 'x'",
         "PREFIX 'x', SUFFIX 'y', HEADER", "HEADER 'x'", "DATEFORMAT 3", "DELIM ';', SEP ','", "USE_TMP_FILE, PARTITION_BY k",
-        "WRITE_EMPTY_FILE false, PER_THREAD_OUTPUT", "ENCODING 'latin-1'", "COMPRESSION_LEVEL 3", "FORMAT parquet, COMPRESSION_LEVEL 3",
+        "WRITE_EMPTY_FILE false, PER_THREAD_OUTPUT", "ENCODING 'latin-1'", "DELIMITER 'abcde'", "COMPRESSION_LEVEL 3", "FORMAT parquet, COMPRESSION_LEVEL 3",
         "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 99", "FORMAT parquet, KV_METADATA 3", "FORMAT parquet, FIELD_IDS {zz: 1}",
         "FORMAT parquet, FIELD_IDS {i: 1, k: 1}", "FORMAT parquet, PARQUET_VERSION V3", "FORMAT parquet, ROW_GROUP_SIZE 'x'", "nonsense",
     ),

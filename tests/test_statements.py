@@ -184,6 +184,9 @@ def test_errors_point_at_the_statement() -> None:
         "CREATE TABLE z(a INT, b INT AS (a) STORED)",
         "ALTER TABLE t ADD COLUMN z INT AS (1)",
         "ATTACH 'x.db'",
+        "ATTACH ':memory:' AS x",
+        "DETACH x",
+        "PRAGMA enable_profiling",
     ],
 )
 def test_what_is_not_supported_says_so(statement: str) -> None:

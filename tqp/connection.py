@@ -65,7 +65,7 @@ _PRECISIONS = ("float32", "bf16")
 class Connection(WaysIn, WaysOut, Conveniences):
     """Tables and models, and the means to query them; `tqp.connect` makes one. Safe to use from several threads.
 
-    `database`: ":memory:", DuckDB's name for one that ends with its connection, as all do here; also as the first argument.
+    `database`: ":memory:", DuckDB's name for one that ends with its connection, as all do here; also as the first argument. `read_only`: False.
     `config`: settings by the names that SET has for them, and "threads" and "memory_limit".
     `device`: "cpu" (the default), "cuda", "cuda:1", ...; `threads`: worker threads on the CPU, by default all
     processors; `memory_limit`: bytes, or a size such as "4GiB", by which the process may grow while queries run
@@ -93,8 +93,11 @@ class Connection(WaysIn, WaysOut, Conveniences):
         backend: str = "auto",
         database: str = IN_MEMORY,
         config: Mapping[str, object] | None = None,
+        read_only: bool = False,
     ) -> None:
         check_database(database)
+        if read_only:
+            raise BindError("read_only=True: what is in memory alone can be written; leave it out")
         settings = check_config(config)
         threads = parse_threads(settings.pop("threads", threads))
         memory_limit = settings.pop("memory_limit", memory_limit)

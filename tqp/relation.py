@@ -31,6 +31,7 @@ from tqp.planner.catalog_protocol import View
 from tqp.planner.parse import parse
 from tqp.reshaping import Reshaping
 from tqp.result import Result
+from tqp.sql_types import sql_type
 from tqp.statements.execution import Effect
 from tqp.statements.session import Session
 from tqp.summaries import Summaries
@@ -267,15 +268,27 @@ class Relational(Summaries["Relation"], Reshaping["Relation"]):
         self._session.define(view, replace)
         return Relation(self._session, view)
 
-    def map(self, function: Callable[[pandas.DataFrame], object]) -> Relation:
-        """The rows of what a function makes of them, as a pandas frame: runs the query.
+    def map(
+        self, function: Callable[[pandas.DataFrame], object], schema: Mapping[str, object] | None = None
+    ) -> Relation:
+        """The rows of what a function makes of them, as a pandas frame: runs the query. `schema`: its columns with their types, as
+        `sql_type` takes them.
 
         >>> import tqp
         >>> tqp.sql("SELECT 1 AS a").map(lambda frame: frame + 1).fetchall()
         [(2,)]
         """
         made = make_source("mapped", function(self._answer().to_pandas()), self._session.device)
-        return Relation(self._session, View(UNNAMED, parse('FROM "mapped"').reading({"mapped": made})))
+        items = (
+            "*"
+            if schema is None
+            else ", ".join(
+                f"CAST({in_quotes(name)} AS {sql_type(kind)}) AS {in_quotes(name)}"
+                for name, kind in schema.items()
+            )
+        )
+        query = parse(f'SELECT {items} FROM "mapped"').reading({"mapped": made})
+        return Relation(self._session, View(UNNAMED, query))
 
     def close(self) -> None:
         """Nothing: a relation goes with its last reference."""

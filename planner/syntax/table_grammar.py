@@ -89,8 +89,11 @@ class TableGrammar(ExpressionGrammar):
             self.refuse("the name of a function before it")
         if self.kind == "(" and (qualified or kind in FUNCTION_NAMES):
             self.call(with_clauses=False)
-            if self.skip("WITH"):
-                self.expect("ORDINALITY")
+            if (
+                self.kind == "WITH" and self.next_kind() == "ORDINALITY"
+            ):  # not CREATE TABLE AS ... WITH NO DATA
+                self.advance()
+                self.advance()
         elif lateral:
             self.refuse('"("')
 

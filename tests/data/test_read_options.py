@@ -29,6 +29,7 @@ FILES = {
     "escaped.csv": 'a,b\n"x\\"y",1\n"p",2\n',
     "array.json": '[{"a":1,"d":"2024-01-01","t":"2024-01-01 01:02:03","s":"123"},{"a":2.5,"b":true}]',
     "lines.ndjson": '{"a":1,"big":99999999999999999999}\n{"a":null,"x":{"y":1},"l":[1,null]}\n',
+    "later.json": '[{"k": "v"}, {"k": "w", "l": [1, {"a": 3}]}]',
     "one.json": '{"a":1,\n "n": null}',
     "mixed.json": '{"a":1}\n{"a":"x"}\n',
     "numbers.json": "[1, 2]",
@@ -37,6 +38,9 @@ FILES = {
 }
 
 SAME = [
+    "FROM read_json('later.json', records = false)",
+    "FROM read_json('later.json')",
+    "SELECT typeof(json) FROM read_json('later.json', records = false)",
     "FROM 'array.json'",
     "FROM 'lines.ndjson'",
     "SELECT a FROM 'one.json'",
@@ -135,6 +139,7 @@ def test_answers_are_those_of_duckdb(folder: Path, backend: str) -> None:
         ),
         ("FROM read_csv('empty.csv', auto_detect = false)", tqp.BindError, "goes with columns"),
         ("FROM read_csv('c.csv', comment = '//')", tqp.UnsupportedError, "one character"),
+        ("FROM read_json('c.csv')", tqp.ExecutionError, "cannot read c.csv"),
         ("FROM read_csv('c.csv', encoding = 'nope')", tqp.BindError, "the encoding 'nope' is not known"),
         ("FROM read_csv('german.csv', decimal_separator = 'x')", tqp.BindError, "one of '.', ','"),
         ("FROM 'short.csv'", tqp.ExecutionError, "null_padding = true fills"),

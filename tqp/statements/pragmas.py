@@ -25,15 +25,22 @@ _QUERIES: Mapping[str, str] = {
 }
 #: Settings that are switched, by the pragmas without arguments that switch them.
 _SWITCHES: Mapping[str, tuple[str, bool]] = {
-    f"{word}_progress_bar": ("enable_progress_bar", word == "enable") for word in ("enable", "disable")
+    f"{word}_{name}": ("enable_progress_bar", word == "enable")
+    for word in ("enable", "disable")
+    for name in ("progress_bar", "print_progress_bar")
 }
-#: Those that say something of storage or of caches of which there is nothing here.
+#: Those that say something of storage, of caches, or of tests of DuckDB's own, of which there is nothing here.
 _WITHOUT_EFFECT = (
     "force_checkpoint",
     "enable_object_cache",
     "disable_object_cache",
     "enable_checkpoint_on_shutdown",
     "disable_checkpoint_on_shutdown",
+    "disable_profiling",
+    "disable_profile",
+    *(f"{word}_{name}" for word in ("enable", "disable") for name in ("optimizer", "verification")),
+    "verify_parallelism",
+    "disable_verify_parallelism",
 )
 
 
@@ -62,4 +69,5 @@ def pragma(execution: Execution) -> Result:
     if clauses.is_setting:
         assign(execution, clauses.name, value_of(execution, clauses.arguments[0]))
         return done()
-    raise UnsupportedError(f"PRAGMA {name} is not supported", clauses.name.span)
+    remedy = "; EXPLAIN ANALYZE tells what a query took" if "profil" in name else ""
+    raise UnsupportedError(f"PRAGMA {name} is not supported{remedy}", clauses.name.span)

@@ -211,23 +211,23 @@ _OTHERS = frozenset(
     debug_checkpoint_scan_sleep_ms default_block_size default_secret_storage
     default_transaction_invalidation_policy delim_join_as_cte dialect_compatibility_mode
     disable_database_invalidation disable_timestamptz_casts disabled_compression_methods disabled_filesystems
-    disabled_log_types disabled_optimizers duckdb_api enable_geoparquet_conversion enable_logging
+    disabled_log_types duckdb_api enable_geoparquet_conversion enable_logging
     enable_macro_dependencies enable_optimizer enable_profiling enable_progress_bar_print
     enable_view_dependencies enabled_log_types error_on_division_by_zero errors_as_json
-    experimental_metadata_reuse explain_output extension_directories extension_repository_directory
+    experimental_metadata_reuse extension_directories extension_repository_directory
     external_file_cache_local_max_block_size external_file_cache_remote_max_block_size
     external_file_cache_remote_min_block_size external_file_cache_request_sizing external_file_cache_spill
     file_search_path force_column_metadata_reuse fsync_mode geometry_minimum_shredding_size home_directory
     http_client_pool_capacity http_proxy http_proxy_password http_proxy_username ignore_unknown_crs
     initial_column_segment_size json_geometry_format legacy_disable_null_type log_query_path logging_level
-    logging_mode logging_storage max_execution_time max_expression_depth max_vacuum_tasks
+    logging_mode logging_storage max_execution_time max_vacuum_tasks
     operator_memory_limit order_by_non_integer_literal parquet_prefetch_column_gap password pivot_limit
     preserve_identifier_case profile_output profiling_coverage profiling_output profiling_renderer_settings
     python_scan_all_frames read_ahead_depth redact_http_logs regex_match_operator_semantics
     scheduler_process_partial secret_directory show_behavior standard_vector_size storage_block_prefetch
-    storage_compatibility_version table_function_identifier_conversion tracked_metrics user username
-    validate_external_file_cache variant_minimum_shredding_size wal_autocheckpoint_entries warnings_as_errors
-    write_buffer_row_group_count write_buffer_row_group_memory_limit zstd_min_string_length
+    table_function_identifier_conversion tracked_metrics user username
+    validate_external_file_cache variant_minimum_shredding_size warnings_as_errors
+    write_buffer_row_group_memory_limit 
     """.split()
 )
 _SETTINGS: Mapping[str, Callable[[Execution, Any], None]] = {

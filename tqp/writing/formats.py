@@ -37,6 +37,7 @@ OPTIONS_OF_FORMATS: Mapping[str, tuple[str, ...]] = {
         "compression", "compression_level", "row_group_size", "row_group_size_bytes", "row_groups_per_file", "field_ids", "kv_metadata", "parquet_version",
     ),
 }  # fmt: skip
+_LONGEST_DELIMITER = 4
 _ENDINGS = {"gzip": ".gz", "zstd": ".zst"}
 
 
@@ -89,9 +90,14 @@ def _csv_format(options: Options, names: Sequence[str], formats: TimeFormats) ->
     if "prefix" in options and is_said and has_header:
         raise BindError("a CSV file has no HEADER beside PREFIX and SUFFIX")
     quote = options.text("quote", '"')
+    delimiter = options.text("delimiter", ",").replace("\\t", "\t")
+    if len(delimiter.encode()) > _LONGEST_DELIMITER:
+        raise BindError(
+            f"the DELIMITER of a CSV file has up to {_LONGEST_DELIMITER} bytes, not {delimiter!r}"
+        )
     return CsvFormat(
         has_header,
-        options.text("delimiter", ",").replace("\\t", "\t"),
+        delimiter,
         quote,
         options.text("escape", quote),
         options.text("null"),

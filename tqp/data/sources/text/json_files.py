@@ -6,6 +6,7 @@ import itertools
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +17,7 @@ from tqp.core.json.values import parse_json, write_json
 from tqp.core.keywords import lower_ascii
 from tqp.core.read_options import NO_OPTIONS, ReadOptions
 from tqp.data.arrow_types import HUGEINT_ARRAY
+from tqp.data.sources.file_identity import reading
 from tqp.data.sources.file_systems import content_of
 from tqp.data.sources.text.json_structures import (
     MIXED,
@@ -130,15 +132,7 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 def _of_any_structure(files: Sequence[JsonFile], options: ReadOptions) -> list[pa.Table]:
     """Values that need not be objects, nor of one structure."""
-    values = [
-        [
-            parse_json(each)
-            for each in texts_of_values(
-                file.text or (file.lines or b"").decode(), options.json_form, options.ignore_errors
-            )
-        ]
-        for file in files
-    ]
+    values = [_values_of(file, options) for file in files]
     if not any(values):
         return [_empty()] * len(files)
     try:
@@ -162,6 +156,13 @@ def _of_any_structure(files: Sequence[JsonFile], options: ReadOptions) -> list[p
     table = _with_hugeints(with_json_columns(without_empty_structs(table), structure))
     ends = list(itertools.accumulate(map(len, values)))
     return [table.slice(end - len(each), len(each)) for end, each in zip(ends, values, strict=True)]
+
+
+def _values_of(file: JsonFile, options: ReadOptions) -> list[Any]:
+    """Raises ExecutionError for malformed text."""
+    text = file.text or (file.lines or b"").decode()
+    with reading(file.path):
+        return list(map(parse_json, texts_of_values(text, options.json_form, options.ignore_errors)))
 
 
 def _empty() -> pa.Table:

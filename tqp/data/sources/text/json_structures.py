@@ -107,8 +107,8 @@ def with_json(array: pa.Array, structure: _Structure) -> pa.Array:
     missing = array.is_null() if array.null_count else None
     if isinstance(structure, list):
         return pa.ListArray.from_arrays(array.offsets, with_json(array.values, structure[0]), mask=missing)
-    names = [field.name for field in array.type]
-    fields = [with_json(array.field(place), structure[name]) for place, name in enumerate(names)]
+    names = list(structure)  # which Arrow has in another order where it is told some of their types
+    fields = [with_json(array.field(name), structure[name]) for name in names]
     return pa.StructArray.from_arrays(fields, names, mask=missing)
 
 
