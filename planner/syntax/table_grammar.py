@@ -89,11 +89,9 @@ class TableGrammar(ExpressionGrammar):
             self.refuse("the name of a function before it")
         if self.kind == "(" and (qualified or kind in FUNCTION_NAMES):
             self.call(with_clauses=False)
-            if (
-                self.kind == "WITH" and self.next_kind() == "ORDINALITY"
-            ):  # not CREATE TABLE AS ... WITH NO DATA
+            if self.kind == "WITH" and self.next_kind() not in ("NO", "DATA"):  # of CREATE TABLE AS
                 self.advance()
-                self.advance()
+                self.expect("ORDINALITY")
         elif lateral:
             self.refuse('"("')
 
