@@ -96,7 +96,11 @@ def test_a_path_may_be_a_parameter(connection: tqp.Connection) -> None:
         ("FROM read_parquet(NULL)", tqp.BindError, "as text, not NULL"),
         ("FROM read_parquet(1)", tqp.BindError, "as text, not INTEGER"),
         ("SELECT * FROM 'c.csv' c, read_csv(c.s)", tqp.UnsupportedError, "columns or subqueries"),
-        ("FROM read_csv('c.csv', store_rejects = true)", tqp.UnsupportedError, "is not supported"),
+        (
+            "FROM read_csv('c.csv', store_rejects = true, comment = '#')",
+            tqp.UnsupportedError,
+            "store_rejects",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(

@@ -105,7 +105,7 @@ def test_frames_that_are_groups_are_taken_in_parts(monkeypatch: pytest.MonkeyPat
 def test_memory_is_reserved() -> None:
     gc.collect()  # what tests before have left and is freed meanwhile would be room for more
     with tqp.connect(memory_limit="1MiB") as connection, pytest.raises(tqp.ResourceError):
-        ranks = "SELECT rank() OVER (ORDER BY i % 1000) AS r FROM range(5000000) t(i)"
+        ranks = "SELECT rank() OVER (ORDER BY i % 1000) AS r FROM range(30000000) t(i)"
         connection.sql(f"SELECT sum(r) FROM ({ranks})").fetchall()
 
 
