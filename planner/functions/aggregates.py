@@ -132,8 +132,8 @@ AGGREGATE_FUNCTIONS = (
     aggregate("min", "ANY -> same", picks_value=True, ignores_duplicates=True, merged_by="min"),
     aggregate("max", "ANY -> same", picks_value=True, ignores_duplicates=True, merged_by="max"),
     aggregate("any_value", "ANY -> same", ignores_duplicates=True, merged_by="any_value", **_PICKS),
-    aggregate("first arbitrary", "ANY -> same", **_PICKS),
-    aggregate("last", "ANY -> same", **_PICKS),
+    aggregate("first arbitrary", "ANY -> same", ignores_duplicates=True, **_PICKS),
+    aggregate("last", "ANY -> same", ignores_duplicates=True, **_PICKS),
     *(
         aggregate(names, "ANY ANY -> same", ignores_duplicates=True, **_PICKS)
         for names in (
