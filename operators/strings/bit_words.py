@@ -19,6 +19,8 @@ from tqp.operators.rows.selection import row_indices, take, true_positions
 _WORD = 64
 #: Bytes of which truth values are made at a time on the CPU, so that they stay in a cache near the processor.
 _CACHED_BYTES = 1 << 18
+#: So many words are looked at one by one for the next bit, before the next ones of all words are found.
+_NEAR_WORDS = 3
 _LOW_FIVES, _LOW_THREES, _LOW_FS, _ONES = (
     int.from_bytes(bytes([byte]) * 8, "little") for byte in (0x55, 0x33, 0x0F, 0x01)
 )
@@ -172,15 +174,25 @@ def next_place(words: Any, places: Any, all_places: Any = None) -> Any:
         return all_places
     at = places >> 6
     found = take(words, at) & (-1 << (places & 63))
-    empty = row_indices(found == 0)
-    if empty.shape[0]:
-        following = _filled_words(words)
-        own = take(following, take(at, empty) + 1)
+    empty, last = row_indices(found == 0), words.shape[0] - 1
+    for step in range(_NEAR_WORDS + 1):
+        if not empty.shape[0]:
+            break
+        own = take(at, empty) + 1
+        if step == _NEAR_WORDS:
+            own = take(_filled_words(words), own.clip(None, last + 1))
         at[empty] = own
-        found[empty] = take(words, own.clip(None, words.shape[0] - 1))
+        own = take(words, own.clip(None, last))
+        found[empty] = own
+        empty = take(empty, row_indices(own == 0))
     at <<= 6
     at += _counts((found & -found) - 1)
     return at
+
+
+def previous_place(words: Any, places: Any) -> Any:
+    """int64: the last bit before each of the places; there is one."""
+    return take(places_in(words), Ranks(words).at(places) - 1)
 
 
 def _filled_words(words: Any) -> Any:

@@ -25,11 +25,20 @@ from tqp.operators.strings.bit_words import (
     bits_at,
     earlier,
     has_bit,
-    later,
     next_place,
     places_in,
+    previous_place,
 )
-from tqp.operators.strings.json_index import ARRAY, OBJECT, QUOTE, SPACE, Index, index_of
+from tqp.operators.strings.json_expression import match_plain
+from tqp.operators.strings.json_index import (
+    ARRAY,
+    COLON,
+    OBJECT,
+    QUOTE,
+    Index,
+    checked_index_of,
+    index_of,
+)
 from tqp.operators.strings.json_scalars import (
     FRACTIONS,
     INTEGERS,
@@ -95,32 +104,32 @@ class Parts:
         """int64 [n]: how many elements or keys the part has."""
         sizes = torch.zeros_like(self.texts.starts)
         for block in self._found:
-            index, level, values = block.read.indexed, block.level + 1, block.values
-            members = Ranks(
-                (index.keys & index.levels.at(level)) | (index.elements & later(index.levels.at(level)))
-            )
-            sizes.index_copy_(0, block.rows, as_tensor(members.at(values.ends) - members.at(values.places)))
+            _, counts = _members(block.read.indexed, block.values, block.level + 1)
+            sizes.index_copy_(0, block.rows, as_tensor(counts))
         return sizes
 
     def keys(self) -> Lists:
         """The keys of the parts that are objects."""
-        counts = torch.zeros_like(self.texts.starts)
-        starts, lengths = [counts[:0]], [self.texts.lengths[:0]]
+        nothing = self.texts.starts[:0]
+        all_rows, counts, starts, lengths = [nothing], [nothing], [nothing], [self.texts.lengths[:0]]
         for block in self._found:
             index, values, rows = block.read.indexed, block.values, block.rows
-            keys = index.keys & index.levels.at(block.level + 1)
-            before = Ranks(keys)
+            ends = index.key_ends(block.level + 1)
+            before, places = Ranks(ends), places_in(ends)
             first = as_tensor(before.at(values.places))
             own = as_tensor(before.at(values.ends)) - first
-            counts.index_copy_(0, rows, own)
-            places = places_in(keys)
-            of_values = element_places(first, own, places.shape[0])
-            begins = take(places, in_form_of(places, of_values)) + 1
-            lengths.append(as_tensor(next_place(index.closing, begins) - begins).to(torch.int32))
+            ends = take(places, in_form_of(places, element_places(first, own, places.shape[0])))
+            begins = previous_place(index.tokens.opening, ends) + 1
             shift = self.texts.starts[rows] - as_tensor(values.places)
+            all_rows.append(rows)
+            counts.append(own)
             starts.append(as_tensor(begins) + repeated(shift, own))
+            lengths.append(as_tensor(ends - begins).to(torch.int32))
         texts = Strings(torch.cat(starts), torch.cat(lengths), self.texts.data)
-        return Lists(torch.cumsum(counts, 0) - counts, counts, Vector(texts, None))
+        own, rows = torch.cat(counts), torch.cat(all_rows)
+        nowhere = torch.zeros_like(self.texts.starts)
+        first = nowhere.index_copy(0, rows, torch.cumsum(own, 0) - own)
+        return Lists(first, nowhere.index_copy(0, rows, own), Vector(texts, None))
 
 
 class Documents:
@@ -130,7 +139,8 @@ class Documents:
         self.strings = strings
         # No cached properties: all of a class share a lock in Python 3.11, for which workers would wait.
         self._distinct: tuple[Tensor | None, Documents] | None = None
-        self._blocks: list[_Read] | None = None
+        self._matches: Tensor | None = None
+        self._blocks: dict[bool, list[_Read]] = {}
 
     def distinct(self) -> tuple[Tensor | None, Documents]:
         """A number for each document and those that are distinct; no numbers and all of them where most are."""
@@ -143,29 +153,40 @@ class Documents:
 
     def is_worth_all(self, rows: Tensor) -> bool:
         """Whether all documents are to be read for these rows: those that do not count are few, or empty, or read already."""
-        is_read = self._distinct is not None or self._blocks is not None
+        is_read = self._distinct is not None or bool(self._blocks)
         return is_read or 2 * rows.shape[0] > int((self.strings.lengths > 0).sum())
-
-    def _all_read(self) -> list[_Read]:
-        if self._blocks is None:
-            strings, size = self.strings, layout.rows_of_block(self.strings, _BLOCK_BYTES)
-            blocks = (
-                _read(layout.cut(strings, start, min(start + size, strings.num_rows)), start)
-                for start in range(0, strings.num_rows, size)
-            )
-            self._blocks = [each for each in blocks if each is not None]
-        return self._blocks
 
     def parts_at(self, steps: tuple[bytes | int, ...]) -> Parts:
         """What lies in each document at a path of keys and indexes, negative ones from the end."""
-        found = [_Found(each, _values_at(each.indexed, steps), len(steps)) for each in self._all_read()]
+        blocks = self._read(True) + self._read(False)
+        found = [_Found(each, _values_at(each.indexed, steps), len(steps)) for each in blocks]
         return Parts(self.strings, found)
 
     def are_plain(self) -> Tensor:
         """bool [n]: the documents that are well-formed for certain."""
-        return Parts(
-            self.strings, [_Found(each, _no_values(each.indexed), 0) for each in self._all_read()]
-        ).is_plain
+        result = self._match().clone()
+        for block in self._read(False):
+            result.index_copy_(0, block.rows, as_tensor(block.indexed.is_plain))
+        return result
+
+    def _match(self) -> Tensor:
+        """bool [n]: the documents that an expression knows to be plain."""
+        if self._matches is None:
+            self._matches = match_plain(self.strings)
+        return self._matches
+
+    def _read(self, match: bool) -> list[_Read]:
+        """The documents that match, or the others, block by block."""
+        if match not in self._blocks:
+            strings, matches = self.strings, self._match()
+            mask = matches if match else ~matches & (strings.lengths > 0)
+            size = layout.rows_of_block(strings, _BLOCK_BYTES)
+            blocks = (
+                _read(strings, row_indices(mask[start : start + size]) + start, match)
+                for start in range(0, strings.num_rows, size)
+            )
+            self._blocks[match] = [each for each in blocks if each is not None]
+        return self._blocks[match]
 
 
 class _Read(NamedTuple):
@@ -176,16 +197,16 @@ class _Read(NamedTuple):
     indexed: Index
 
 
-def _read(strings: Strings, first: int) -> _Read | None:
-    """The rows, numbered from the first one on, whose quotes and brackets come in pairs; None of no rows."""
-    rows = row_indices(strings.lengths > 0)
+def _read(strings: Strings, rows: Tensor, are_plain: bool) -> _Read | None:
+    """Those of the rows whose quotes and brackets come in pairs; None of no rows."""
     while rows.shape[0]:
         some = layout.compact(layout.take(strings, rows))
         reserve(_BITS_OF_A_BYTE * some.data.shape[0] // 8)
         begins = host_form(some.starts)
-        found = index_of(host_form(some.data), begins, begins + host_form(some.lengths))
+        read = index_of if are_plain else checked_index_of
+        found = read(host_form(some.data), begins, begins + host_form(some.lengths))
         if isinstance(found, Index):
-            return _Read(rows + first, begins, found)
+            return _Read(rows, begins, found)
         rows = rows[row_indices(~as_tensor(found))]
     return None
 
@@ -213,23 +234,18 @@ class _Found(NamedTuple):
         return torch.index_select(self.read.rows, 0, as_tensor(self.values.documents))
 
 
-def _no_values(index: Index) -> _Values:
-    nothing = index.roots[:0]
-    return _Values(nothing, nothing, nothing)
-
-
 def _values_at(index: Index, steps: tuple[bytes | int, ...]) -> _Values:
     """The values to which a path leads, of the plain documents that have one."""
     documents = row_indices(index.is_plain)
-    places = take(index.roots, documents)
-    ends = take(index.ends, documents) if steps else next_place(index.last & index.levels.at(0), places) + 1
+    places = take(index.roots(), documents)
+    ends = take(index.ends, documents) if steps else index.ends_of(places, 0)
     values = _Values(documents, places, ends)
     for level, step in enumerate(steps, 1):
         if isinstance(step, bytes):
             found, places = _follow_key(index, values, step, level)
         else:
             found, places = _follow_index(index, values, step, level)
-        ends = next_place(index.last & index.levels.at(level), places) + 1
+        ends = index.ends_of(places, level)
         values = _Values(take(values.documents, found), places, ends)
     return values
 
@@ -239,18 +255,15 @@ def _follow_key(index: Index, values: _Values, key: bytes, level: int) -> tuple[
     places = _keys_like(index, key, level, values.places)
     found = row_indices(places < values.ends)
     places = take(places, found)
-    behind = places + (
-        len(key) + 3
-    )  # quotes and colon, as most documents are written; behind it is a bracket at least
-    behind += take(index.data, behind) == SPACE
-    if bool(has_bit(index.follow_colons, behind).all()):
-        return found, behind
-    return found, next_place(index.follow_colons, places)
+    colons = places + (len(key) + 2)  # behind the quotes, as most documents are written
+    if bool((take(index.data, colons) != COLON).any()):
+        colons = next_place(index.tokens.colons, places)
+    return found, index.values_from(colons + 1)
 
 
 def _keys_like(index: Index, key: bytes, level: int, places: Any) -> Any:
     """Where the first such key at or behind each place begins, in objects of a level."""
-    found = index.keys & index.levels.at(level) & earlier(index.closing, len(key) + 1)
+    found = index.tokens.opening & earlier(index.key_ends(level), len(key) + 1)
     begins = places_in(found)
     texts = as_tensor(begins) + 1
     some = Strings(texts, torch.zeros_like(texts, dtype=torch.int32), as_tensor(index.data))
@@ -264,13 +277,29 @@ def _keys_like(index: Index, key: bytes, level: int, places: Any) -> Any:
 
 def _follow_index(index: Index, values: _Values, step: int, level: int) -> tuple[Any, Any]:
     """Which arrays have such an element, and where it begins."""
-    elements = index.elements & later(index.levels.at(level))
-    places, before = places_in(elements), Ranks(elements)
-    first, last = before.at(values.places), before.at(values.ends)
-    # Of arrays: the first element is behind the bracket.
-    wanted = (last if step < 0 else first) + step
-    found = row_indices((wanted >= first) & (wanted < last))
-    return found, take(places, take(wanted, found))
+    before, counts = _members(index, values, level)
+    wanted = counts * (step < 0) + step
+    is_array = take(index.data, values.places) == ARRAY
+    found = row_indices(is_array & (wanted >= 0) & (wanted < counts))
+    before, wanted, places = (take(each, found) for each in (before, wanted, values.places))
+    behind = row_indices(wanted > 0)  # the first element is behind the bracket, others behind a comma
+    commas = places_in(index.tokens.commas & index.levels.at(level))
+    places[behind] = take(commas, take(before + wanted - 1, behind))
+    return found, index.values_from(places + 1)
+
+
+def _members(index: Index, values: _Values, level: int) -> tuple[Any, Any]:
+    """int64: how many commas of a level come before each value, and how many elements or keys it has."""
+    commas = Ranks(index.tokens.commas & index.levels.at(level))
+    before = commas.at(values.places)
+    counts = commas.at(values.ends) - before
+    kinds = take(index.data, values.places)
+    is_container = (kinds == ARRAY) | (kinds == OBJECT)
+    containers = row_indices(is_container)
+    inside = index.values_from(take(values.places, containers) + 1)
+    is_container[containers] = ~has_bit(index.tokens.closes, inside)  # one that is not empty
+    counts += is_container
+    return before, counts
 
 
 def _described(found: _Found) -> tuple[Any, Any]:

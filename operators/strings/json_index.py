@@ -9,6 +9,7 @@ Journal 28, 2019) and the levels of Mison (Li et al., PVLDB 10(10), 2017), on ar
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from functools import reduce
 from operator import and_, or_
 from typing import Any, NamedTuple
@@ -28,11 +29,12 @@ from tqp.operators.strings.bit_words import (
     next_place,
     odd,
     places_in,
+    previous_place,
     sums,
 )
 from tqp.operators.strings.json_scalars import malformed
 
-QUOTE, SPACE = b'" '
+QUOTE, COLON, SPACE = b'": '
 ARRAY, ARRAY_END, OBJECT, OBJECT_END = b"[]{}"
 _LINE_SPACE, _ESCAPED = b"\t\n\r", b'"\\/bfnrt'
 #: Bits of the level of a byte. Documents with more levels are left to others.
@@ -56,38 +58,84 @@ class Levels:
         return found
 
 
-class Index(NamedTuple):
-    """n documents that lie one behind the other. Arrays, or tensors; bits as in `bit_words`."""
+class Tokens(NamedTuple):
+    """Bits. Texts by both their quotes, others by their only byte, scalars by all of theirs."""
 
-    data: Any  # uint8: their bytes
-    ends: Any  # int64 [n]
-    roots: Any  # int64 [n]: where the value of each begins
-    is_plain: Any  # bool [n]: the well-formed ones without what is rare; of others nothing is right
-    levels: Levels
-    keys: Any  # bits: where keys begin
-    elements: Any  # bits: where elements of arrays begin
-    follow_colons: Any  # bits: where values of keys begin
-    closing: Any  # bits: the quotes at the ends of texts
-    last: Any  # bits: the last bytes of values and keys
-    escapes: Any  # bits: backslashes; None where there are none
-
-
-class _Tokens(NamedTuple):
-    """Bits. Scalars by all their bytes, texts by both their quotes, others by their only byte."""
-
+    quoted: Any  # from the quote that opens a text on, without the one that closes it
     opening: Any
     closing: Any
-    objects: Any
-    object_ends: Any
-    arrays: Any
-    array_ends: Any
+    opens: Any
+    closes: Any
     commas: Any
     colons: Any
-    scalars: Any
+    filled: Any  # whatever is no space, in texts too
+
+    def scalars(self) -> Any:
+        """All bytes of numbers and words."""
+        return self.filled & ~(
+            self.quoted | self.closing | self.opens | self.closes | self.commas | self.colons
+        )
 
 
-def index_of(data: Any, begins: Any, ends: Any) -> Index | Any:
-    """The index of documents that are not empty.
+class Index:
+    """n documents that lie one behind the other. Arrays, or tensors; bits as in `bit_words`."""
+
+    def __init__(self, data: Any, begins: Any, ends: Any, tokens: Tokens, escapes: Any) -> None:
+        self.data = data  # uint8: their bytes
+        self.ends = ends  # int64 [n]
+        #: bool [n]: the well-formed ones without what is rare; of others nothing is right.
+        self.is_plain = library_of(ends).ones_like(ends, dtype=bool)
+        self.tokens = tokens
+        self.levels, self.too_many = _levels(tokens.opens, tokens.closes)
+        self.escapes = escapes  # bits: backslashes; None where there are none
+        self._begins = begins
+        self._key_ends: Any = None
+        self._last: Any = None
+
+    def roots(self) -> Any:
+        """int64 [n]: where the value of each document begins."""
+        return self.values_from(self._begins)
+
+    def values_from(self, places: Any) -> Any:
+        """int64: the first bytes at or behind the ascending places that are no spaces."""
+        places = places + (take(self.data, places) == SPACE)
+        if bool((take(self.data, places) > SPACE).all()):
+            return places
+        return next_place(self.tokens.filled, places)
+
+    def ends_of(self, places: Any, level: int) -> Any:
+        """int64: behind the last bytes of the values of a level that begin at the ascending places."""
+        if self._last is None:
+            scalars = self.tokens.scalars()
+            ends = ~scalars | bits_at(self._begins, self.data.shape[0])
+            self._last = (scalars & earlier(ends, 1)) | self.tokens.closing | self.tokens.closes
+        return next_place(self._last & self.levels.at(level), places) + 1
+
+    def key_ends(self, level: int) -> Any:
+        """Bits: the quotes at the ends of the keys of a level."""
+        if self._key_ends is None:
+            tokens, ends = self.tokens, earlier(self.tokens.colons, 1)
+            if bool(((ends & ~tokens.closing) != 0).any()):  # spaces before colons
+                ends = bits_at(previous_place(tokens.closing, places_in(tokens.colons)), self.data.shape[0])
+            self._key_ends = ends
+        return self._key_ends & self.levels.at(level)
+
+
+def index_of(data: Any, begins: Any, ends: Any) -> Index:
+    """The index of documents that are known to be plain."""
+    brackets = map(_is_letter, (OBJECT, OBJECT_END))
+    backslashes, quotes, commas, colons, filled, opens, closes = bits_where(
+        data, *map(is_byte, b'\\",:'), _is_filled, *brackets
+    )
+    escapes = places_in(backslashes)
+    tokens = _tokens(
+        quotes, _escaped(escapes, begins, ends), (opens, closes, commas, colons), filled, data.shape[0]
+    )
+    return Index(data, begins, ends, tokens, backslashes if escapes.shape[0] else None)
+
+
+def checked_index_of(data: Any, begins: Any, ends: Any) -> Index | Any:
+    """The index of any documents that are not empty, with those found that are plain.
 
     Or bool [n]: the documents whose quotes or brackets do not come in pairs, or that are blank, if any are: they would be
     taken for parts of others.
@@ -106,27 +154,22 @@ def index_of(data: Any, begins: Any, ends: Any) -> Index | Any:
         zeros,
         filled,
         digits,
-    ) = bits_where(data, *map(is_byte, b'\\"{}[],:-0'), lambda some: some > SPACE, _are_digits)
+    ) = bits_where(data, *map(is_byte, b'\\"{}[],:-0'), _is_filled, _are_digits)
     escapes = places_in(backslashes)
     escaped = _escaped(escapes, begins, ends)
-    if escaped.shape[0]:
-        quotes &= ~bits_at(escaped, size)
-    quoted = odd(quotes)
-    opening, closing = quotes & quoted, quotes & ~quoted
-    outside = ~quoted
-    objects, object_ends, arrays, array_ends, commas, colons = (
-        each & outside for each in (objects, object_ends, arrays, array_ends, commas, colons)
-    )
-    opens, closes = objects | arrays, object_ends | array_ends
-    scalars = filled & ~(quoted | quotes | opens | closes | commas | colons)
-    levels, too_many = _levels(opens, closes)
+    symbols = (objects | arrays, object_ends | array_ends, commas, colons)
+    tokens = _tokens(quotes, escaped, symbols, filled, size)
+    index = Index(data, begins, ends, tokens, backslashes if escapes.shape[0] else None)
+    objects, object_ends, levels = objects & tokens.opens, object_ends & tokens.closes, index.levels
     in_objects = _in_objects(objects, object_ends, levels)
-    tokens = _Tokens(opening, closing, objects, object_ends, arrays, array_ends, commas, colons, scalars)
+    scalars = tokens.scalars()
     begin_scalars = scalars & (~later(scalars) | documents)
-    begin_tokens = opening | opens | closes | commas | colons | begin_scalars
+    begin_tokens = (
+        tokens.opening | tokens.opens | tokens.closes | tokens.commas | tokens.colons | begin_scalars
+    )
     firsts = first_outside(documents, ~begin_tokens) & begin_tokens
     # One that does not end misleads what comes after it in this order.
-    states = [[quoted], levels.bits, list(in_objects.values())]
+    states = [[tokens.quoted], levels.bits, list(in_objects.values())]
     not_ended = later(reduce(or_, itertools.chain(*states)))
     if bool(((not_ended & documents) != 0).any()) or bool(has_bit(not_ended, ends[-1:])[0]):
         return next(filter(lambda some: some.any(), (_not_ended(each, begins, ends) for each in states)))
@@ -134,36 +177,35 @@ def index_of(data: Any, begins: Any, ends: Any) -> Index | Any:
         before = Ranks(begin_tokens)
         return before.at(begins) == before.at(ends)
     in_object = later(
-        reduce(or_, (each & levels.at(level) for level, each in in_objects.items()), quoted & 0)
+        reduce(or_, (each & levels.at(level) for level, each in in_objects.items()), tokens.quoted & 0)
     )
-    wrong, keys, begin_values, follow_colons = _checked(
-        tokens, begin_tokens, begin_scalars, firsts, in_object, levels.at(0)
+    wrong, behind_keys = _checked(
+        tokens, object_ends, in_object, begin_tokens, begin_scalars, firsts, levels.at(0)
     )
     last_of_scalars = scalars & earlier(begin_scalars | ~scalars, 1)
-    wrong |= too_many | malformed(data, digits, minus, zeros, scalars, begin_scalars, last_of_scalars)
+    wrong |= index.too_many | malformed(data, digits, minus, zeros, scalars, begin_scalars, last_of_scalars)
     if size and int(data.min()) < SPACE:
         control, of_lines = bits_where(
             data, lambda some: some < SPACE, lambda some: _is_any(some, _LINE_SPACE)
         )
-        wrong |= control & (quoted | ~of_lines)
-    is_plain = ~_documents_with(begins, places_in(wrong))
+        wrong |= control & (tokens.quoted | ~of_lines)
+    index.is_plain = ~_documents_with(begins, places_in(wrong))
     if escapes.shape[0]:
         numbered = take(escaped, row_indices(~_is_any(take(data, escaped), _ESCAPED)))
-        in_keys = row_indices(has_bit(colons, next_place(begin_tokens, escapes).clip(None, size)))
-        is_plain &= ~_documents_with(begins, numbered, take(escapes, in_keys))
-    return Index(
-        data,
-        ends,
-        places_in(firsts),
-        is_plain,
-        levels,
-        keys,
-        begin_values & ~in_object & ~later(levels.at(0)),
-        follow_colons,
-        closing,
-        last_of_scalars | closing | closes,
-        backslashes if escapes.shape[0] else None,
-    )
+        in_keys = row_indices(has_bit(tokens.colons, next_place(begin_tokens, escapes).clip(None, size)))
+        index.is_plain &= ~_documents_with(begins, numbered, take(escapes, in_keys))
+    index.tokens = tokens._replace(colons=tokens.colons & behind_keys)
+    return index
+
+
+def _tokens(quotes: Any, escaped: Any, symbols: tuple[Any, ...], filled: Any, size: int) -> Tokens:
+    """The tokens, given the bits of bytes and the places of those that are escaped."""
+    if escaped.shape[0]:
+        quotes = quotes & ~bits_at(escaped, size)
+    quoted = odd(quotes)
+    outside = ~quoted
+    opens, closes, commas, colons = (each & outside for each in symbols)
+    return Tokens(quoted, quotes & quoted, quotes & outside, opens, closes, commas, colons, filled)
 
 
 def _levels(opens: Any, closes: Any) -> tuple[Levels, Any]:
@@ -194,9 +236,15 @@ def _not_ended(states: list[Any], begins: Any, ends: Any) -> Any:
 
 
 def _checked(
-    tokens: _Tokens, begin_tokens: Any, begin_scalars: Any, firsts: Any, in_object: Any, outermost: Any
-) -> tuple[Any, ...]:
-    """Bits: the tokens that may not stand where they do, keys, where other values begin, and where those behind colons do.
+    tokens: Tokens,
+    object_ends: Any,
+    in_object: Any,
+    begin_tokens: Any,
+    begin_scalars: Any,
+    firsts: Any,
+    outermost: Any,
+) -> tuple[Any, Any]:
+    """Bits: the tokens that may not stand where they do, and those that follow keys.
 
     `in_object`: the innermost bracket that is open before a byte is one of an object.
     """
@@ -206,18 +254,18 @@ def _checked(
         """The tokens that follow."""
         return first_outside(later(words), between)
 
-    opens, closes = tokens.objects | tokens.arrays, tokens.object_ends | tokens.array_ends
-    follow_opens, follow_commas, follow_colons = map(behind, (opens, tokens.commas, tokens.colons))
+    follow_opens, follow_commas, follow_colons = map(behind, (tokens.opens, tokens.commas, tokens.colons))
     begin_members = follow_opens | follow_commas
     keys = tokens.opening & begin_members & in_object
-    begin_values = (tokens.opening & ~keys) | begin_scalars | opens
+    begin_values = (tokens.opening & ~keys) | begin_scalars | tokens.opens
     expect_values = (begin_members & ~in_object) | follow_colons | firsts
     wrong = begin_values & ~expect_values
     wrong |= (tokens.commas | tokens.colons) & (expect_values | begin_members | outermost)
-    wrong |= closes & (follow_commas | follow_colons | firsts)
-    wrong |= (tokens.object_ends & ~in_object) | (tokens.array_ends & in_object)
-    wrong |= behind(keys) ^ tokens.colons
-    return wrong, keys, begin_values, follow_colons
+    wrong |= tokens.closes & (follow_commas | follow_colons | firsts)
+    wrong |= tokens.closes & (object_ends ^ in_object)
+    behind_keys = behind(keys)
+    wrong |= behind_keys ^ tokens.colons
+    return wrong, behind_keys
 
 
 def _documents_with(begins: Any, *places: Any) -> Any:
@@ -244,6 +292,15 @@ def _escaped(escapes: Any, begins: Any, ends: Any) -> Any:
     within = escapes - take(firsts, sums(is_first, "int64") - 1)
     places = escapes + 1
     return take(places, row_indices(((within & 1) == 0) & (places < take(ends, documents))))
+
+
+def _is_letter(byte: int) -> Callable[[Any], Any]:
+    """The condition that a byte is this small letter, or the capital one: so brackets of both kinds are as ASCII has them."""
+    return lambda data: data | 0x20 == byte
+
+
+def _is_filled(some: Any) -> Any:
+    return some > SPACE
 
 
 def _are_digits(some: Any) -> Any:

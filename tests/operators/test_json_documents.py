@@ -15,7 +15,7 @@ from tqp.core.json.values import parse_json, type_name, write_json
 from tqp.core.text.numbers import ParseFailure
 from tqp.data.nested import Lists
 from tqp.data.strings import Strings
-from tqp.operators.strings import bit_words, json_documents, layout
+from tqp.operators.strings import bit_words, json_documents, json_expression, layout
 from tqp.operators.strings.json_documents import Documents, Parts
 from tqp.operators.text.json_parts import type_names
 
@@ -177,6 +177,7 @@ def test_parts_are_those_that_a_parser_finds(seed: int, monkeypatch: pytest.Monk
     chance = random.Random(seed)
     if seed % 2:  # as on a device
         monkeypatch.setattr(json_documents, "host_form", lambda tensor: tensor)
+    monkeypatch.setattr(json_expression, "_MANY_BYTES", chance.choice([0, 1 << 20]))
     monkeypatch.setattr(bit_words, "_CACHED_BYTES", chance.choice([8, 64, 1 << 17]))
     monkeypatch.setattr(json_documents, "_BLOCK_BYTES", chance.choice([1, 200, 1 << 20]))
     documents = [_document(chance) for _ in range(chance.choice([1, 40, 300]))]
@@ -187,7 +188,9 @@ def test_parts_are_those_that_a_parser_finds(seed: int, monkeypatch: pytest.Monk
     _check(documents, steps, found)
 
 
-def test_each_odd_document_alone_and_among_others() -> None:
+@pytest.mark.parametrize("many", [0, 1 << 20])
+def test_each_odd_document_alone_and_among_others(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_expression, "_MANY_BYTES", many)
     whole = _are_plain(ODD)
     assert whole == [_are_plain([each])[0] for each in ODD]
     plain = {each for each, is_plain in zip(ODD, whole, strict=True) if is_plain}
@@ -207,6 +210,26 @@ def test_each_odd_document_alone_and_among_others() -> None:
         "{}" + " " * 30,
         '["a"' + " " * 30 + "]",
     }
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_the_expression_matches_is_what_is_plain_of_few_levels(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_expression, "_MANY_BYTES", 1 << 20)
+    chance = random.Random(seed)
+    documents = [*ODD, *(_document(chance) for _ in range(500))]
+    plain = _are_plain(documents)
+    monkeypatch.setattr(json_expression, "_MANY_BYTES", 0)
+    matched = json_expression.match_plain(_strings(documents)).tolist()
+    for document, is_plain, is_matched in zip(documents, plain, matched, strict=True):
+        assert is_matched == (is_plain and _levels(parse_json(document)) <= 3), document
+
+
+def _levels(value: Any) -> int:
+    if isinstance(value, tuple):  # an object
+        value = [each for _, each in value]
+    return 1 + max(map(_levels, value), default=0) if isinstance(value, list) else 0
 
 
 def test_ordinary_documents_are_plain() -> None:
