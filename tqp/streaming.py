@@ -19,7 +19,7 @@ from tqp.runtime.lowering.stream import BATCH_KINDS
 from tqp.runtime.program import TensorProgram
 
 #: Columns of fewer bytes, before compression, are encoded: there is little to be spared.
-_LARGE = 256 << 20
+_LARGE = 128 << 20
 #: A LIMIT keeps so many rows at most of each batch.
 _FEW_ROWS = 100_000
 
