@@ -14,7 +14,7 @@ from tqp.core.errors import BindError, ParseError, UnsupportedError
 from tqp.core.keywords import lower_ascii
 from tqp.core.schema import TableSource
 from tqp.planner.syntax.clauses import Clauses
-from tqp.planner.syntax.parser import Parser
+from tqp.planner.syntax.parser import TYPE_START, Parser
 from tqp.planner.syntax.parts import Part
 from tqp.planner.syntax.query_grammar import Explain, Statement, not_a_query
 from tqp.planner.syntax.sqlglot_tokens import spliced_tokens, sqlglot_tokens
@@ -256,7 +256,7 @@ _COVERED = "covered"  # key in a node's meta
 def without_places(tree: exp.Expr) -> exp.Expr:
     """The tree, changed to say no more where in a text it stands."""
     for node in tree.walk():
-        for key in ("start", "end", "line", "col"):
+        for key in ("start", "end", "line", "col", TYPE_START):
             node.meta.pop(key, None)
     return tree
 

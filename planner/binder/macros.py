@@ -17,6 +17,7 @@ from tqp.planner.binder.expressions.nested.parts import before_dot
 from tqp.planner.binder.select.names import expression_name
 from tqp.planner.catalog_protocol import Catalog, Macro, MacroForm
 from tqp.planner.parse import UNASKED, ParsedStatement, head_span, parse, span_of, without_places
+from tqp.planner.syntax.parser import is_columns_call
 
 #: Macros within macros, at most.
 _DEEPEST = 50
@@ -54,7 +55,8 @@ def expanded(tree: exp.Expr, catalog: Catalog, text: str) -> exp.Expr:
     root = exp.Paren(this=tree.copy())
     for select in list(root.find_all(exp.Select)):
         for item in select.expressions:
-            if not isinstance(item, exp.Alias | exp.Star) and item.find(exp.Anonymous) is not None:
+            calls = [] if isinstance(item, exp.Alias | exp.Star) else list(item.find_all(exp.Anonymous))
+            if calls and not any(map(is_columns_call, calls)):  # which makes columns of several names
                 name = exp.to_identifier(expression_name(text, item), quoted=True)
                 item.replace(exp.Alias(this=item.copy(), alias=name))
     for _ in range(_DEEPEST):

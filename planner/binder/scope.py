@@ -246,6 +246,12 @@ class Scope:
         self.used[reference.id] = (name, span)
         return reference
 
+    def says_alias(self, node: exp.Column) -> bool:
+        """Whether `alias.x` means the x of SELECT: no table or column is called "alias"."""
+        if len(node.parts) != 2 or lower_ascii(node.table) != "alias":
+            return False
+        return not (self.has_relation(node.table) or self.has_column(node.table, None))
+
     def column_at(self, place: int, span: Span | None) -> ScopeColumn:
         """The column of FROM that `#place` means; what USING merged counts as its parts. Raises BindError beyond the last."""
         columns = [column for relation in self.relations for column in relation.columns]

@@ -12,14 +12,14 @@ _NESTED = ("list_", "array_", "struct_", "map_", "json", "union_", "variant_")
 _PREFIXES = ("pg_", "has_", "icu_", "collate_", "st_", "inet_", "current_")
 _NAMES = frozenset(
     """
-cast_to_type combine
+combine
 combine_aggr create_sort_key decimal_average decimal_division
 finalize
-get_block_size get_type hive_partition_component index_key invoke
+get_block_size get_type hive_partition_component index_key
 lttb make_type md5_number md5_number_lower md5_number_upper
 normalized_interval parse_duckdb_log_message
 parse_formatted_bytes path_join
-remap_struct replace_type sleep_ms stats
+remap_struct sleep_ms stats
 to_aggregate_state unpivot_list vector_type vertex_extract write_log
 """.split()
 )

@@ -21,7 +21,6 @@ from tqp.core.keywords import lower_ascii
 from tqp.core.names import DATABASE, TEMPORARY
 from tqp.core.text.bits import parse_bits
 from tqp.core.units import UNIT_NAMES
-from tqp.planner.algebra.element_expressions import ElementRef
 from tqp.planner.algebra.expressions import FALSE, TRUE, Expression, Literal, column_ids, walk
 from tqp.planner.algebra.subquery_expressions import Subquery
 from tqp.planner.binder.context import BindContext
@@ -74,8 +73,8 @@ class ExpressionBinder:
     written_keys: Written[Expression] | None = None  # group keys that are no columns
     keys_before_aliases: list[Expression] | None = None  # HAVING: the group keys
     inside_aggregate: bool = False
-    #: The parameters of the lambdas around, by name in lower case, the outermost first.
-    lambdas: list[dict[str, ElementRef]] = field(default_factory=list)
+    #: What the parameters of the lambdas around stand for, by name in lower case, the outermost first.
+    lambdas: list[dict[str, Expression]] = field(default_factory=list)
     unnests: UnnestCollector | None = None
     _open_aliases: list[str] = field(default_factory=list)
 
@@ -132,8 +131,14 @@ class ExpressionBinder:
             found = self._in_schema(parts, span)
         if found is not None:
             return found
+        if self.scope.says_alias(node) and lower_ascii(name) in self.scope.aliases:
+            return self._said_alias(lower_ascii(name), span)
         if qualifier is None and self.scope.has_relation(name):
             return self._table_as_struct(name, span)
+        if len(parts) == 2 and self.scope.has_relation(name):
+            return self._table_as_struct(
+                QualifiedTable(name, self.context.catalog.schemas_named(parts[:1], span)), span
+            )
         word = lower_ascii(name) if qualifier is None else ""
         if word in SESSION_WORDS:
             return Literal(SESSION_WORDS[word](self.context.catalog), VARCHAR)
@@ -167,12 +172,13 @@ class ExpressionBinder:
             value = nested_parts.named_part(self, settle(value), name, span)
         return value
 
-    def _table_as_struct(self, name: str, span: Span | None) -> Expression:
+    def _table_as_struct(self, name: Qualifier, span: Span | None) -> Expression:
         """A row of a table as a struct of its columns."""
         relations = [relation for relation in self.scope.relations if relation.is_named(name)]
         if len(relations) != 1 or relations[0].is_padded:
+            shown = name.name if isinstance(name, QualifiedTable) else name
             raise UnsupportedError(
-                f'a table as a value ("{name}", a struct of its columns) is not supported here', span
+                f'a table as a value ("{shown}", a struct of its columns) is not supported here', span
             )
         columns = relations[0].columns
         fields = {column.name: self.scope.value_of(column) for column in columns}
@@ -224,6 +230,12 @@ class ExpressionBinder:
         return (
             keys is not None and not self.inside_aggregate and column not in keys and not self._open_aliases
         )
+
+    def _said_alias(self, name: str, span: Span | None) -> Expression:
+        """What `alias.x` stands for."""
+        if name not in self.aliases:
+            raise _not_yet_defined(name, span)
+        return self._alias(name, span)
 
     def _alias(self, name: str, span: Span | None) -> Expression:
         if self._open_aliases:

@@ -91,7 +91,10 @@ class GroupKeys:
     def _aliased(self, node: exp.Expr) -> Item | None:
         """The item whose alias the key is; a column of that name comes first."""
         named = node.unnest()
-        if not isinstance(named, exp.Column) or named.table or self.scope.has_column(named.name, None):
+        if not isinstance(named, exp.Column):
+            return None
+        is_column = bool(named.table) or self.scope.has_column(named.name, None)
+        if is_column and not self.scope.says_alias(named):
             return None
         return self.aliases.get(lower_ascii(named.name))
 

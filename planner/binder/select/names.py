@@ -274,6 +274,8 @@ class Names(NestedNames, QueryNames):
             return f"GROUPING({', '.join(map(self.text, arguments))})"
         if is_columns_call(node):
             return f"{'*' * is_unpacked(node)}COLUMNS({self.text(arguments[0])})"
+        if name == "construct_array":
+            return f"(ARRAY[{', '.join(map(self.text, arguments))}])"
         if name == "+":
             return f"(+({self.text(arguments[0])}))"
         if name in ("coalesce", "ifnull"):

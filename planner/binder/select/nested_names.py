@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from tqp.core.keywords import lower_ascii, quoted
+from tqp.core.keywords import quoted
 from tqp.planner.syntax.parser import ARRAY_WORD, OPEN_END
 
 
@@ -54,7 +54,9 @@ class NestedNames:
         if isinstance(field, exp.Anonymous):
             if is_name:
                 return f"{self.text(base)}.{self.text(field)}"
-            return self._call(lower_ascii(field.name), (base, *field.expressions))
+            call = field.copy()
+            call.set("expressions", [base.copy(), *call.expressions])
+            return self.text(call)
         return f"{self.text(base) if is_name else f'({self.text(base)})'}.{quoted(field.name)}"
 
     def _lambda(self, names: Sequence[str], body: str) -> str:

@@ -90,7 +90,9 @@ class SortBinder:
         place = ordinal(node, len(self.nodes), "ORDER BY")
         if place is not None:
             return place
-        if isinstance(node, exp.Column) and node.args.get("table") is None:
+        if isinstance(node, exp.Column) and (
+            node.args.get("table") is None or self.block.scope.says_alias(node)
+        ):
             lowered = lower_ascii(node.name)
             places = [
                 index

@@ -35,6 +35,7 @@ from tqp.planner.algebra.expressions import (
 from tqp.planner.binder.expressions.aggregates.several_values import of_single_values
 from tqp.planner.binder.expressions.coercion import as_text, cast_to, compare
 from tqp.planner.binder.expressions.forms.forms import Forms, Nodes, call_of
+from tqp.planner.binder.expressions.nested.lambdas import parameter_of
 from tqp.planner.binder.expressions.nested.parts import field_of
 from tqp.planner.binder.expressions.nested.values import concatenated, list_of_values
 from tqp.planner.binder.expressions.operators import apply
@@ -98,8 +99,10 @@ def _current_query(binder: ExpressionBinder, nodes: Nodes, span: Span | None) ->
 
 
 def _alias(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
-    """alias(column): its name."""
+    """alias(column): its name, or that of a lambda's parameter."""
     node = nodes[0].unnest()
+    if isinstance(node, exp.Column | exp.Identifier) and parameter_of(binder, node.name) is not None:
+        return Literal(node.name, VARCHAR)
     if not isinstance(node, exp.Column) or not binder.scope.has_column(node.name, node.table or None):
         raise UnsupportedError("alias() of what is no column is not supported", span)
     binder.bind(node)

@@ -21,7 +21,6 @@ from tqp.planner.binder.expressions.coercion import (
     compare,
     folded,
     null_after,
-    of_type,
 )
 from tqp.planner.binder.expressions.collations import of_arguments
 from tqp.planner.binder.expressions.forms.attempts import TRY_FORMS
@@ -37,6 +36,7 @@ from tqp.planner.binder.expressions.forms.postgres_forms import POSTGRES_FORMS
 from tqp.planner.binder.expressions.forms.randomness import RANDOM_FORMS, SEED_FORMS
 from tqp.planner.binder.expressions.forms.sequences import SEQUENCE_FORMS
 from tqp.planner.binder.expressions.forms.short_forms import SHORT_FORMS
+from tqp.planner.binder.expressions.forms.type_forms import TYPE_FORMS
 from tqp.planner.binder.expressions.nested.arrays import ARRAY_FORMS, bind_array_value
 from tqp.planner.binder.expressions.nested.lambdas import ELEMENT_FORMS
 from tqp.planner.binder.expressions.nested.list_calls import LIST_CALLS
@@ -172,19 +172,6 @@ def _printed(function: str, binder: ExpressionBinder, nodes: Nodes, span: Span |
     return Call(function, tuple(values), of_arguments(VARCHAR, values, span), span)
 
 
-def _typeof(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
-    data_type = binder.bind(nodes[0]).data_type
-    return Literal('"NULL"', VARCHAR) if data_type == NULL else SourceLiteral(str(data_type), VARCHAR)
-
-
-def _can_cast(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
-    """can_cast_implicitly(a, b): whether values of the type of a become ones of the type of b without being asked."""
-    source, target = (of_type(binder.bind(node).data_type) for node in nodes)
-    if source.data_type.is_nested or target.data_type.is_nested:
-        raise UnsupportedError("can_cast_implicitly() of nested values is not supported", span)
-    return Literal(implicit_cast_cost(source, target.data_type) is not None, BOOLEAN)
-
-
 def _constant_or_null(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """constant_or_null(c, x, ...): the constant, NULL where one of the others is."""
     constant, *others = (binder.bind(node) for node in nodes)
@@ -303,6 +290,7 @@ SPECIAL_FORMS: Forms = {
     **ELEMENT_FORMS,
     **CLOCK_FORMS,
     **SHORT_FORMS,
+    **TYPE_FORMS,
     **POSTGRES_FORMS,
     **LISTED_FORMS,
     **JSON_FORMS,
@@ -323,12 +311,10 @@ SPECIAL_FORMS: Forms = {
     "concat_ws": (_concat_ws, 2, None),
     "format": (partial(_printed, "format"), 1, None),
     "printf": (partial(_printed, "printf"), 1, None),
-    "typeof": (_typeof, 1, 1),
     "error": (_error, 1, 1),
     "hash": (_hash, 1, None),
     "getvariable": (_getvariable, 1, 1),
     "current_setting": (_current_setting, 1, 1),
-    "can_cast_implicitly": (_can_cast, 2, 2),
     "constant_or_null": (_constant_or_null, 2, None),
     "date": (lambda binder, nodes, span: cast_to(binder.bind_flexible(nodes[0]), DATE, span), 1, 1),
     "date_add": (

@@ -103,7 +103,7 @@ def _over(
         value = Literal(None, list_of(NULL))
     element = element_of(binder, value, names[0])
     index = ElementRef(element.id + 1, BIGINT, names[1]) if names[1:] else None
-    body = _body(binder, [element] if index is None else [element, index], written, span)
+    body = _body_of(binder, [element] if index is None else [element, index], written, span)
     if is_null:
         return Literal(None, NULL)
     data_type = list_of(body.data_type)
@@ -112,13 +112,24 @@ def _over(
     return OverElements(function, value, body, element, index, data_type, span=span)
 
 
-def _body(
+def _body_of(
     binder: ExpressionBinder, parameters: Sequence[ElementRef], written: exp.Expr, span: Span | None
 ) -> Expression:
     """What a lambda computes, in which its parameters may stand."""
-    named = {lower_ascii(each.name): each for each in parameters}
-    if len(named) < len(parameters):
-        raise BindError(f'two parameters of a lambda are called "{parameters[0].name}"', span)
+    return _body(binder, [each.name for each in parameters], parameters, written, span)
+
+
+def _body(
+    binder: ExpressionBinder,
+    names: Sequence[str],
+    values: Sequence[Expression],
+    written: exp.Expr,
+    span: Span | None,
+) -> Expression:
+    """What a lambda computes of what its parameters stand for."""
+    named = {lower_ascii(name): value for name, value in zip(names, values, strict=True)}
+    if len(named) < len(names):
+        raise BindError(f'two parameters of a lambda are called "{names[0]}"', span)
     binder.lambdas.append(named)
     try:
         body = binder.bind(written)
@@ -129,6 +140,18 @@ def _body(
     if has_prediction(body):
         raise UnsupportedError("a model's call in a lambda is not supported", span_of(written) or span)
     return body
+
+
+def _invoke(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
+    """invoke(lambda x, y: ..., 1, 2): the body, in which the parameters stand for the arguments."""
+    refuse_arrow(nodes[0], span)
+    written, arguments = nodes[0], [binder.bind(node) for node in nodes[1:]]
+    if not isinstance(written, exp.Lambda):
+        raise BindError("invoke() takes a lambda first: invoke(lambda x: x + 1, 2)", span_of(written) or span)
+    names = [each.name for each in written.expressions]
+    if len(names) != len(arguments):
+        raise BindError(f"the lambda has {len(names)} parameters, and {len(arguments)} arguments", span)
+    return _body(binder, names, arguments, written.this, span)
 
 
 def _reduce(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
@@ -152,11 +175,11 @@ def _reduce(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expres
     )
     index = ElementRef(element.id + 1, BIGINT, names[2]) if names[2:] else None
     others = (element,) if index is None else (element, index)
-    body = _body(binder, (reduced, *others), written.this, span)
+    body = _body_of(binder, (reduced, *others), written.this, span)
     common = _type_of_reduced(reduced, body, span)
     if common != reduced.data_type:  # of that type is then what the lambda is given, too
         reduced = replace(reduced, data_type=common)
-        body = _body(binder, (reduced, *others), written.this, span)
+        body = _body_of(binder, (reduced, *others), written.this, span)
         # the type of a UHUGEINT beside an integer with a sign holds neither in DuckDB, and grows each time
         may_grow = _is_untyped(common) or element.data_type.kind is TypeKind.UHUGEINT
         if may_grow and _type_of_reduced(reduced, body, span) != common:
@@ -203,8 +226,8 @@ def bind_comprehension(binder: ExpressionBinder, node: exp.Comprehension, span: 
     return _over("list_transform", binder, value, names, node.this, span)
 
 
-def parameter_of(binder: ExpressionBinder, name: str) -> ElementRef | None:
-    """The parameter of a lambda around, the innermost first."""
+def parameter_of(binder: ExpressionBinder, name: str) -> Expression | None:
+    """What a parameter of a lambda around stands for, the innermost first."""
     known = lower_ascii(name)
     return next((each[known] for each in reversed(binder.lambdas) if known in each), None)
 
@@ -350,6 +373,7 @@ _BINDERS: Forms = {
     "list_transform": (partial(_with_lambda, "list_transform"), 2, 2),
     "list_filter": (partial(_with_lambda, "list_filter"), 2, 2),
     "list_reduce": (_reduce, 2, 3),
+    "invoke": (_invoke, 1, None),
     "list_any": (partial(_search, "list_any"), 2, 2),
     "list_first_place": (partial(_search, "list_first_place"), 2, 2),
     "list_aggregate": (_aggregate, 2, 9),
@@ -363,6 +387,7 @@ ELEMENT_FORMS: Forms = {
         if function
         for name in names.split()
     },
+    "invoke": _BINDERS["invoke"],
     **{f"list_{name}": (partial(_aggregate_of, name), 1, 1) for name in LIST_AGGREGATES},
     "contains": (_contains, 2, 2),
 }

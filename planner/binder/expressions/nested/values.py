@@ -199,6 +199,7 @@ def _split(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Express
 
 NESTED_VALUE_FORMS: Forms = {
     "list_value": (list_value, 0, None),
+    "construct_array": (list_value, 0, None),
     "struct_pack": (struct_pack, 0, None),
     "row": (row, 0, None),
     "list_concat": (_concat, 0, None),
