@@ -50,7 +50,7 @@ _FAMILY = re.compile("__internal_|collate_|pg_|st_|icu_")
 _SYSTEM = re.compile(
     r"^(pg_|has_|current_|in_search_path|get_block_size|write_log|parse_duckdb_log|txid|nextval|currval|setval|icu_|collate|"
     r"__internal|create_sort_key|vector_type|getvariable|stats$|error$|sleep_ms|finalize|combine|to_aggregate_state|"
-    r"cast_to_type|remap_struct|replace_type|make_type|get_type|invoke|index_key)"
+    r"remap_struct|make_type|get_type|index_key)"
 )
 
 
