@@ -8,8 +8,9 @@ from torch import Tensor
 from tqp.core.errors import ExecutionError
 from tqp.data.strings import Strings
 from tqp.operators.groups.aggregates import count_by_group
+from tqp.operators.rows.batches import pool_rows
 from tqp.operators.rows.keys import is_ascending, narrow, sort_codes
-from tqp.operators.rows.selection import row_indices, take
+from tqp.operators.rows.selection import compose_selected, row_indices, take, take_selected
 from tqp.operators.string_keys.codes import distinct_slices
 from tqp.operators.strings.build import join
 from tqp.operators.strings.layout import compact, compact_rows, from_list
@@ -25,13 +26,39 @@ def join_groups(
 
     Raises ExecutionError for more than 2 GiB.
     """
-    if validity is not None:
-        rows = row_indices(validity)
-        strings, group_ids = take_strings(strings, rows), take(group_ids, rows)
-    counts = count_by_group(group_ids, num_groups)
-    order = None if is_ascending(group_ids) else sort_codes(narrow(group_ids, num_groups))[1]
-    ends = counts.cumsum(0)
-    return _joined(strings, order, ends - counts, ends, separator)
+    rows, ends = _group_by_group(group_ids, num_groups, validity)
+    begins = torch.cat([ends.new_zeros(1), ends[:-1]])
+    return _joined(strings, rows, begins, ends, separator)
+
+
+def join_entries_of_groups(
+    entries: Strings,
+    codes: Tensor,
+    group_ids: Tensor,
+    num_groups: int,
+    validity: Tensor | None,
+    separator: str,
+) -> Strings:
+    """As `join_groups`, of the entries of a dictionary that the codes, integers [n], name."""
+    rows, ends = _group_by_group(group_ids, num_groups, validity)
+    begins = torch.cat([ends.new_zeros(1), ends[:-1]])
+    codes = take_selected(codes, rows)
+    if entries.num_rows <= codes.shape[0]:
+        return _joined_entries(entries, codes, begins, ends, separator)
+    return _joined(pool_rows(entries, codes), None, begins, ends, separator)
+
+
+def _group_by_group(
+    group_ids: Tensor, num_groups: int, validity: Tensor | None
+) -> tuple[Tensor | None, Tensor]:
+    """The valid rows of group after group, int64 [m], None: all as they come; and where each group ends among them."""
+    rows = None if validity is None else row_indices(validity)
+    group_ids = take_selected(group_ids, rows)
+    ends = count_by_group(group_ids, num_groups).cumsum(0)
+    if is_ascending(group_ids):
+        return rows, ends
+    order = sort_codes(narrow(group_ids, num_groups))[1]
+    return compose_selected(rows, order), ends
 
 
 def join_all(strings: Strings, validity: Tensor | None, separator: str) -> Strings:
@@ -56,16 +83,33 @@ def join_runs(strings: Strings, begins: Tensor, ends: Tensor, separator: str) ->
 
 def _joined(strings: Strings, order: Tensor | None, begins: Tensor, ends: Tensor, separator: str) -> Strings:
     """As `join_runs`, of the strings in an order, int64 [n]; None: as they come."""
-    # every row with a separator before it: a run is what lies between the first and the last of its rows
-    before, separated = len(separator.encode()), from_list([separator], strings.starts.device)
     shared = distinct_slices(strings, None)
-    if shared is not None:  # each slice is joined once
+    if shared is not None:
         numbers, slices = shared
-        order = numbers if order is None else take(numbers, order)
-        written = compact_rows(join([separated, slices]) if before else slices, order)
-    else:
-        strings = strings if order is None else take_strings(strings, order)
-        written = compact(join([separated, strings]) if before and strings.num_rows else strings)
+        return _joined_entries(slices, take_selected(numbers, order), begins, ends, separator)
+    strings = strings if order is None else take_strings(strings, order)
+    return _runs_of(compact(_separated(strings, separator)), begins, ends, separator)
+
+
+def _joined_entries(
+    entries: Strings, numbers: Tensor, begins: Tensor, ends: Tensor, separator: str
+) -> Strings:
+    """As `join_runs`, of the numbered entries, each of which is joined to the separator once."""
+    if numbers.dtype not in (torch.int32, torch.int64):
+        numbers = numbers.to(torch.int32)
+    return _runs_of(compact_rows(_separated(entries, separator), numbers), begins, ends, separator)
+
+
+def _separated(strings: Strings, separator: str) -> Strings:
+    """Every string with a separator before it."""
+    if not separator or not strings.num_rows:
+        return strings
+    return join([from_list([separator], strings.starts.device), strings])
+
+
+def _runs_of(written: Strings, begins: Tensor, ends: Tensor, separator: str) -> Strings:
+    """Of strings one behind the other, each with a separator before it, what lies between the first and the last of a run."""
+    before = len(separator.encode())
     total = written.starts.new_full((1,), written.data.shape[0])
     bytes_before = torch.cat([written.starts, total])
     starts, stops = take(bytes_before, begins), take(bytes_before, ends)

@@ -7,7 +7,7 @@ import torch
 
 from tqp.data.strings import Strings
 from tqp.operators.string_keys.codes import distinct_slices, numbered_values
-from tqp.operators.strings.join_groups import join_all, join_groups, join_runs
+from tqp.operators.strings.join_groups import join_all, join_entries_of_groups, join_groups, join_runs
 from tqp.operators.strings.layout import compact, compact_rows, from_list, take, to_list
 
 _VALUES = {
@@ -82,3 +82,25 @@ def test_rows_are_copied_side_by_side(name: str) -> None:
     assert to_list(copied) == [expected[row] for row in rows.tolist()]
     assert copied.data.numpy().tobytes() == b"".join(to_list(copied))
     assert to_list(compact_rows(strings, torch.zeros(0, dtype=torch.int64))) == []
+
+
+@pytest.mark.parametrize("rows", [0, 3, 200])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int64])
+@pytest.mark.parametrize("separator", ["", ", "])
+@pytest.mark.parametrize("which", ["no NULL", "some", "none valid"])
+def test_entries_of_a_dictionary_are_joined_as_their_strings_are(
+    rows: int, dtype: torch.dtype, separator: str, which: str
+) -> None:
+    entries = from_list(["", "a", "é", "longer than the others", "ab\0"])
+    validity = _validity(which)
+    validity = None if validity is None else validity[:rows]
+    codes = (torch.arange(rows) * 3 % 5).to(dtype)
+    for ids in (torch.arange(rows) * 7 % 11, torch.arange(rows) // 20):
+        of_strings = join_groups(take(entries, codes.to(torch.int64)), ids, 12, validity, separator)
+        of_codes = join_entries_of_groups(entries, codes, ids, 12, validity, separator)
+        assert to_list(of_codes) == to_list(of_strings)
+
+
+def test_codes_of_a_dictionary_without_entries_are_all_null() -> None:
+    codes, valid = torch.zeros(3, dtype=torch.int32), torch.zeros(3, dtype=torch.bool)
+    assert to_list(join_entries_of_groups(from_list([]), codes, codes, 1, valid, ",")) == [b""]

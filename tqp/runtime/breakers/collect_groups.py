@@ -5,7 +5,7 @@ Of batches whose rows share few texts as their key, what they come to is kept in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -116,6 +116,10 @@ class CollectGroups(Breaker):
     def __post_init__(self) -> None:
         self._of_states = reductions_of_states(self.reductions)
 
+    @property
+    def reads(self) -> Sequence[str]:
+        return [each.pool for each in self.reductions if each.pool]
+
     def partial(self, outputs: Sequence[Any], state: Any) -> _Batch:
         """The rows of a batch, or what they come to; of more than a few rows partition by partition."""
         frame = frame_of_outputs(outputs)
@@ -161,21 +165,24 @@ class CollectGroups(Breaker):
         return [[batch.partition(number, packings) for batch in batches] for number in range(1 << self.bits)]
 
     def finish(self, state: list[list[_Partition]], program_state: State) -> State:
+        pools = {slot: program_state[slot] for slot in self.reads}
         if len(state) == 1:
-            return {self.slot: self._group(state[0], 0, 0)}
+            return {self.slot: self._group(state[0], 0, 0, pools)}
 
         def group(partition: int) -> Frame:
-            return self._group(state[partition], partition, self.bits)
+            return self._group(state[partition], partition, self.bits, pools)
 
         workers = program_state["workers"].map
         return {self.slot: concatenate_frames(workers(group, range(len(state))), workers)}
 
-    def _group(self, parts: list[_Partition], partition: int, bits: int) -> Frame:
+    def _group(
+        self, parts: list[_Partition], partition: int, bits: int, pools: Mapping[str, Strings]
+    ) -> Frame:
         """The groups of a partition, whose number `bits` bits of the hash (of a dense key, the low bits) tell."""
         frame = concatenate_frames([part.frame for part in parts])
         reductions = self._of_states if parts[0].is_reduced and self._of_states else self.reductions
         if self.size is not None and self.size >> bits < _TABLE_SLOTS_PER_ROW * frame.num_rows:
-            return self._group_by_table(frame, partition, bits)
+            return self._group_by_table(frame, partition, bits, pools)
         keys = frame.columns[: self.num_keys]
         if keys:
             packed = [[part.packed[number] for part in parts] for number in range(self.num_keys)]
@@ -185,7 +192,7 @@ class CollectGroups(Breaker):
             ids = torch.zeros(1, dtype=torch.int64, device=self.device).expand(frame.num_rows)
             first_rows, count = ids[:1], 1
         chosen = take_frame(Frame(frame.num_rows, keys), first_rows).columns
-        grouped = GroupedRows(frame, ids, count)
+        grouped = GroupedRows(frame, ids, count, pools)
         reduced = [
             FrameColumn(take_values(frame.columns[reduction.column].values, first_rows), None)
             if reduction.kind == "reference"
@@ -194,12 +201,12 @@ class CollectGroups(Breaker):
         ]
         return Frame(count, (*chosen, *reduced))
 
-    def _group_by_table(self, frame: Frame, partition: int, bits: int) -> Frame:
+    def _group_by_table(self, frame: Frame, partition: int, bits: int, pools: Mapping[str, Strings]) -> Frame:
         """As `_group`, of a dense key: a group for each value that it can have, of which those with rows are kept."""
         codes = frame.columns[0].values
         assert isinstance(codes, Tensor) and self.size is not None
         ids, count = (codes >> bits if bits else codes).to(torch.int64), (self.size >> bits) + 1
-        reduced = [*map(GroupedRows(frame, ids, count).reduce, self.reductions)]
+        reduced = [*map(GroupedRows(frame, ids, count, pools).reduce, self.reductions)]
         groups = rows.row_indices(self._present(frame, ids, count, reduced))
         keys = ((groups << bits) | partition).to(codes.dtype)
         columns = (FrameColumn(take_values(values, groups), None) for values in reduced)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import torch
@@ -31,7 +32,7 @@ from tqp.operators.rows import selection as rows
 from tqp.operators.sorting.sort import SortColumn, sort_columns, sort_rows
 from tqp.operators.string_keys import codes as string_codes
 from tqp.operators.strings import layout as string_layout
-from tqp.operators.strings.join_groups import join_groups
+from tqp.operators.strings.join_groups import join_entries_of_groups, join_groups
 from tqp.runtime.breakers.collect import key_columns
 from tqp.runtime.breakers.collect import order_values as comparable
 from tqp.runtime.breakers.reductions import Order, Reduction, fold
@@ -46,10 +47,12 @@ class _Rows(NamedTuple):
 
 
 class GroupedRows:
-    """Rows of a frame and the group of each: `ids` [n] from 0 to `count` - 1."""
+    """Rows of a frame and the group of each: `ids` [n] from 0 to `count` - 1. `pools`: by slot, those of reductions."""
 
-    def __init__(self, frame: Frame, ids: Tensor, count: int) -> None:
-        self.ids, self.count, self._frame = ids, count, frame
+    def __init__(
+        self, frame: Frame, ids: Tensor, count: int, pools: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
+        self.ids, self.count, self.pools, self._frame = ids, count, pools, frame
         self._narrowed: dict[object, SomeRows] = {}
         self._known: dict[object, Any] = {}
 
@@ -91,8 +94,13 @@ class GroupedRows:
         if kind == "entropy":
             return frequencies.entropy(self._frequencies(reduction), self.count)
         if kind == "string_agg":
-            assert isinstance(values, Strings) and isinstance(reduction.parameter, str)
-            return join_groups(values, self.ids, self.count, validity, reduction.parameter)
+            assert isinstance(reduction.parameter, str)
+            how = self.ids, self.count, validity, reduction.parameter
+            if isinstance(values, Strings):
+                return join_groups(values, *how)
+            return join_entries_of_groups(
+                self.pools[reduction.pool], _tensor(self.column(reduction.column)), *how
+            )
         if kind == "combined_bits":
             assert isinstance(values, Strings) and isinstance(reduction.parameter, str)
             return bit_strings.combined_by_group(values, self.ids, self.count, validity, reduction.parameter)
@@ -269,6 +277,7 @@ class SomeRows(GroupedRows):
             Frame(chosen.shape[0], ()),
             rows.take(all_rows.ids, chosen) if ids is None else ids,
             all_rows.count if count is None else count,
+            all_rows.pools,
         )
         self._all, self._rows, self._taken = all_rows, chosen, dict[int, FrameColumn]()
 

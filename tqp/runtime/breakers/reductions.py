@@ -36,6 +36,7 @@ class Reduction:
     whole: tuple[int, ...] = ()  # the columns that are DISTINCT together; without any: those that it reads
     counted: int = -1  # the column of which rows count; -1: those in which the one that it reads is valid
     parameter: float | str | BitRange | None = None  # a fraction, a separator, ...
+    pool: str = ""  # the slot of the dictionary of which the column has codes
     order: Order = ()  # of the rows of a group
     of_validity: bool = False  # not the value of the row that is chosen, but whether it has one
     value_range: tuple[int, int] = (0, 1)  # of what sum and count add up

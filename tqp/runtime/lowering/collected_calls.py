@@ -315,11 +315,19 @@ def _deviation(calls: AggregateCalls, call: AggregateCall, kept: Node | None) ->
 
 
 def _string_agg(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
-    lowering = calls.lowering
+    lowering, pool = calls.lowering, ""
     value = calls.lowering.materialised(call.arguments[0])
-    value = replace(
-        value, node=lowering.strings(value), layout=canonical_layout(VARCHAR, value.layout.nullable)
-    )
+    if (
+        value.layout.pool is not None
+        and value.layout.has_dictionary
+        and calls.node.keys
+        and not calls.of_frames
+    ):
+        pool = value.layout.pool.slot  # fewer bytes to move than places and lengths
+    else:
+        value = replace(
+            value, node=lowering.strings(value), layout=canonical_layout(VARCHAR, value.layout.nullable)
+        )
     value = _counted(calls, value, kept)
     separator = (
         call.arguments[1].value if len(call.arguments) > 1 and isinstance(call.arguments[1], Literal) else ","
@@ -328,7 +336,8 @@ def _string_agg(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -
         value = _with_validity(value, lowering.tensor(lowering.lower(Literal(False, BOOLEAN))))
     text = "" if separator is None else str(separator)
     layout = canonical_layout(VARCHAR, False)
-    return calls.plain(value, "string_agg", layout, call.distinct, parameter=text, order=_order(calls, call))
+    order = _order(calls, call)
+    return calls.plain(value, "string_agg", layout, call.distinct, parameter=text, pool=pool, order=order)
 
 
 def _bitstring(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
