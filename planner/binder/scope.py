@@ -279,13 +279,17 @@ class Scope:
     def has_relation(self, alias: str) -> bool:
         return any(relation.is_named(alias) for relation in self._all_relations())
 
+    def has_schema(self, name: str) -> bool:
+        """Whether a table of the schema is in FROM, here or around."""
+        return any(relation.schema == lower_ascii(name) for relation in self._all_relations())
+
     def star(
         self,
         qualifier: str | None,
         span: Span | None = None,
         excluded: Collection[tuple[str, str]] = (),
     ) -> Iterator[tuple[str, ScopeColumn | MergedColumn]]:
-        """What `*` or `qualifier.*` stands for, in order; a merged column stands where its first part does.
+        """What `*` or `qualifier.*` stands for, in order; a merged column stands where its first part does that is not excluded.
 
         `excluded` are columns by table, or "" for any table or none, and name, in lower case.
         """
@@ -294,17 +298,18 @@ class Scope:
             _check_names(relations, span, excluded=excluded)
         elif len(relations) > 1:
             raise _stands_twice(qualifier, span)
+        given: list[MergedColumn] = []
         for relation in relations:
             for column in relation.columns:
                 name = lower_ascii(column.name)
                 of_name = self.merged.get(name, ()) if qualifier is None else ()
                 merged = next((each for each in of_name if column in each.parts), None)
-                if ("", name) in excluded:
+                if ("", name) in excluded or (lower_ascii(relation.alias), name) in excluded:
                     continue
                 if merged is None:
-                    if (lower_ascii(relation.alias), name) not in excluded:
-                        yield column.name, column
-                elif column is next(part for part in merged.parts if not part.is_hidden):
+                    yield column.name, column
+                elif not any(merged is each for each in given):
+                    given.append(merged)
                     yield column.name, merged
 
     def unknown_column(

@@ -13,6 +13,7 @@ from tqp.planner.algebra.expressions import Call, Expression, Literal, Varying
 from tqp.planner.binder.expressions import in_lists, subqueries
 from tqp.planner.binder.expressions.coercion import compare, comparison, folded, unify
 from tqp.planner.binder.expressions.collations import collated
+from tqp.planner.binder.expressions.literals import variable_for
 from tqp.planner.functions.type_rules import equality_type, forced_type, ordering_type
 from tqp.planner.parse import Span, span_of
 
@@ -38,7 +39,8 @@ def bind_comparison(binder: ExpressionBinder, node: exp.Binary) -> Expression:
     function, span = FUNCTIONS[type(node)], span_of(node)
     quantifier = node.expression
     if isinstance(quantifier, (exp.Any, exp.All)):
-        of_parameter = isinstance(quantifier.this.unnest(), exp.Placeholder)
+        values = quantifier.this.unnest()
+        of_parameter = isinstance(values, exp.Placeholder) and variable_for(binder.context, values) is None
         bind_quantified = in_lists.bind_quantified if of_parameter else subqueries.bind_quantified
         return bind_quantified(binder, node, function)
     left, right = node.left, node.right

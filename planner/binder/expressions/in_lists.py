@@ -35,7 +35,7 @@ from tqp.planner.binder.expressions import subqueries
 from tqp.planner.binder.expressions.coercion import cast_to, comparison, folded, of_type
 from tqp.planner.binder.expressions.forms.cases import null_with
 from tqp.planner.binder.expressions.forms.forms import call_of
-from tqp.planner.binder.expressions.literals import given_value, literal_of
+from tqp.planner.binder.expressions.literals import given_value, literal_of, variable_for
 from tqp.planner.binder.expressions.nested.given import common_type_given
 from tqp.planner.binder.expressions.nested.lambdas import search
 from tqp.planner.functions.type_rules import ordering_type, settle
@@ -58,7 +58,7 @@ class ListValue:
 
 def bind_in(binder: ExpressionBinder, operand: exp.Expr, node: exp.Expr, span: Span | None) -> Expression:
     """operand IN $list: NULL where the operand or the list is, else whether one of its values is equal."""
-    if not isinstance(node, exp.Placeholder):
+    if not isinstance(node, exp.Placeholder) or variable_for(binder.context, node) is not None:
         value = binder.bind_flexible(node)
         if value.data_type.kind not in (TypeKind.LIST, TypeKind.ARRAY):
             return binder.bind_flexible(call_of("contains", node, operand))
@@ -116,7 +116,9 @@ def any_of(conditions: Sequence[Expression], span: Span | None) -> Expression:
 def check_no_list_among(context: BindContext, operand: Expression, choices: Iterable[exp.Expr]) -> None:
     """IN ($list) compares with the list itself, as IN (a, b) does with a and b. Raises UnsupportedError."""
     for choice in choices:
-        if isinstance(choice, exp.Placeholder) and operand.data_type.kind is not TypeKind.ARRAY:
+        if not isinstance(choice, exp.Placeholder) or variable_for(context, choice) is not None:
+            continue
+        if operand.data_type.kind is not TypeKind.ARRAY:
             value, label = given_value(context, choice)
             if list_elements(value) is not None:
                 raise UnsupportedError(

@@ -96,9 +96,22 @@ _NO_NUMBER = "no_number"
 
 
 def bind_placeholder(context: BindContext, node: exp.Placeholder) -> Expression:
-    """`?`, `$1`, `$name`: the value given for it, as a literal."""
+    """`?`, `$1`, `$name`: the value given for it, as a literal; where none is, that of the variable of the name."""
+    variable = variable_for(context, node)
+    if variable is not None:
+        return variable
     value, label = given_value(context, node)
     return literal_of(value, label, head_span(node))
+
+
+def variable_for(context: BindContext, node: exp.Expr) -> Literal | None:
+    """The variable that `$name` means, which no value is given for; None if it is no such parameter."""
+    if not isinstance(node, exp.Placeholder):
+        return None
+    key, values = context.parameter_keys[node.meta["start"]], context.parameters
+    if not isinstance(key, str) or (isinstance(values, Mapping) and key in values):
+        return None
+    return context.catalog.lookup_variable(key)
 
 
 def given_value(context: BindContext, node: exp.Placeholder) -> tuple[Any, str]:
@@ -127,7 +140,7 @@ def check_unread_placeholders(context: BindContext, tree: exp.Expr) -> None:
     """Placeholders in CTEs that nobody reads, and so nobody binds, need values too, and use them."""
     if not context.used_parameters.issuperset(context.parameter_keys.values()):
         for node in tree.find_all(exp.Placeholder):
-            given_value(context, node)
+            bind_placeholder(context, node)
 
 
 def literal_of(value: Any, label: str, span: Span | None) -> Expression:

@@ -119,10 +119,12 @@ class ExpressionBinder:
             assert value is not None
             return value
         span = span_of(node) if qualifier is not None else head_span(identifier)
-        # a.b.c: a field of the column b of the table a, else of the column a; or the column c of a table in a schema
+        # a.b.c: the column c of a table b in a schema; a field of the column b of the table a, or of the column a
         found = None
         if len(parts) > 2:
-            found = self._field(self._named(parts[1], parts[0], span), parts[2:], span)
+            found = self._in_schema(parts, span) if self.scope.has_schema(parts[0]) else None
+            if found is None:
+                found = self._field(self._named(parts[1], parts[0], span), parts[2:], span)
         else:
             found = self._named(name, qualifier, span)
         if found is None and qualifier is not None:

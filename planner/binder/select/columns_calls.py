@@ -100,11 +100,11 @@ def filtered_star(scope: Scope, node: exp.Expr, alias: str | None) -> list[Item]
         if found is None:
             return None
         star, predicate = found, node
-    is_searched = isinstance(predicate, exp.SimilarTo) and not any(
-        part.args.get(clause)
-        for part in star.find_all(exp.Star)
-        for clause in ("except_", "replace", "rename")
-    )
+    said = {name for part in star.find_all(exp.Star) for name, value in part.args.items() if value}
+    for clause in ("replace", "rename"):
+        if clause in said:
+            raise BindError(f"* with {clause.upper()} takes no pattern", span_of(predicate))
+    is_searched = isinstance(predicate, exp.SimilarTo) and "except_" not in said
     pattern = _written(predicate.expression) if is_searched else None
     items: list[Item] = []
     for item in star_items(scope, star):

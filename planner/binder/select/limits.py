@@ -144,8 +144,8 @@ def _percentage(context: BindContext, node: exp.Expr | None, clause: str, scope:
 def _number(context: BindContext, node: exp.Expr, clause: str, scope: Scope) -> Expression:
     """Of what stands outside the query, it may name aliases of constants."""
     refused = BindError(f"{clause} needs a constant, a parameter or a subquery, not a column", span_of(node))
-    names_column = not isinstance(node.unnest(), exp.Query) and node.find(exp.Column) is not None
-    if names_column and scope.parent is None:
+    outside = node.walk(prune=lambda each: isinstance(each, exp.Query))
+    if scope.parent is None and any(isinstance(each, exp.Column) for each in outside):
         raise refused
     number = ExpressionBinder(context, Scope(parent=scope.parent, ctes=scope.ctes), clause).bind(node)
     if read_ids(number):

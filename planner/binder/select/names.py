@@ -149,7 +149,7 @@ class Names(NestedNames, QueryNames):
 
     def _quantified(self, operand: exp.Expr, sign: str, right: exp.Expr) -> str:
         values = right.this.unnest()
-        is_query = isinstance(values, (exp.Query, exp.Values, exp.Placeholder))
+        is_query = isinstance(values, (exp.Query, exp.Values))
         inner = self.subquery(right.this) if is_query else f"SELECT unnest({self.text(values)})"
         if isinstance(right, exp.All):
             return f"(NOT ({self.text(operand)} {_INVERSE[sign]} ANY({inner})))"
@@ -180,7 +180,7 @@ class Names(NestedNames, QueryNames):
         query = node.args.get("query")
         if query is not None:
             return f"({self.text(node.this)} = ANY({self.subquery(query)}))"
-        if node.args.get("field") is not None and not isinstance(node.args["field"], exp.Placeholder):
+        if node.args.get("field") is not None:
             return f"contains({self.text(node.args['field'])}, {self.text(node.this)})"
         if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Values):
             return f"({self.text(node.this)} = ANY({self.subquery(node.expressions[0])}))"
@@ -351,7 +351,10 @@ class Names(NestedNames, QueryNames):
         arguments = [*node.expressions]
         if name == "count" and arguments and isinstance(arguments[0], exp.Star):
             arguments = []
-        prefix, suffix = "", ""
+        prefix, suffix, nulls = "", "", ""
+        if arguments and isinstance(arguments[-1], exp.IgnoreNulls | exp.RespectNulls):
+            nulls = " IGNORE NULLS" if isinstance(arguments[-1], exp.IgnoreNulls) else ""
+            arguments[-1] = arguments[-1].this
         if arguments and isinstance(arguments[-1], exp.Order):
             suffix = self._order(arguments[-1])
             arguments[-1:] = [] if arguments[-1].this is None else [arguments[-1].this]
@@ -359,10 +362,10 @@ class Names(NestedNames, QueryNames):
             prefix, arguments = "DISTINCT ", arguments[0].expressions
         for place, argument in enumerate(arguments):
             if isinstance(argument, exp.IgnoreNulls | exp.RespectNulls):
-                suffix = " IGNORE NULLS" if isinstance(argument, exp.IgnoreNulls) else ""
+                nulls = " IGNORE NULLS" if isinstance(argument, exp.IgnoreNulls) else ""
                 arguments[place] = argument.this
         name = {"first": "first_value", "last": "last_value"}.get(name, name)
-        return f"{name}({prefix}{', '.join(map(self.text, arguments))}{suffix})"
+        return f"{name}({prefix}{', '.join(map(self.text, arguments))}{suffix}{nulls})"
 
     def _ordered(self, node: exp.Ordered) -> str:
         is_all = isinstance(node.this, exp.Var)

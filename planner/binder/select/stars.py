@@ -94,8 +94,9 @@ def _label(scope: Scope, rename: exp.Expr | None, column: ScopeColumn | MergedCo
     if rename is None:
         return None
     table = _table_of(rename.this)
+    part = column.parts[0] if isinstance(column, MergedColumn) else column
     is_meant = not table or any(
-        relation.is_named(table) and column in relation.columns for relation in scope.relations
+        relation.is_named(table) and part in relation.columns for relation in scope.relations
     )
     return rename.alias if is_meant else None
 

@@ -44,6 +44,8 @@ class Written:
     distinct: bool = False
     order: Sequence[exp.Ordered] = ()
     ignores_nulls: bool = False
+    #: IGNORE NULLS or RESPECT NULLS is said.
+    says_nulls: bool = False
     group_order: Sequence[exp.Ordered] = ()
 
     @property
@@ -61,9 +63,9 @@ def written(node: exp.Expr) -> Written | None:
         return None
     arguments: list[exp.Expr] = list(node.expressions)
     order: Sequence[exp.Ordered] = ()
-    distinct = ignores = False
+    distinct = ignores = says_nulls = False
     if arguments and isinstance(arguments[-1], exp.IgnoreNulls | exp.RespectNulls):  # behind ORDER BY
-        ignores = isinstance(arguments[-1], exp.IgnoreNulls)
+        says_nulls, ignores = True, isinstance(arguments[-1], exp.IgnoreNulls)
         arguments[-1] = arguments[-1].this
     if arguments and isinstance(arguments[-1], exp.Order):  # around the last argument, or around DISTINCT
         order = arguments[-1].expressions
@@ -72,7 +74,7 @@ def written(node: exp.Expr) -> Written | None:
         distinct, arguments = True, [*arguments[0].expressions]
     for place, argument in enumerate(arguments):
         if isinstance(argument, exp.IgnoreNulls | exp.RespectNulls):
-            ignores = isinstance(argument, exp.IgnoreNulls)
+            says_nulls, ignores = True, isinstance(argument, exp.IgnoreNulls)
             arguments[place] = argument.this
     if distinct and any(isinstance(key.this, exp.Collate) for key in order):
         raise UnsupportedError(
@@ -83,7 +85,7 @@ def written(node: exp.Expr) -> Written | None:
             f"{lower_ascii(node.name)}() of what its ORDER BY says is not supported; write WITHIN GROUP (ORDER BY ...)",
             head_span(node),
         )
-    return Written(lower_ascii(node.name), node, arguments, distinct, order, ignores)
+    return Written(lower_ascii(node.name), node, arguments, distinct, order, ignores, says_nulls)
 
 
 def _within_group(node: exp.WithinGroup) -> Written | None:

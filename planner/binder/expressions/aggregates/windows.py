@@ -156,9 +156,10 @@ class WindowCollector:
                 )
             name = _IN_ORDER[declared.name]
         aggregate = self._aggregate(binder, call, name, kept)
-        if call.ignores_nulls:
+        if call.ignores_nulls or (call.says_nulls and function is None):
             raise BindError(
-                "aggregates skip NULLs anyway; IGNORE NULLS is for lag() and the like", head_span(call.node)
+                "aggregates skip NULLs anyway; IGNORE NULLS and RESPECT NULLS are for lag() and the like",
+                head_span(call.node),
             )
         return (partition, order), WindowCall(
             aggregate.function,
