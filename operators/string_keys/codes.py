@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import torch
@@ -17,7 +18,7 @@ from tqp.operators.groups.aggregates import max_by_group, min_by_group
 from tqp.operators.groups.group_ids import group_ids_of_columns
 from tqp.operators.numbers import elementwise
 from tqp.operators.numbers.logic import all_true
-from tqp.operators.rows.selection import row_indices
+from tqp.operators.rows.selection import compose_selected, row_indices
 from tqp.operators.sorting.sort import SortColumn, sort_rows
 from tqp.operators.string_keys.hash import hash64
 from tqp.operators.string_keys.pack import pack
@@ -37,6 +38,8 @@ from tqp.operators.strings.words import BLOCK, WORD, leading, order_key, words
 _FEW_ROWS = 512
 #: Rows looked at to tell whether a column repeats its values.
 _SAMPLE_ROWS = 512
+#: Part of the sample that the first byte may leave, for which one more look is worth it.
+_FEW_OF_SAMPLE = 1 / 8
 
 
 def order_codes(strings: Strings, validity: Tensor | None = None) -> Tensor:
@@ -170,8 +173,8 @@ def extreme_rows(
 def _candidates(strings: Strings, greatest: bool) -> Tensor | None:
     """The rows that may have the least or greatest string, by their first bytes and those of a sample's; None: all may.
 
-    int64 [m]. In main memory: reads the eight bytes from each start on, be they the row's or not, which costs a quarter
-    of cutting them at its end.
+    int64 [m]. In main memory: reads the bytes from each start on, be they the row's or not, which costs a quarter of cutting
+    them at its end; one byte first, if that leaves few of the sample.
     """
     if not is_host(strings.starts) or strings.num_rows < 8 * _SAMPLE_ROWS or strings.data.shape[0] < WORD:
         return None
@@ -181,10 +184,20 @@ def _candidates(strings: Strings, greatest: bool) -> Tensor | None:
     every = strings.num_rows // _SAMPLE_ROWS
     sample = take(strings, torch.arange(0, strings.num_rows, every, device=strings.starts.device))
     of_sample = words(sample, 0).numpy().view(np.uint64).byteswap()
+    best = of_sample.max() if greatest else of_sample.min()
+    shift = np.uint64(8 * (WORD - 1))
+    rows, fits = None, np.greater_equal if greatest else np.less_equal
+    if fits(of_sample >> shift, best >> shift).mean() <= _FEW_OF_SAMPLE:
+        first = strings.data.numpy().take(strings.starts.numpy(), mode="clip")
+        rows = _fitting(fits(first, np.uint8(best >> shift)), strings, greatest, 1)
+        strings = take(strings, rows)
     first = leading(strings, WORD).numpy().view(np.uint64).byteswap()
-    if greatest:  # bytes of other rows can only make it greater
-        return row_indices(torch.from_numpy(first >= of_sample.max()))
-    return row_indices(torch.from_numpy((first <= of_sample.min()) | (strings.lengths.numpy() < WORD)))
+    return compose_selected(rows, _fitting(fits(first, best), strings, greatest, WORD))
+
+
+def _fitting(fits: npt.NDArray[np.bool_], strings: Strings, greatest: bool, size: int) -> Tensor:
+    """The rows that fit by `size` bytes, of which some may be those of other rows: these can only make a string greater."""
+    return row_indices(torch.from_numpy(fits if greatest else fits | (strings.lengths.numpy() < size)))
 
 
 def _rows_of_pieces(strings: Strings) -> Tensor | None:

@@ -78,6 +78,21 @@ def test_extremes_of_few_pieces(seed: int) -> None:
     assert to_list(string_codes.least_of_all(strings)) == [min(values)]
 
 
+@pytest.mark.parametrize("prefix", [b"", b"/", b"\xff\xff"])
+@pytest.mark.parametrize("letters", [b"abcdefghijklmnopqrstuvwxyz", bytes(range(256)), b"ab"])
+@pytest.mark.parametrize("shortest", [0, 1, 9])
+def test_extremes_of_many_rows(prefix: bytes, letters: bytes, shortest: int) -> None:
+    chance = random.Random(len(letters) + shortest)
+    values = [
+        prefix + bytes(chance.choices(letters, k=chance.randrange(shortest, 12)))
+        for _ in range(10 * string_codes._SAMPLE_ROWS)
+    ]
+    rows = torch.randperm(len(values), generator=torch.Generator().manual_seed(3))
+    for strings in (from_list(values), take(from_list(values), rows)):
+        assert to_list(string_codes.greatest_of_all(strings)) == [max(values)]
+        assert to_list(string_codes.least_of_all(strings)) == [min(values)]
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_extremes_of_groups(seed: int) -> None:
     chance = random.Random(seed)
