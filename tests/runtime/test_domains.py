@@ -38,6 +38,22 @@ def test_few_rows_are_computed_themselves(table: pa.Table, condition: str, over_
     assert found == wanted
 
 
+@pytest.mark.parametrize(("function", "over_domain"), [("upper", False), ("length", True)])
+def test_text_is_made_of_entries_that_come_again_and_again(
+    table: pa.Table, function: str, over_domain: bool
+) -> None:
+    """It becomes a dictionary, which takes as long as making it of each of half as many rows again."""
+    text = f"SELECT {function}(label) AS made FROM t WHERE n < 100"
+    with tqp.connect(threads=2) as connection:
+        connection.register("t", table)
+        assert ("over domain" in connection.compile(text).code) is over_domain
+        found = connection.sql(f"SELECT made, count(*) FROM ({text}) GROUP BY made ORDER BY made").fetchall()
+    expected = duckdb.connect()
+    expected.register("t", table)
+    query = f"SELECT made, count(*) FROM ({text}) GROUP BY made ORDER BY made"
+    assert found == expected.execute(query).fetchall()
+
+
 def test_few_rows_of_integers_are_computed_themselves() -> None:
     """A range of 20,000 scaled integers is no small domain for three rows."""
     query = "SELECT round(d) AS whole FROM t ORDER BY d"

@@ -56,6 +56,9 @@ _MAX_INTEGER_DOMAIN = 1 << 16
 #: a fraction of a millisecond.
 _SMALL_DOMAIN = 4096
 
+#: Texts that are made for each value of a domain become a dictionary, which takes as long as making so many of them.
+_REPEATS_OF_TEXT = 3
+
 #: Nanoseconds that an instant takes to become the number of its unit.
 _DIVISION_COST = 1.0
 
@@ -105,6 +108,8 @@ def domain_of(lowering: ExpressionLowering, expression: Expression) -> Domain | 
         return None
     costly = reading.is_costly and not _is_cheap(expression, lowering, reading.unit)
     domain = _domain(reading.column, lowering.stream, costly, reading.unit)
+    if domain is not None and expression.data_type.is_string and not _has_repeats(domain, lowering.stream):
+        return None
     # a value that no remaining row has must not raise
     if domain is None or may_raise(expression, _domain_fields(lowering, reading.column, domain)):
         return None
@@ -210,6 +215,13 @@ def _has_fewer_entries(size: int | None, stream: Stream) -> bool:
     if size is None or size <= _SMALL_DOMAIN or stream.estimated_rows is None:
         return True
     return size <= stream.estimated_rows
+
+
+def _has_repeats(domain: Domain, stream: Stream) -> bool:
+    """Whether values of a domain come so often that numbering the texts made of them is worth it."""
+    if domain.size is None or domain.size <= _SMALL_DOMAIN or stream.estimated_rows is None:
+        return True
+    return _REPEATS_OF_TEXT * domain.size <= stream.estimated_rows
 
 
 def _kernel(node: Call | Cast) -> Kernel | None:
