@@ -1,4 +1,4 @@
-"""format() and printf(): a constant pattern is cut into texts and places, and each place printed for the values that stand in it.
+"""format() and printf(): a pattern is cut into texts and places, and each place printed for the values that stand in it.
 
 Python prints numbers as the library does that DuckDB uses. What one of the two might print otherwise is refused.
 """
@@ -45,14 +45,15 @@ class _Style(NamedTuple):
 
 
 _FORMAT = re.compile(
-    r"(?:(?P<fill>[^{}])?(?P<align>[<>^=]))?(?P<sign>[-+ ]?)(?P<alternative>#?)(?P<zero>0?)(?P<width>(?:[1-9]\d*)?)"
-    r"(?P<separator>[,_]?)(?P<precision>(?:\.\d+)?)(?P<letter>[A-Za-z%]?)"
+    r"(?:(?P<fill>[^{}])?(?P<align>[<>^=]))?(?:(?P<sign>[-+ ])|(?P<separator>[,_']|t.))?(?P<alternative>#?)"
+    r"(?P<zero>0?)(?P<width>(?:[1-9]\d*)?)(?P<precision>(?:\.\d+)?)(?P<letter>[A-Za-z%]?)"
 )
 _PRINTF = re.compile(
-    r"%(?:(?P<number>\d+)\$)?(?P<flags>[-+ #0,]*)(?P<width>(?:[1-9]\d*)?)(?P<precision>(?:\.\d*)?)"
+    r"%(?:(?P<number>\d+)\$)?(?P<flags>[-+ #0,_']*)(?P<width>(?:\*|[1-9]\d*)?)(?P<precision>(?:\.(?:\*|\d*))?)"
     r"(?:hh|h|ll|l|L|z|j|t)?(?P<letter>[A-Za-z])"
 )
-_INTEGERS, _FLOATS = "dxXob", "eEfFgG"
+#: Letters of whole numbers and of others; n and L ask for what the locale has, which is nothing.
+_INTEGERS, _FLOATS = "dxXobBnL", "eEfFgGnL"
 
 
 #: Integers of which format() shows no sign in front of one that is not negative.
@@ -141,8 +142,7 @@ def _printer_of(written: str, kind: str) -> Printer:
     if found is None:
         raise UnsupportedError(f'the format "{{:{written}}}" is not supported')
     style = _Style(**{key: value or "" for key, value in found.groupdict().items()})
-    if style.separator and written[0] != style.separator:
-        raise UnsupportedError(f'the format "{{:{written}}}" is not supported')
+    style = style._replace(separator=style.separator[-1:])  # that of "t|" is |
     if style.sign and kind == "unsigned":
         raise ExecutionError("a format has a sign for an integer of a type without one")
     return _printer(style, kind)
@@ -179,56 +179,81 @@ def _of_printf(pattern: str, kinds: Sequence[str]) -> Iterator[Piece]:
         found = _PRINTF.match(pattern, end)
         if found is None:
             raise UnsupportedError(f'the format "{pattern[end : end + 8]}" of printf() is not supported')
-        named, flags, letter = found["number"], found["flags"], found["letter"]
+        place, named = found.end(), found["number"]
+        others = [numbers.of(None) for part in (found["width"], found["precision"]) if "*" in part]
         number = numbers.of(None if named is None else str(int(named) - 1))
-        kind = kinds[number]
-        if letter in "iu":
-            letter = "d"
-        is_text = letter == "s"
-        is_right = is_text or kind == "float"
-        sign = "" if is_text else "+" if "+" in flags else " " if " " in flags else ""
-        zero = "" if is_text or "0" not in flags else "0"
-        style = _Style(
-            align="<" if "-" in flags else ">" if is_right else "",
-            sign=sign,
-            alternative="#" if "#" in flags else "",
-            zero=zero,
-            width=found["width"],
-            separator="," if "," in flags else "",
-            precision=found["precision"],
-            letter=letter,
-        )
-        if letter == "c" and kind == "int":
-            yield (number,), _character
-            place = found.end()
-            continue
-        is_of_bits = found["letter"] in "xXou" and kind in ("int", "unsigned", "bool")
-        if (
-            (letter not in "ds" + _FLOATS and not is_of_bits)
-            or style.precision == "."
-            or (is_text and "," in flags)
-        ):
-            known = letter in "caA" or letter in "ds" + _FLOATS
-            text = f"%{letter} of printf()"
-            raise (
-                UnsupportedError(f"{text} is not supported")
-                if known
-                else ExecutionError(f"{text} is no format")
-            )
-        if kind == "bool" and is_text:
-            style = style._replace(letter="")
-        printer = _printer(style, "int" if is_of_bits else kind)
-        yield (number,), _of_bits(printer, _BITS[kind]) if is_of_bits else printer
-        place = found.end()
+        if any(kinds[each] not in ("int", "unsigned") for each in others):
+            raise ExecutionError("a width of a format is an integer")
+        asked = _Asked(found["flags"], found["width"], found["precision"], found["letter"])
+        if others:
+            yield (number, *others), partial(_printed_with, asked, kinds[number])
+        else:
+            yield (number,), _printer_of_printf(asked, kinds[number])
+
+
+class _Asked(NamedTuple):
+    """What stands behind the % of a place of printf()."""
+
+    flags: str
+    width: str
+    precision: str
+    letter: str
+
+
+def _printed_with(asked: _Asked, kind: str, value: Any, *numbers: int) -> str:
+    """A value whose width, number of digits or both are arguments. A width below 0 aligns to the left, so many digits are none."""
+    given = iter(numbers)
+    if asked.width == "*":
+        width = next(given)
+        asked = asked._replace(width=str(abs(width)) if width else "", flags=asked.flags + "-" * (width < 0))
+    if asked.precision == ".*":
+        asked = asked._replace(precision=f".{max(next(given), 0)}")
+    return _printer_of_printf(asked, kind)(value)
+
+
+@lru_cache(maxsize=4096)
+def _printer_of_printf(asked: _Asked, kind: str) -> Printer:
+    flags, letter, precision = asked.flags, asked.letter, asked.precision
+    if letter == "c" and kind == "int":
+        return _character
+    if letter not in "iuds" + _FLOATS + "xXo":
+        if letter in "caA":
+            raise UnsupportedError(f"%{letter} of printf() is not supported")
+        raise ExecutionError(f"%{letter} of printf() is no format")
+    is_text, is_whole = letter == "s", kind in ("int", "unsigned", "bool") and letter in "iudxXo"
+    separator = next((each for each in flags if each in ",_'"), "")
+    if precision in (".", ".0") and letter in "gG":  # which is another number of digits there
+        raise UnsupportedError(f"%.{letter} of printf() is not supported; %.1{letter} has one digit")
+    if precision == ".":  # no digits, but for numbers with a separator of thousands
+        separator, precision = (separator or ".", "") if is_whole and letter in "iud" else (separator, ".0")
+    style = _Style(
+        align="<" if "-" in flags else ">" if is_text or kind == "float" else "",
+        sign="" if is_text else "+" if "+" in flags else " " if " " in flags else "",
+        alternative="#" if "#" in flags else "",
+        zero="" if is_text or "0" not in flags else "0",
+        width=asked.width,
+        separator="" if is_text else separator,
+        precision=precision,
+        letter="d" if letter in "iu" else letter,
+    )
+    if kind == "bool" and is_text:
+        style = style._replace(letter="")
+    if not is_whole:
+        return _printer(style, kind)
+    if letter in "xXou":
+        return partial(_bits, style, _BITS[kind])
+    return lambda value: _whole_number(style, int(value))
 
 
 #: So many bits have integers that are printed without a sign; those of HUGEINT are among the second kind.
 _BITS = {"int": 64, "unsigned": 128, "bool": 64}
 
 
-def _of_bits(printer: Printer, bits: int) -> Printer:
-    """What prints integers as the bits that they have, of which a number below 0 has all."""
-    return lambda value: printer(int(value) if value >= 0 else int(value) + (1 << bits))
+def _bits(style: _Style, bits: int, value: int) -> str:
+    """An integer as the bits that it has, of which a number below 0 has all; 0 has nothing before it that tells its base."""
+    if not value:
+        style = style._replace(alternative="")
+    return _whole_number(style, int(value) if value >= 0 else int(value) + (1 << bits))
 
 
 def _character(value: int) -> str:
@@ -245,45 +270,84 @@ def _printer(style: _Style, kind: str) -> Printer:
     letter = style.letter
     if kind == "unsigned":
         return _printer(style, "int")
-    if kind == "bool" and letter in ("", "d"):
-        if letter == "d":
+    if kind == "bool" and (style.separator or letter in ("", *_INTEGERS)):
+        if style.separator or letter:
             return _printer(style, "int")
         if style != _Style(fill=style.fill, align=style.align, width=style.width):
             raise UnsupportedError("this format of a BOOLEAN is not supported")
         return lambda value: format("true" if value else "false", _written(style._replace(letter="s")))
     allowed = {"str": ("", "s"), "int": ("", *_INTEGERS), "float": ("", *_FLOATS), "bool": ()}[kind]
-    if letter not in allowed:
-        if letter in ("n", "B", "a", "A") or kind == "bool":
+    if letter not in allowed and not (style.separator and kind == "int" and letter == "s"):
+        if letter in ("a", "A"):
             raise UnsupportedError(f'the letter "{letter}" of a format is not supported')
         raise ExecutionError(f'a format has the letter "{letter}" for a value of another type')
     if kind == "str":
         if style.sign or style.alternative or style.zero or style.align == "=":
             raise ExecutionError("a format has what only numbers take for a text")
-        if style.separator:
-            raise UnsupportedError("a separator of thousands in a text is not supported")
+        style = style._replace(separator="")
         return lambda value: format(value, _written(style))
     if kind == "int":
         if style.precision:
-            if letter == "" or style.fill:
-                raise ExecutionError("a format has digits behind the point for an integer")
-            raise UnsupportedError("a format with a number of digits of an integer is not supported")
-        if style.separator and letter not in ("", "d") or style.alternative and letter not in ("x", "X", "b"):
-            raise UnsupportedError("this format of an integer is not supported")
-        return lambda value: format(int(value), _written(style))
-    return _float_printer(style)
+            raise ExecutionError("a format has digits behind the point for an integer")
+        return lambda value: _whole_number(style, int(value))
+    return _float_printer(style._replace(letter="g" if letter in ("n", "L") else letter))
+
+
+#: What stands before the digits of integers where a format asks for it; before octal ones a zero that is not there yet.
+_PREFIXES = {"x": "0x", "X": "0X", "b": "0b", "B": "0B", "o": "0"}
+
+
+def _whole_number(style: _Style, value: int) -> str:
+    """An integer: thousands apart are digits of ten, whatever the letter, without a number of them."""
+    letter, prefix = style.letter, ""
+    if style.separator:
+        digits = _apart(str(abs(value)), style.separator)
+    else:
+        digits = format(abs(value), {"B": "b", "n": "d", "L": "d"}.get(letter, letter))
+        digits = digits.zfill(int(style.precision[1:] or 0))
+        if style.alternative:
+            prefix = _PREFIXES.get(letter, "")
+            prefix = "" if letter == "o" and digits.startswith("0") else prefix
+    sign = "-" if value < 0 else style.sign.replace("-", "")
+    return _padded(style, sign + prefix, digits, ">")
+
+
+def _apart(digits: str, separator: str) -> str:
+    """Digits with a separator between each three of those before the point."""
+    whole = len(digits) - len(digits.lstrip("0123456789"))
+    return f"{int(digits[:whole]):,}".replace(",", separator) + digits[whole:] if whole else digits
+
+
+def _padded(style: _Style, sign: str, digits: str, align: str) -> str:
+    """A number at its width, which zeros fill behind the sign, wherever the rest is aligned."""
+    width = int(style.width or 0)
+    if style.zero:
+        return sign + digits.zfill(width - len(sign))
+    if style.align == "=":
+        return sign + digits.rjust(width - len(sign), style.fill or " ")
+    return format(sign + digits, f"{style.fill}{style.align or align}{style.width}")
 
 
 def _float_printer(style: _Style) -> Printer:
     """What prints numbers with a point; what is no finite number is a word, without digits."""
     letter = style.letter
-    if style.alternative or (style.separator and letter not in ("f", "F")):
+    if style.alternative:
         raise UnsupportedError("this format of a number with a point is not supported")
     fill, align = ("0", "") if style.zero else (style.fill, style.align.replace("=", ""))
     word = f"{fill}{align or '<'}{style.width}"
-    finite = partial(_with_digits, style) if style.precision and not letter else _finite_printer(style)
+    plain = style._replace(separator="", sign="", align="", zero="", width="") if style.separator else style
+    finite = partial(_with_digits, plain) if plain.precision and not letter else _finite_printer(plain)
+    if style.separator:
+        finite = partial(_thousands_apart, style, finite)
     return lambda value: (
         finite(value) if math.isfinite(value) else format(format(value, style.sign + letter), word)
     )
+
+
+def _thousands_apart(style: _Style, printer: Printer, value: float) -> str:
+    """What the printer makes of a number, with a separator of thousands, at its width."""
+    sign = "-" if math.copysign(1.0, value) < 0 else style.sign.replace("-", "")
+    return _padded(style, sign, _apart(printer(abs(value)), style.separator), ">")
 
 
 def _finite_printer(style: _Style) -> Printer:
@@ -339,7 +403,14 @@ def _printing(function: str, argument_types: tuple[DataType, ...]) -> Kernel:
         ]
         return join([nothing, *parts])
 
-    return Kernel(call, constant_arguments=frozenset({0}), checks=True, accepts_wide=True)
+    pattern_place = frozenset({0})
+    return Kernel(
+        call,
+        constant_arguments=pattern_place,
+        varying_arguments=pattern_place,
+        checks=True,
+        accepts_wide=True,
+    )
 
 
 PRINTED_KERNELS: dict[str, Overload] = {

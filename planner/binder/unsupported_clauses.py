@@ -42,6 +42,7 @@ _UNDERSTOOD: dict[type, frozenset[str]] = {
         exp.Div: f"{_BINARY} typed safe",
         exp.DPipe: f"{_BINARY} safe",
         exp.RegexpLike: _BINARY,
+        exp.RegexpILike: _BINARY,
         exp.RegexpFullMatch: _BINARY,
         exp.Cast: "this to",
         exp.TryCast: "this to safe",

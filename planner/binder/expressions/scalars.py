@@ -425,6 +425,7 @@ _HANDLERS: dict[type, Handler] = {
     exp.JSONExtract: json_forms.bind_arrow,
     exp.JSONExtractScalar: json_forms.bind_text_arrow,
     exp.Abs: lambda binder, node: operators.bind_operator(binder, "abs", (node.this,), span_of(node), "@"),
+    exp.RegexpILike: written_operators.bind_regular_expression,
     exp.DPipe: written_operators.bind_concatenation,
     exp.And: written_operators.bind_connective,
     exp.Or: written_operators.bind_connective,

@@ -61,6 +61,12 @@ def bind_arithmetic(binder: ExpressionBinder, node: exp.Binary) -> Expression:
     return apply(name, sides, span_of(node), sign)
 
 
+def bind_regular_expression(binder: ExpressionBinder, node: exp.RegexpILike) -> Expression:
+    """~*, as ~ whatever the case of letters."""
+    sides = [binder.bind_flexible(each) for each in (node.this, node.expression)]
+    return apply("regexp_matches", (*sides, Literal("i", VARCHAR)), span_of(node), "~*")
+
+
 def bind_concatenation(binder: ExpressionBinder, node: exp.DPipe) -> Expression:
     """||, of texts, of bytes, or of lists."""
     span = span_of(node)

@@ -97,6 +97,7 @@ _AS_CALLS: dict[type, str] = {
     exp.RegexpLike: "regexp_matches",
     exp.RegexpFullMatch: "regexp_full_match",
     exp.SimilarTo: "regexp_full_match",
+    exp.RegexpILike: "regexp_matches",
 }
 
 
@@ -123,7 +124,8 @@ class Names(NestedNames, QueryNames):
         return f"{quoted(name)}({', '.join(self.text(argument) for argument in arguments if argument is not None)})"
 
     def _as_call(self, node: exp.Binary) -> str:
-        return self._call(_AS_CALLS[type(node)], (node.this, node.expression))
+        options = exp.Literal.string("i") if isinstance(node, exp.RegexpILike) else None
+        return self._call(_AS_CALLS[type(node)], (node.this, node.expression, options))
 
     def column(self, node: exp.Column) -> str:
         return ".".join("*" if isinstance(part, exp.Star) else quoted(part.name) for part in node.parts)

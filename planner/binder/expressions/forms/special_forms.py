@@ -38,7 +38,7 @@ from tqp.planner.binder.expressions.forms.sequences import SEQUENCE_FORMS
 from tqp.planner.binder.expressions.forms.short_forms import SHORT_FORMS
 from tqp.planner.binder.expressions.forms.type_forms import TYPE_FORMS
 from tqp.planner.binder.expressions.nested.arrays import ARRAY_FORMS, bind_array_value
-from tqp.planner.binder.expressions.nested.lambdas import ELEMENT_FORMS
+from tqp.planner.binder.expressions.nested.lambdas import ELEMENT_FORMS, elements_as_text
 from tqp.planner.binder.expressions.nested.list_calls import LIST_CALLS
 from tqp.planner.binder.expressions.nested.maps import MAP_FORMS
 from tqp.planner.binder.expressions.nested.parts import NESTED_PART_FORMS
@@ -47,7 +47,7 @@ from tqp.planner.binder.expressions.nested.unions import UNION_FORMS
 from tqp.planner.binder.expressions.nested.values import NESTED_VALUE_FORMS, joined, list_of_values
 from tqp.planner.binder.expressions.operators import apply, bind_operator, negation
 from tqp.planner.functions import registry as functions
-from tqp.planner.functions.constants import is_constant, no_constant
+from tqp.planner.functions.constants import constant_text, is_constant, no_constant
 from tqp.planner.functions.type_rules import SourceLiteral, implicit_cast_cost, settle
 from tqp.planner.parse import Span, span_of
 
@@ -147,16 +147,20 @@ def _concat_ws(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Exp
     bound = [binder.bind_flexible(node) for node in nodes]
     if bound[0].data_type not in (VARCHAR, JSON, NULL) and not bound[0].data_type.is_enum:
         raise BindError(f"the separator of concat_ws() must be VARCHAR, not {bound[0].data_type}", span)
-    if any(each.data_type.is_nested for each in bound):
-        raise UnsupportedError("concat_ws() of nested values is not supported", span)
-    values = tuple(as_text(each, span) for each in bound)
+    for each in bound:
+        if each.data_type.kind is TypeKind.LIST and each.data_type.element.kind is TypeKind.LIST:
+            raise BindError("concat_ws() does not take lists of lists", span)
+    values = tuple(
+        elements_as_text(binder, "concat_ws() of a list", each, bound[0], span)
+        if each.data_type.kind is TypeKind.LIST
+        else as_text(each, span)
+        for each in bound
+    )
     return Call("concat_ws", values, of_arguments(VARCHAR, values, span), span)
 
 
 def _printed(function: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """format() and printf(): of numbers, truth values and texts, which other values become."""
-    if len(nodes) == 1:
-        raise UnsupportedError(f"{function}() of a format alone is not supported", span)
     bound = [binder.bind(node) for node in nodes]
     if implicit_cast_cost(bound[0], VARCHAR) is None:
         raise BindError(f"the format of {function}() is a text, not {bound[0].data_type}", span)
@@ -169,7 +173,21 @@ def _printed(function: str, binder: ExpressionBinder, nodes: Nodes, span: Span |
         values.append(each if is_number else cast_to(each, DOUBLE if is_fraction else VARCHAR, span))
     if any(map(is_null_literal, values)):
         return SourceLiteral(None, VARCHAR)
+    if len(values) == 1:
+        return _without_places(function, values[0], span)
     return Call(function, tuple(values), of_arguments(VARCHAR, values, span), span)
+
+
+def _without_places(function: str, pattern: Expression, span: Span | None) -> Expression:
+    """format() or printf() of a format alone: its text, in which signs that would begin a place are written twice."""
+    text = constant_text(pattern)
+    if text is None:
+        raise UnsupportedError(f"{function}() of a format alone that is no constant is not supported", span)
+    for sign in "{}" if function == "format" else "%":
+        if sign in text.replace(sign * 2, ""):
+            raise BindError(f"the format of {function}() asks for arguments, and has none", span)
+        text = text.replace(sign * 2, sign)
+    return Literal(text, VARCHAR)
 
 
 def _constant_or_null(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:

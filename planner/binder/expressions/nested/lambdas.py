@@ -352,20 +352,26 @@ def _to_string(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Exp
     value, separator = binder.bind(nodes[0]), binder.bind(nodes[1])
     if separator.data_type not in (VARCHAR, NULL) and not separator.data_type.is_enum:
         raise BindError(f"the separator of array_to_string() is a text, not {separator.data_type}", span)
-    if not isinstance(separator, Literal):
-        raise UnsupportedError("array_to_string() by a separator that is not constant is not supported", span)
     if is_null_literal(value):
         return Literal(None, VARCHAR)
     if not value.data_type.has_elements and value.data_type != VARCHAR:
         value = cast_to(value, list_of(VARCHAR), span)  # which is none, but for a NULL
     value = _as_list_operand(value, "array_to_string()", span_of(nodes[0]))
-    element = element_of(binder, value, "x")
-    extra = (Literal("," if separator.value is None else separator.value, VARCHAR),)
-    text = as_text(element, span)
-    made = OverElements("string_agg", value, text, element, None, VARCHAR, extra, span)
+    made = elements_as_text(binder, "array_to_string()", value, separator, span)
     length = Call("list_length", (value,), BIGINT, span)
     is_empty = compare("equal", length, Literal(0, BIGINT), span)
     return make_case([is_empty], [Literal("", VARCHAR), made], span)
+
+
+def elements_as_text(
+    binder: ExpressionBinder, shown: str, value: Expression, separator: Expression, span: Span | None
+) -> Expression:
+    """The elements of a list that are not NULL as one text with separators between; NULL where there are none."""
+    if not isinstance(separator, Literal):
+        raise UnsupportedError(f"{shown} by a separator that is not constant is not supported", span)
+    element = element_of(binder, value, "x")
+    extra = (Literal("," if separator.value is None else separator.value, VARCHAR),)
+    return OverElements("string_agg", value, as_text(element, span), element, None, VARCHAR, extra, span)
 
 
 #: What binds each of the functions, and how many arguments it takes, at least and at most.
