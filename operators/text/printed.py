@@ -270,9 +270,10 @@ def _printer(style: _Style, kind: str) -> Printer:
     letter = style.letter
     if kind == "unsigned":
         return _printer(style, "int")
-    if kind == "bool" and (style.separator or letter in ("", *_INTEGERS)):
-        if style.separator or letter:
+    if kind == "bool" and letter in ("", *_INTEGERS):
+        if letter:
             return _printer(style, "int")
+        style = style._replace(separator="")
         if style != _Style(fill=style.fill, align=style.align, width=style.width):
             raise UnsupportedError("this format of a BOOLEAN is not supported")
         return lambda value: format("true" if value else "false", _written(style._replace(letter="s")))
