@@ -69,10 +69,20 @@ def _looks_around(pattern: str) -> bool:
 
     To replace one match, Arrow matches the pattern a second time, with nothing but the match itself.
     """
-    plain = re.sub(r"\\[^bBAz]|\[\^?\]?[^\]]*\]", "", pattern)
+    plain = without_classes(pattern)
     if "|" not in plain and "(?" not in plain:
         plain = plain.removeprefix("^").removesuffix("$")
     return re.search(r"[$^\\]", plain) is not None
+
+
+def has_assertions(pattern: str) -> bool:
+    r"""Whether a pattern may ask what stands at a place between characters: ^, $, \A, \z, \b or \B."""
+    return re.search(r"[$^\\]", without_classes(pattern)) is not None
+
+
+def without_classes(pattern: str) -> str:
+    """A pattern without its classes of characters, and without backslashes but for those of assertions."""
+    return re.sub(r"\\[^bBAz]|\[\^?\]?[^\]]*\]", "", pattern)
 
 
 def _with_text_for_match(strings: Strings, expression: str, text: str) -> Strings:

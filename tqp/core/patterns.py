@@ -234,7 +234,7 @@ def with_options(pattern: str, options: str) -> str:
         )
     flags = ""
     for letter in options:
-        if letter == "l":
+        if letter in "l \t\n":
             continue
         if letter not in _FLAGS:
             raise ExecutionError(
