@@ -29,13 +29,13 @@ _LOW_FIVES, _LOW_THREES, _LOW_FS, _ONES = (
 def bits_where(data: Any, *conditions: Callable[[Any], Any]) -> list[Any]:
     """Of each condition, the bits of the bytes (uint8 [n]) for which it is true: int64 [n // 64 + 1]."""
     if not isinstance(data, np.ndarray):
-        return [_packed(condition(data)) for condition in conditions]
+        return [packed(condition(data)) for condition in conditions]
     found = [np.zeros((data.shape[0] >> 6) + 1, np.int64) for _ in conditions]
     for low in range(0, data.shape[0], _CACHED_BYTES):
         some = data[low : low + _CACHED_BYTES]
         for words, condition in zip(found, conditions, strict=True):
-            packed = np.packbits(condition(some), bitorder="little")
-            words.view(np.uint8)[low >> 3 : (low >> 3) + packed.shape[0]] = packed
+            eights = np.packbits(condition(some), bitorder="little")
+            words.view(np.uint8)[low >> 3 : (low >> 3) + eights.shape[0]] = eights
     return found
 
 
@@ -56,7 +56,8 @@ def bits_at(places: Any, size: int) -> Any:
     return in_form_of(places, words.index_add_(0, at >> 6, 1 << (at & 63)))
 
 
-def _packed(flags: Any) -> Any:
+def packed(flags: Any) -> Any:
+    """The bits of truth values [n], as of `bits_where`."""
     size = flags.shape[0]
     if isinstance(flags, np.ndarray):
         words = np.zeros((size >> 6) + 1, np.int64)

@@ -12,6 +12,7 @@ from tqp.operators.memory.arrays import Array
 from tqp.operators.numbers import elementwise
 from tqp.operators.rows.selection import row_indices
 from tqp.operators.strings import match as string_match
+from tqp.operators.strings.bit_words import Ranks, packed
 from tqp.operators.strings.compare import equal
 from tqp.operators.strings.layout import ordered, to_list
 from tqp.operators.strings.words import stands_at
@@ -76,9 +77,6 @@ def number_before(places: Tensor, ends: Tensor) -> Tensor:
 _MANY_ENDS = 4096
 #: Places are close together that take up so much of the bytes between them.
 _CLOSE = 1 / 64
-#: Of a word of 64 bits, 1 in each byte: a product with it has the sum of all bytes in the highest.
-_ONES = np.uint64(0x0101010101010101)
-_TOP, _BYTES = np.uint64(56), 8
 
 
 def _are_close(places: Array) -> bool:
@@ -86,22 +84,11 @@ def _are_close(places: Array) -> bool:
 
 
 def _marked_before(places: Array, ends: Array) -> Array:
-    """As `number_before`: a byte is 1 for each place, and eight of them are counted as one word, whole ones by a running sum."""
+    """As `number_before`: a bit of words is 1 for each place, whole ones are counted by a running sum."""
     low = int(places[0])
-    num_words = (int(places[-1]) - low) // _BYTES + 2  # one more, of no place
-    words = np.zeros(num_words, np.uint64)
-    words.view(np.uint8)[places - low] = 1
-    before = np.zeros(num_words, np.int64)
-    np.cumsum((words[:-1] * _ONES >> _TOP).view(np.int64), out=before[1:])
-    at = np.clip(ends - low, 0, (num_words - 1) * _BYTES)
-    bits = (_BYTES * (at & (_BYTES - 1))).astype(np.uint64)
-    at >>= 3
-    word = words.take(at)
-    word &= (np.uint64(1) << bits) - np.uint64(1)  # the bytes in front of the end: the lowest come first
-    word *= _ONES
-    word >>= _TOP
-    word += before.take(at).view(np.uint64)
-    counts: Array = word.view(np.int64)
+    flags = np.zeros(int(places[-1]) - low + 1, np.bool_)
+    flags[places - low] = True
+    counts: Array = Ranks(packed(flags)).at(np.clip(ends - low, 0, flags.shape[0]))
     return counts
 
 
