@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from random import Random
 
+from tests.random.around import AroundQueries
 from tests.random.expressions import Column, Expressions, PlainExpressions, Scope
 from tests.random.relations import Relations
 from tests.random.tables import RandomTable
@@ -69,6 +70,7 @@ class Queries:
         self.random = random
         self.expressions = expressions(random, self.subquery)
         self.relations = Relations(random, tables, self.expressions, self.select)
+        self.around = AroundQueries(random, self.expressions)
 
     def query(self) -> str:
         """A whole query."""
@@ -82,15 +84,15 @@ class Queries:
             prefixes.append(f"w{index}{names} AS {materialized}({body})")
         recursive = ""
         if random.random() < 0.04:
-            self.relations.ctes.append(("w9", ("int", "int")))
             prefixes.append(f"w9{self._recursive()}")
+            self.relations.ctes.append(("w9", ("int", "int")))
             recursive = "RECURSIVE "
         prefix = f"WITH {recursive}{', '.join(prefixes)} " if prefixes else ""
         sql, families = self.select(2, (), None)
         if random.random() < 0.04:
-            return prefix + self._of_columns(sql)
+            return prefix + self.around.of_columns(sql)
         if random.random() < 0.04:
-            form = self._pivoted if random.random() < 0.6 else self._unpivoted
+            form = self.around.pivoted if random.random() < 0.6 else self.around.unpivoted
             return prefix + form(sql, families)
         if random.random() < 0.4:
             sql = (
@@ -100,115 +102,8 @@ class Queries:
             )
             sql += self.ordered(len(families))
         elif random.random() < 0.15:
-            sql = self._around(sql, families)
+            sql = self.around.by_names(sql, families)
         return prefix + sql
-
-    def _of_columns(self, sql: str) -> str:
-        """Columns of a derived table by their names, o0 to o3."""
-        random = self.random
-        names = random.choice(
-            ("'o[02]'", "*", "* EXCLUDE (o0)", "lambda c: c LIKE 'o%' AND c <> 'o1'", "['o0']")
-        )
-        items = random.choice(
-            (
-                f"COLUMNS({names})",
-                f"COLUMNS({names}) IS NULL",
-                f"max(COLUMNS({names})), count(*)",
-                f"concat_ws(',', *COLUMNS({names}))",
-                f"CASE WHEN o0 IS NULL THEN COLUMNS({names}) END AS 'c_\\0'",
-                "* RENAME (o0 AS p), p",
-                "* NOT LIKE 'o1'",
-                "* REPLACE (o0 IS NULL AS o0)",
-            )
-        )
-        where = random.choice(("", "", f" WHERE COLUMNS({names}) IS NOT NULL"))
-        return f"SELECT {items} FROM ({sql}) q{where}"
-
-    def _pivoted(self, sql: str, families: Sequence[str]) -> str:
-        """PIVOT of a derived table, by values that are few, or written."""
-        random = self.random
-        places = range(len(families))
-        place, of, by = (random.choice(places) for _ in range(3))
-        column = f"o{place}"
-        few = {
-            "int": f"{column} % 3",
-            "str": f"left({column}, 1)",
-            "bool": column,
-            "date": f"year({column}) % 4",
-            "float": f"isnan({column})",
-        }.get(families[place], f"{column} IS NULL")
-        values = random.sample(
-            ("0", "1", "'a'", "NULL", "true", "''", "'2024-02-29'", "1.5", "b", "'-1' AS m"), 3
-        )
-        aggregate = random.choice(
-            (f"min(o{of})", f"max(o{of})", f"count(o{of})", f"count(DISTINCT o{of})", "count(*)")
-        )
-        if random.random() < 0.3:
-            aggregate += random.choice((" AS x", f", count(o{by}) AS y", f", max(o{by})"))
-        group = random.choice(("", f" GROUP BY o{by}", f" GROUP BY o{by}"))
-        written = f"({', '.join(values[: random.randint(1, 3)])})"
-        ordered = random.choice(("", "", " ORDER BY ALL"))
-        return random.choice(
-            (
-                f"PIVOT ({sql}) ON {few} USING {aggregate}{group}{ordered}",
-                f"PIVOT ({sql}) ON {column} IN {written} USING {aggregate}{group}{ordered}",
-                f"PIVOT ({sql}) ON {few}, o{of} IS NULL USING {aggregate}{group}{ordered}",
-                f"FROM ({sql}) PIVOT ({aggregate} FOR {column} IN {written}{group}) AS p{ordered}",
-                f"FROM ({sql}) PIVOT ({aggregate} FOR ({column}, o{of}) IN (({values[0]}, {values[1]})){group})",
-                f"SELECT count(*) FROM (PIVOT ({sql}) ON {few}{group})",
-            )
-        )
-
-    def _unpivoted(self, sql: str, families: Sequence[str]) -> str:
-        """UNPIVOT of columns of one family, or of all as texts."""
-        random = self.random
-        family = random.choice(families)
-        alike = [f"o{place}" for place, each in enumerate(families) if each == family]
-        chosen = ", ".join(random.sample(alike, random.randint(1, len(alike))))
-        texts = ", ".join(
-            f"o{place}::VARCHAR" for place, each in enumerate(families) if each not in ("float", "interval")
-        )
-        nulls = random.choice(("", "", "INCLUDE NULLS ", "EXCLUDE NULLS "))
-        ordered = random.choice(("", "", " ORDER BY ALL"))
-        return random.choice(
-            (
-                f"UNPIVOT ({sql}) ON {chosen} INTO NAME n VALUE v{ordered}",
-                f"UNPIVOT ({sql}) ON {chosen}{ordered}",
-                f"FROM ({sql}) UNPIVOT {nulls}(v FOR n IN ({chosen})) AS q{ordered}",
-                f"FROM ({sql}) UNPIVOT {nulls}(v FOR n IN ({texts or chosen})) AS q{ordered}",
-                f"FROM ({sql}) UNPIVOT {nulls}((v, w) FOR n IN (({alike[0]}, o0), ({alike[-1]}, o0)))",
-                f"SELECT n, count(*), max(v) FROM ({sql}) UNPIVOT {nulls}(v FOR n IN ({chosen})) GROUP BY n",
-            )
-        )
-
-    def _around(self, sql: str, families: Sequence[str]) -> str:
-        """A query over a query, by stars and names of columns."""
-        random = self.random
-        columns = [Column(f"o{index}", family) for index, family in enumerate(families)]
-        name = random.choice(columns).sql
-        computed = self.expressions.draw(random.choice(families), Scope(columns), 2)
-        joins = ("NATURAL JOIN", "NATURAL LEFT JOIN", "NATURAL FULL JOIN")
-        kept = [column.sql for column in columns if column.family != "float"] or ["o0"]
-        forms = [
-            f"SELECT * REPLACE ({computed} AS {name}) FROM ({sql})",
-            f"FROM ({sql}) q SELECT q.*, {computed}",
-            f"SELECT #{len(columns)} AS o9, count(*) FROM ({sql}) WHERE #1 IS NOT NULL GROUP BY #{len(columns)}",
-            f"FROM ({sql}) WHERE {self.expressions.predicate(Scope(columns), 1)}",
-            f'SELECT column_name, column_type, "null" FROM (DESCRIBE SELECT *, {computed} AS o9 FROM ({sql}))',
-            f"SELECT column_name, column_type, min, count FROM (SUMMARIZE SELECT {kept[0]} FROM ({sql}))",
-            f"SELECT unnest([[{name}, NULL], [{name}]], {random.choice(('recursive := true', 'max_depth := 2'))}) FROM ({sql})",
-            f"({sql}) {random.choice(('UNION', 'UNION ALL'))} BY NAME (SELECT {name} FROM ({sql}))",
-            f"SELECT * FROM (SELECT {', '.join(kept)} FROM ({sql})) {random.choice(joins)} (SELECT {kept[-1]} FROM ({sql}))",
-        ]
-        if len(columns) > 1:
-            forms.append(f"SELECT * EXCLUDE ({name}) FROM ({sql})")
-            struct = ", ".join(f"'f{index}': {column.sql}" for index, column in enumerate(columns))
-            forms.append(f"SELECT st.* FROM (SELECT {{{struct}}} AS st FROM ({sql}))")
-            forms.append(f"SELECT unnest({{{struct}}}), {name} FROM ({sql})")
-            deep = random.choice(("recursive := true", "max_depth := 2", "max_depth := 3"))
-            forms.append(f"SELECT unnest([{{'f': {{{struct}}}}}, NULL], {deep}), {name} FROM ({sql})")
-            forms.append(f"SELECT q.* EXCLUDE ({name}), {computed} FROM ({sql}) AS q")
-        return random.choice(forms)
 
     def _recursive(self) -> str:
         """Two columns of integers, and at most six iterations."""
@@ -230,7 +125,7 @@ class Queries:
         if random.random() < 0.5:
             return f" AS ({first} {operator} {later})"
         # of several rows of one key in an iteration, any may be the last
-        keys = random.choice(("o0", "o0", "o1, o0"))
+        keys = random.choice(("o0", "o0", "o1, o0", "o0, max(o1)", "o0, sum(o1)"))
         one = "SELECT k AS o0, max(v) AS o1 FROM ({}) t(k, v) GROUP BY k"
         return f" USING KEY ({keys}) AS (({one.format(first)}) {operator} {one.format(later)})"
 
@@ -304,6 +199,13 @@ class Queries:
         right, _ = self.select(0, outer, wanted)
         operators = "UNION ALL,UNION,UNION,EXCEPT,EXCEPT ALL,INTERSECT,INTERSECT ALL"
         operator = self.random.choice(operators.split(","))
+        if self.random.random() < 0.15:
+            names = ", ".join(self.random.sample([f"o{place}" for place in range(len(wanted))], len(wanted)))
+            operator, right = f"{operator.partition(' ')[0]} BY NAME", f"SELECT {names} FROM ({right})"
+            return (
+                f"({left}) {operator.replace('EXCEPT', 'UNION').replace('INTERSECT', 'UNION ALL')} ({right})",
+                wanted,
+            )
         if self.random.random() < 0.2:
             return (
                 f"({left}) {operator} ({right}) {self.random.choice(('UNION', 'UNION ALL'))} ({left})",

@@ -28,6 +28,16 @@ _JOINS = (
 )
 
 
+#: What gives every row, or none.
+_WHOLE_SAMPLES = (
+    *(" TABLESAMPLE RESERVOIR (400000 ROWS) REPEATABLE (7)", " TABLESAMPLE BERNOULLI (100%) REPEATABLE (1)"),
+    *(" TABLESAMPLE SYSTEM (0%)", " TABLESAMPLE 100%", " TABLESAMPLE 0 ROWS"),
+)
+#: Functions whose results differ only where they differ under the collation.
+_FOLDED = (
+    *(("lower({})", "NOCASE"), ("lower({})", "NOCASE"), ("strip_accents({})", "NOACCENT")),
+    ("lower(strip_accents({}))", "NOCASE.NOACCENT"),
+)
 _JSON_VALUES = ("1", "-2.5", "'é'", "NULL", "true", "[1, NULL]", "[]", "MAP {'x': [0]}", "['a', 'b']")
 
 
@@ -76,6 +86,9 @@ class Relations:
                 condition = self._condition(columns, others, outer, has_many)
                 sql += f" {random.choice(('SEMI', 'ANTI'))} JOIN {other} ON {condition}"
                 continue
+            elif form < 0.45 and not lateral and not has_many:
+                joined, others = self._asof(columns, depth)
+                sql += f" ASOF {joined}"
             else:
                 join = random.choice(("JOIN", "LEFT JOIN")) if lateral else random.choice(_JOINS)
                 sql += f" {join} {other} ON {self._condition(columns, others, outer, has_many)}"
@@ -109,21 +122,71 @@ class Relations:
             return self._json_rows(alias)
         if form < 0.54:
             return self._bins(alias)
-        if form < 0.56:
+        if form < 0.57:
             return self._collated(alias)
+        if form < 0.59:
+            return self._nested(alias)
         names = [name for name, table in self.tables.items() if not has_many or table.num_rows <= _MANY_ROWS]
         table = self.tables[random.choice(names)]
         columns = [Column(f"{alias}.{each.name}", each.family, each.is_small) for each in table.columns]
-        return f"{table.name} {random.choice(('', 'AS '))}{alias}", columns
+        sample = random.choice(_WHOLE_SAMPLES) if random.random() < 0.03 else ""
+        return f"{table.name} {random.choice(('', 'AS '))}{alias}{sample}", columns
+
+    def _nested(self, alias: str) -> tuple[str, list[Column]]:
+        """A query with a list, a struct and a map of columns, of which parts are read; now and then grouped by them."""
+        random = self.random
+        table = random.choice(list(self.tables.values()))
+        one, other = random.choice(table.columns), random.choice(table.columns)
+        values = (
+            f"[[{one.name}], NULL, [NULL, {one.name}, {one.name}]] AS l, {{'a': {one.name}, 'b': [{other.name}]}} AS st, "
+            f"MAP {{'x': {one.name}, 'y': NULL}} AS m, {other.name} AS v"
+        )
+        sql = f"SELECT {values} FROM {table.name}"
+        if random.random() < 0.5:
+            keys = random.choice(("l", "st", "m", "l, m", "st, l"))
+            nested = ("l", "st", "m")
+            items = (each if each in keys.split(", ") else f"max({each}) AS {each}" for each in nested)
+            sql = f"SELECT {', '.join(items)}, max(v) AS v FROM ({sql}) GROUP BY {keys}"
+        parts = {
+            f"{alias}.l[1][1]": one.family,
+            f"len({alias}.l)": "int",
+            f"list_transform(list_filter({alias}.l, lambda e: e IS NOT NULL), lambda e: e[1])[1]": one.family,
+            f"{alias}.st.a": one.family,
+            f"{alias}.st.b[1]": other.family,
+            f"{alias}.m['x']": one.family,
+            f"{alias}.m.y": one.family,
+            f"map_keys({alias}.m)[1]": "str",
+            f"{alias}.v": other.family,
+        }
+        return f"({sql}) {alias}", [Column(part, family) for part, family in parts.items()]
+
+    def _asof(self, left: Sequence[Column], depth: int) -> tuple[str, list[Column]]:
+        """The rest of an ASOF join: of the other table one row has each key and value, so that it is known which is the nearest."""
+        random = self.random
+        value = random.choice(left)
+        keys = random.sample(left, min(len(left), random.choice((0, 1, 1, 2))))
+        alias = f"r{self.next_alias}"
+        self.next_alias += 1
+        families = (value.family, *(key.family for key in keys), random.choice(("int", "str", "date")))
+        sql, _ = self.select(0, (), families)
+        places = range(len(families) - 1)
+        by = ", ".join(f"o{place}" for place in places)
+        sql = f"SELECT {by}, max(o{len(places)}) AS o{len(places)} FROM ({sql}) GROUP BY {by}"
+        conditions = [f"{value.sql} {random.choice(('>=', '>=', '>', '<', '<='))} {alias}.o0"]
+        conditions += [f"{key.sql} = {alias}.o{place + 1}" for place, key in enumerate(keys)]
+        join = random.choice(("JOIN", "LEFT JOIN"))
+        condition = " AND ".join(random.sample(conditions, len(conditions)))
+        return f"{join} ({sql}) {alias} ON {condition}", _columns(alias, families)
 
     def _collated(self, alias: str) -> tuple[str, list[Column]]:
-        """A table with a column under a collation that its own values tell apart, but not those of others."""
+        """A table with a column under a collation, which takes apart whatever values of it differ, but not those of others."""
         table = self.tables[self.random.choice(list(self.tables))]
         columns = [Column(f"{alias}.{each.name}", each.family, each.is_small) for each in table.columns]
         texts = [each.name for each in table.columns if each.family == "str"]
         if not texts:
             return f"{table.name} {alias}", columns
-        text = f"lower({self.random.choice(texts)}) COLLATE NOCASE AS folded"
+        function, collation = self.random.choice(_FOLDED)
+        text = f"{function.format(self.random.choice(texts))} COLLATE {collation} AS folded"
         return f"(SELECT *, {text} FROM {table.name}) {alias}", [*columns, Column(f"{alias}.folded", "str")]
 
     def _bins(self, alias: str) -> tuple[str, list[Column]]:
@@ -176,6 +239,19 @@ class Relations:
     def _lateral(self, depth: int, outer: Sequence[Column]) -> tuple[str, list[Column]]:
         alias = f"r{self.next_alias}"
         self.next_alias += 1
+        form = self.random.random()
+        if form < 0.35:  # grouped, distinct, or with windows as any query
+            sql, any_families = self.select(depth - 1, outer, None)
+            return f"LATERAL ({sql}) {alias}", _columns(alias, any_families)
+        if form < 0.5:
+            family = self.expressions.family(Scope(outer))
+            elements = ", ".join(self.expressions.draw(family, Scope(outer), 1) for _ in range(3))
+            lists = (
+                f"[{elements}]",
+                f"list_distinct([{elements}])",
+                f"map_values(MAP {{1: {elements.partition(', ')[0]}}})",
+            )
+            return f"unnest({self.random.choice(lists)}) {alias}(o0)", [Column(f"{alias}.o0", family)]
         column = self.expressions.column(self.expressions.family(Scope(outer)), Scope(outer))
         first = column.sql if column is not None else "1"
         relations, scope = self.from_clause(depth - 1, outer)
