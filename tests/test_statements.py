@@ -120,6 +120,19 @@ def test_summarize() -> None:
         assert (row["approx_unique"], row["q25"], row["q50"], row["q75"]) == (7, "1", "3", "5")
 
 
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 6])
+def test_summarize_of_few_rows_is_all_as_in_duckdb(count: int) -> None:
+    numbers = "TINYINT SMALLINT INTEGER BIGINT HUGEINT UTINYINT UBIGINT UHUGEINT FLOAT DOUBLE DECIMAL(4,1) DECIMAL(18,3) VARCHAR"
+    items = [f"(i * 7 % 5)::{each}" for each in numbers.split()]
+    items += ["DATE '2024-02-27' + i::INTEGER", "TIME '09:00:00.5' + i * INTERVAL 3 HOUR"]
+    for each in ("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_NS", "TIMESTAMPTZ"):
+        items.append(f"(TIMESTAMP '2024-01-31' + i * INTERVAL 7 HOUR)::{each}")
+    items += ["i % 2 = 0", "[i]", "CASE i WHEN 1 THEN 'inf' WHEN 2 THEN 'nan' ELSE i::DOUBLE END"]
+    query = f"SUMMARIZE SELECT {', '.join(items)} FROM range({count}) r(i)"
+    with duckdb_database() as oracle, tqp.connect() as con:
+        assert con.sql(query).fetchall() == oracle.execute(query).fetchall()
+
+
 def test_what_there_is_of_databases_and_extensions() -> None:
     with tqp.connect() as con:
         assert con.sql("PRAGMA database_list").fetchall() == [(0, "memory", None)]

@@ -147,6 +147,19 @@ def quantile_row(ordered: RowsInOrder, fraction: float) -> Tensor:
     return ordered.at(_from_end(place, ordered) if fraction < 0 else place)
 
 
+def sampled_row(ordered: RowsInOrder, fraction: float) -> Tensor:
+    """int64 [num_groups]: the row of the value with so much of the others before it, as of a sample that has them all; -1 if empty."""
+    others = (ordered.counts - 1).clamp(min=0).to(torch.float64)
+    return ordered.at((others * fraction).floor().to(torch.int64))
+
+
+#: Quantiles that are the value of a row, by kind of reduction.
+ROWS: dict[str, Callable[[RowsInOrder, float], Tensor]] = {
+    "quantile_disc": quantile_row,
+    "reservoir_quantile": sampled_row,
+}
+
+
 def _from_end(place: Tensor, ordered: RowsInOrder) -> Tensor:
     return (ordered.counts - 1 - place).clamp(min=0)
 

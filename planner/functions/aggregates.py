@@ -65,6 +65,17 @@ def _check_fraction(arguments: Sequence[Expression], least: int = -1) -> None:
         raise BindError(f"the fraction of a quantile must be between {least} and 1")
 
 
+def _check_sample(arguments: Sequence[Expression]) -> None:
+    """The fraction, and the size of the sample, of a quantile of one."""
+    _check_fraction(arguments, least=0)
+    for size in arguments[2:]:
+        if not isinstance(size, Literal):
+            raise no_constant(size, "the size of a sample must be a constant")
+        rows = constant_number(size)
+        if rows is None or rows <= 0:
+            raise BindError("the size of a sample must be greater than 0")
+
+
 def _check_separator(arguments: Sequence[Expression]) -> None:
     if not isinstance(arguments[1], Literal):
         raise no_constant(arguments[1], "the separator must be a constant")
@@ -89,6 +100,7 @@ def _check_bits(arguments: Sequence[Expression]) -> None:
 
 
 _PICKS: dict[str, Any] = {"picks_value": True, "minds_order": True}
+_SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 _OF_PAIRS = "DOUBLE DOUBLE -> DOUBLE"
 #: Types that aggregates take in DuckDB and make no value of the type of: their stored bits are computed with, as DOUBLE.
 _NO_FLOATS = frozenset((TypeKind.TIME_TZ,))
@@ -213,8 +225,18 @@ AGGREGATE_FUNCTIONS = (
         unsupported=_IN_ANOTHER_ORDER,
     ),
     aggregate(
+        "reservoir_quantile",  # of all values
+        *(
+            f"{each} DOUBLE{size} -> same"
+            for each in (*_SIGNED, "FLOAT", "DOUBLE", "DECIMAL")
+            for size in ("", " INTEGER")
+        ),
+        picks_value=True,
+        check=_check_sample,
+    ),
+    aggregate(
         "approx_quantile",
-        *(f"{each} FLOAT -> same" for each in ("INTEGERS", "FLOAT", "DOUBLE", "DECIMAL")),
+        *(f"{each} FLOAT -> same" for each in (*_SIGNED, "FLOAT", "DOUBLE", "DECIMAL")),
         *(f"{each} FLOAT -> same" for each in ("DATE", "TIMESTAMP", "TIMESTAMP_TZ", "TIME")),
         unsupported=_NO_FLOATS,
         check=partial(_check_fraction, least=0),

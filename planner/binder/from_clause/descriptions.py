@@ -224,20 +224,20 @@ def _summary(query: exp.Expr, columns: Sequence[ColumnDefinition]) -> exp.Expr:
 
 
 def _summary_row(name: str, column: str, data_type: DataType) -> str:
-    """Quantiles are exact, as is the number of distinct values."""
-    is_date = data_type.is_timestamp or data_type.kind is TypeKind.DATE
+    """Quantiles are of all values, and the number of distinct ones is exact."""
+    kind = data_type.kind
+    is_date = data_type.is_timestamp or kind in (TypeKind.DATE, TypeKind.TIME)
+    of = f"CAST({column} AS DOUBLE)" if kind in (TypeKind.FLOAT, TypeKind.UHUGEINT) else column
     values = {
         "min": f"CAST(min({column}) AS VARCHAR)",
         "max": f"CAST(max({column}) AS VARCHAR)",
         "approx_unique": f"count(DISTINCT {column})",
-        "avg": _text(f"avg({column})", data_type.is_numeric or is_date),
+        "avg": _text(f"avg({column})", data_type.is_numeric or is_date or kind is TypeKind.TIME_TZ),
         "std": _text(f"stddev({column})", data_type.is_numeric),
     }
     for percent in (25, 50, 75):
-        quantile = f"quantile_cont({column}, {percent / 100})"
-        if is_date:
-            quantile = f"quantile_disc({column}, {percent / 100})"
-        values[f"q{percent}"] = _text(f"CAST({quantile} AS {data_type})", data_type.is_numeric or is_date)
+        quantile = f"approx_quantile({of}, {percent / 100})"
+        values[f"q{percent}"] = _text(quantile, data_type.is_numeric or is_date)
     values["count"] = "count(*)"
     missing = f"100.0 * (count(*) - count({column})) / nullif(count(*), 0)"
     values["null_percentage"] = f"CAST({missing} AS DECIMAL(9, 2))"

@@ -165,6 +165,8 @@ class SelectBlock:
                     group_keys.remember(item.node, value)
             uses.clear()
         qualify = select.args.get("qualify")
+        if of_all and qualify is not None:
+            raise BindError("QUALIFY does not go with GROUP BY ALL; write the keys", span_of(qualify))
         qualification = None if qualify is None else self._qualification(qualify, collector, aliases)
         sort = SortBinder(self, nodes, bound, collector, aliases, keys_by_item if of_all else None)
         sorts = [sort.bind(query.args.get("order")) for query in (select, *self.around)]

@@ -165,9 +165,11 @@ def _copies(
     context: BindContext, scope: Scope, node: exp.Expr, calls: Sequence[exp.Anonymous]
 ) -> Iterator[tuple[exp.Expr, _Chosen]]:
     """The expression once for each column, which stands in place of the calls."""
-    for other in calls[1:]:
-        if other != calls[0]:
-            raise BindError("COLUMNS(...) of one expression must all be the same", head_span(other))
+    for call in calls:
+        if call != calls[0]:
+            raise BindError("COLUMNS(...) of one expression must all be the same", head_span(call))
+        if star_of(call.expressions[0]) is not None and _orders_window(call):
+            raise BindError("a window cannot be ordered by ALL", head_span(call))
     for column in _chosen(context, scope, calls[0]):
         copied = node.copy()
         for call in _calls(copied):
@@ -176,6 +178,14 @@ def _copies(
             else:
                 call.replace(column.node.copy())
         yield copied, column
+
+
+def _orders_window(node: exp.Expr) -> bool:
+    """Is it a key of OVER, whole? Of an aggregate's ORDER BY it may be."""
+    key = node.parent
+    while isinstance(key, exp.Paren):
+        key = key.parent
+    return isinstance(key, exp.Ordered) and isinstance(key.find_ancestor(exp.Func, exp.Window), exp.Window)
 
 
 def _with_groups(alias: str, groups: Sequence[str]) -> str:

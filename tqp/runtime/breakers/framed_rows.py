@@ -201,7 +201,7 @@ class FramedRows:
 
     def _quantile(self, reduction: Reduction) -> Tensor:
         assert isinstance(reduction.parameter, float)
-        return quantiles.quantile_row(self._ordered(reduction), reduction.parameter)
+        return quantiles.ROWS[reduction.kind](self._ordered(reduction), reduction.parameter)
 
     def _mode(self, reduction: Reduction) -> Tensor | None:
         if reduction.order or not self.spec.has_end_of_partition:
@@ -215,7 +215,7 @@ _CHOICES: dict[str, Callable[[FramedRows, Reduction], Tensor | None]] = {
     "first": FramedRows._first,
     "last": FramedRows._last,
     "median_lower": FramedRows._middle,
-    "quantile_disc": FramedRows._quantile,
+    **dict.fromkeys(quantiles.ROWS, FramedRows._quantile),
     "mode": FramedRows._mode,
     **dict.fromkeys(
         ("arg_min", "arg_max", "arg_min_nulls_last", "arg_max_nulls_last"), FramedRows._first_extreme
@@ -223,5 +223,5 @@ _CHOICES: dict[str, Callable[[FramedRows, Reduction], Tensor | None]] = {
 }
 _POWERS = {"second_moment": 2, "third_moment": 3, "fourth_moment": 4}
 #: Those of which it matters which of the rows with a value counts where it is DISTINCT.
-_IN_ROW_ORDER = frozenset(("list", "string_agg", *_CHOICES)) - {"median_lower", "quantile_disc"}
+_IN_ROW_ORDER = frozenset(("list", "string_agg", *_CHOICES)) - {"median_lower", *quantiles.ROWS}
 _EXTREMES: dict[str, Which] = {"min": "amin", "least": "amin", "max": "amax", "greatest": "amax"}

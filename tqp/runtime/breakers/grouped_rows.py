@@ -258,7 +258,7 @@ class GroupedRows:
 
     def _quantile(self, reduction: Reduction) -> Tensor:
         assert isinstance(reduction.parameter, float)
-        return quantiles.quantile_row(self._ordered(reduction), reduction.parameter)
+        return quantiles.ROWS[reduction.kind](self._ordered(reduction), reduction.parameter)
 
     def _mode(self, reduction: Reduction) -> Tensor:
         return frequencies.most_frequent_rows(self._frequencies(reduction), self.count)
@@ -299,7 +299,7 @@ _CHOICES: dict[str, Callable[[GroupedRows, Reduction], Tensor]] = {
     "least": GroupedRows._extreme,
     "greatest": GroupedRows._extreme,
     "median_lower": GroupedRows._middle,
-    "quantile_disc": GroupedRows._quantile,
+    **dict.fromkeys(quantiles.ROWS, GroupedRows._quantile),
     "mode": GroupedRows._mode,
     **dict.fromkeys(
         ("arg_min", "arg_max", "arg_min_nulls_last", "arg_max_nulls_last"), GroupedRows._first_extreme

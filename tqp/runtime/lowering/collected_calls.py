@@ -288,7 +288,7 @@ def _quantile_of_many_digits(
 
 def _discrete(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
     value = _counted(calls, _comparable(calls, call), kept)
-    return calls.plain(value, "quantile_disc", value.layout, call.distinct, parameter=_fraction(call))
+    return calls.plain(value, call.function, value.layout, call.distinct, parameter=_fraction(call))
 
 
 def _approximate(calls: AggregateCalls, call: AggregateCall, kept: Node | None) -> Pending:
@@ -413,7 +413,7 @@ COLLECTED_CALLS: dict[str, Callable[[AggregateCalls, AggregateCall, Node | None]
     "regr_count": _count_pairs,
     "median": _median,
     "quantile_cont": _continuous,
-    "quantile_disc": _discrete,
+    **dict.fromkeys(("quantile_disc", "reservoir_quantile"), _discrete),
     "approx_quantile": _approximate,
     "mad": _deviation,
     "string_agg": _string_agg,

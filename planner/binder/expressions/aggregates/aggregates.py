@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from tqp.core.datatypes import BIGINT, DOUBLE, TIME, TIME_TZ, VARCHAR
+from tqp.core.datatypes import BIGINT, BOOLEAN, DOUBLE, TIME, TIME_TZ, VARCHAR
 from tqp.core.errors import BindError, UnsupportedError
 from tqp.core.frozen import dataclass
 from tqp.core.schema import Field
 from tqp.planner.algebra.expressions import (
     AggregateCall,
     Call,
+    Case,
     ColumnRef,
     Expression,
     Literal,
@@ -200,7 +201,7 @@ def aggregate_call(
         raise UnsupportedError(f"avg(DISTINCT ...) of {TIME_TZ} is not supported; cast to TIME", span)
     return AggregateCall(
         function.name,
-        (averaged(function.name, values[0], span), *values[1:]) if values else values,
+        (taken(function.name, values[0], span), *values[1:]) if values else values,
         result,
         distinct,
         filter_,
@@ -235,10 +236,17 @@ def by_collation(
     return name, arguments
 
 
-def averaged(function: str, argument: Expression, span: Span | None) -> Expression:
-    """What an aggregate takes for its argument: an average of times with a zone is one of what clocks in UTC show."""
-    is_average = function == "avg" and argument.data_type == TIME_TZ
-    return Call("universal_clock", (argument,), TIME, span) if is_average else argument
+def taken(function: str, argument: Expression, span: Span | None) -> Expression:
+    """What an aggregate takes for its argument.
+
+    An average of times with a zone is one of what clocks in UTC show; approx_quantile() leaves out what is not finite.
+    """
+    if function == "avg" and argument.data_type == TIME_TZ:
+        return Call("universal_clock", (argument,), TIME, span)
+    if function == "approx_quantile" and argument.data_type.is_float:
+        finite = Call("is_finite", (argument,), BOOLEAN, span)
+        return Case(((finite, argument),), Literal(None, argument.data_type), argument.data_type)
+    return argument
 
 
 def _undetermined_order(

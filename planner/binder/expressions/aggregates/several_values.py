@@ -48,10 +48,10 @@ def of_single_values(node: exp.Expr) -> exp.Expr | None:
         return None
     name, arguments = main_spelling(lower_ascii(call.name)), call.expressions
     plain = _plain(arguments)
-    if name in _QUANTILES and plain and isinstance(plain[-1], exp.Array):
-        return _quantiles(node, plain[-1].expressions)
-    if name == "reservoir_quantile" and len(plain) in (2, 3):
-        return _of_reservoir(node, call)
+    if name in _QUANTILES and plain:
+        place = len(plain) > 1  # behind the value, or alone before WITHIN GROUP
+        if isinstance(plain[place], exp.Array):
+            return _quantiles(node, place, plain[place].expressions)
     if name == "approx_top_k" and len(plain) == 2:
         return _most_frequent(node, call)
     count, descends = _OF_MANY.get(name, (0, False))
@@ -72,35 +72,19 @@ def _plain(arguments: Sequence[exp.Expr]) -> Sequence[exp.Expr]:
     return arguments[0].expressions if is_distinct else arguments
 
 
-def _quantiles(node: exp.Expr, fractions: Sequence[exp.Expr]) -> exp.Expr:
+def _quantiles(node: exp.Expr, place: int, fractions: Sequence[exp.Expr]) -> exp.Expr:
     parts = []
     for fraction in fractions or [exp.Literal.number("0.5")]:
         part = node.copy()
         call = _call(part)
         assert call is not None
-        _plain(call.expressions)[-1].replace(fraction.copy())
+        _plain(call.expressions)[place].replace(fraction.copy())
         parts.append(part)
     is_null = exp.Is(this=parts[0].copy(), expression=exp.Null())
     listed: exp.Expr = exp.Array(expressions=parts)
     if not fractions:  # nothing, of the type that a quantile has
         listed = _first(listed, exp.Literal.number(0))
     return exp.Case(ifs=[exp.If(this=is_null, true=exp.Null())], default=listed)
-
-
-def _of_reservoir(node: exp.Expr, call: exp.Anonymous) -> exp.Expr:
-    """Exact, of all values: the one that so much of them has before it; the size of DuckDB's sample does not matter."""
-    value, fraction, *_ = _plain(call.expressions)
-    is_number = isinstance(fraction, exp.Literal) and not fraction.is_string
-    if not is_number or float(fraction.name) > 1:
-        raise BindError("the fraction of reservoir_quantile() is a constant from 0 to 1", span_of(fraction))
-    is_distinct = isinstance(call.expressions[0], exp.Distinct)
-    argument = exp.Distinct(expressions=[value.copy()]) if is_distinct else value.copy()
-    listed = _in_its_place(node, call_of("list", argument), [_is_there(value)])
-    values = call_of("list_sort", listed, exp.Literal.string("ASC"))
-    last = exp.Paren(this=exp.Sub(this=call_of("len", values.copy()), expression=exp.Literal.number(1)))
-    place = call_of("floor", exp.Mul(this=last, expression=fraction.copy()))
-    number = exp.Add(this=exp.cast(place, "BIGINT"), expression=exp.Literal.number(1))
-    return call_of("list_extract", values, number)
 
 
 def _first(values: exp.Expr, number: exp.Expr) -> exp.Expr:

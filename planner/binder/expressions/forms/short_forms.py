@@ -226,13 +226,6 @@ def _split_to_rows(binder: ExpressionBinder, nodes: Nodes, span: Span | None) ->
     return binder.bind(call_of("unnest", call_of("regexp_split_to_array", *nodes)))
 
 
-def _of_reservoir(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
-    """reservoir_quantile(x, fraction, size)"""
-    quantile = of_single_values(call_of("reservoir_quantile", *nodes))
-    assert quantile is not None
-    return binder.bind(quantile)
-
-
 def _top_k(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
     """approx_top_k(x, k), exactly."""
     listed = of_single_values(call_of("approx_top_k", *nodes))
@@ -272,7 +265,6 @@ def _entries(node: exp.Expr) -> list[tuple[exp.Expr, exp.Expr]] | None:
 SHORT_FORMS: Forms = {
     "switch": (_switch, 1, 3),
     "approx_top_k": (_top_k, 1, 2),
-    "reservoir_quantile": (_of_reservoir, 2, 3),
     "generate_subscripts": (_subscripts, 2, 2),
     "regexp_split_to_table": (_split_to_rows, 2, 2),
     "parse_path": (_parse_path, 1, 2),

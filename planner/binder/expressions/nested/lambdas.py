@@ -22,7 +22,7 @@ from tqp.planner.algebra.expressions import (
     is_null_literal,
 )
 from tqp.planner.algebra.subquery_expressions import has_subquery
-from tqp.planner.binder.expressions.aggregates.aggregates import averaged, check_constants
+from tqp.planner.binder.expressions.aggregates.aggregates import check_constants, taken
 from tqp.planner.binder.expressions.coercion import (
     as_list,
     as_text,
@@ -343,7 +343,7 @@ def _aggregate_of(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span 
     if function == "string_agg":  # as in DuckDB, NULL says nothing here, while string_agg(x, NULL) is NULL
         constants = tuple(Literal(",", VARCHAR) if each.value is None else each for each in constants)
     check_constants(f"list_{name}", functions.AGGREGATES[function], (body, *constants), span)
-    body = averaged(function, body, span)
+    body = taken(function, body, span)
     return OverElements(function, value, body, element, None, resolution.result, constants, span)
 
 
