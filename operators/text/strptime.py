@@ -37,7 +37,7 @@ _NAMES["h"] = _NAMES["b"]
 _AS_CASTS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d")
 #: Weeks of a year, and days of a week: their numbers.
 _WEEKS = (("U", 0, 53), ("W", 0, 53), ("V", 1, 53), ("u", 1, 7), ("w", 0, 6))
-_IN_WEEKS = frozenset("UWVG")
+_IN_WEEKS, _IN_MONTHS = frozenset("UWVG"), frozenset("md")
 _COMPOSED = {"c": "Y-m-d H:M:S", "x": "Y-m-d", "X": "H:M:S", "T": "H:M:S"}
 
 
@@ -129,15 +129,17 @@ def _instants(fields: dict[str, Any], fits: Any) -> tuple[Any, dict[str, Any]]:
     days, checks["the year, month and day name no date"] = dates.days_of_fields(
         year, month, fields.get("d", 1), fits
     )
+    has_date = not _IN_MONTHS.isdisjoint(fields)  # which then counts, whatever else the text says
     if "j" in fields:
         checks["the day of the year is out of range"] = (fields["j"] >= 1) & (fields["j"] <= 366)
+    if "j" in fields and not has_date:
         days = dates.days_of_fields(year, 1, 1, fits)[0] + fields["j"] - 1
     is_week = [
         (fields[letter] >= low) & (fields[letter] <= high) for letter, low, high in _WEEKS if letter in fields
     ]
     if is_week:
         checks["the week, or the day of the week, is out of range"] = reduce(operator.and_, is_week)
-    if not _IN_WEEKS.isdisjoint(fields):
+    if not _IN_WEEKS.isdisjoint(fields) and not has_date:
         days = _days_of_weeks(fields, year, fits)
     hour, minute, second = (fields.get(letter, 0) for letter in "HMS")
     is_time = (minute < 60) & (second < 60)
@@ -145,7 +147,8 @@ def _instants(fields: dict[str, Any], fits: Any) -> tuple[Any, dict[str, Any]]:
         is_time = is_time & (fields["I"] >= 1) & (fields["I"] <= 12)
         hour = fields["I"] % 12
     if "p" in fields:
-        hour = hour + (fields["p"] == 1) * (hour % 12 + 12 - hour)
+        is_time = is_time & (hour <= 12)
+        hour = hour % 12 + (fields["p"] == 1) * 12
     checks["the time is out of range"] = is_time & (hour < 24)
     seconds = days * time_limits.SECONDS_PER_DAY + (hour * 3600 + minute * 60 + second) - fields.get("z", 0)
     values = seconds * time_limits.MICROSECONDS_PER_SECOND
@@ -185,6 +188,8 @@ _DIGITS = {
 
 #: What may stand beside a week.
 _SOLE_WEEKS = (frozenset("YyU"), frozenset("YyW"), frozenset("GV"))
+#: Weeks that stand beside a date, which is all that counts.
+_WEEKS_OF_DATES = (frozenset("YymdU"), frozenset("YymdW"))
 
 
 def _pattern_expression(pattern: str) -> tuple[re.Pattern[str], list[str]]:
@@ -207,7 +212,7 @@ def _pattern_expression(pattern: str) -> tuple[re.Pattern[str], list[str]]:
                 parts.append("(" + _DIGITS.get(letter_or_text, r"\d{1,2}+") + ")")
             letters.append(letter_or_text)
     others = set(letters) - set("uwaAHIMSpfngz")
-    if not _IN_WEEKS.isdisjoint(others) and not any(others <= each for each in _SOLE_WEEKS):
+    if not _IN_WEEKS.isdisjoint(others) and not any(others <= each for each in _SOLE_WEEKS + _WEEKS_OF_DATES):
         raise UnsupportedError(
             f'strptime: the pattern "{pattern}" of weeks beside other dates is not supported'
         )

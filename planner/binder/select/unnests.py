@@ -101,7 +101,7 @@ def is_unnest(node: exp.Expr) -> TypeGuard[exp.Anonymous]:
 
 
 def _options(binder: ExpressionBinder, options: Sequence[exp.Expr]) -> tuple[float, bool]:
-    """How many levels of lists and structs are taken apart, and whether fields are named with the structs that hold them."""
+    """How many levels of lists and structs are taken apart, as the last one says, and whether fields are named with the structs that hold them."""
     levels, keeps_parents = 1.0, False
     for option in options:
         span = span_of(option)
@@ -115,7 +115,7 @@ def _options(binder: ExpressionBinder, options: Sequence[exp.Expr]) -> tuple[flo
         if name == "keep_parent_names":
             keeps_parents = bool(given)
         elif name == "max_depth":
-            levels = max(levels, given)
+            levels = given
         elif given:
             levels = inf
     return levels, keeps_parents
