@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from itertools import count
 from typing import Any
 from uuid import UUID
@@ -47,13 +47,38 @@ def _instance() -> duckdb.DuckDBPyConnection:
     return duckdb.connect()
 
 
+class _Tables(dict[str, pa.Table]):
+    """Tables as a key: another mapping of the same names to the same objects is equal."""
+
+    def _identities(self) -> tuple[tuple[str, int], ...]:
+        return tuple((name, id(table)) for name, table in self.items())
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(self._identities())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Tables) and self._identities() == other._identities()
+
+
+def duckdb_rows(tables: Mapping[str, pa.Table], query: str) -> list[tuple[Any, ...]]:
+    """DuckDB's rows, which tests of the same query under other settings share; not to be changed."""
+    return _duckdb_rows(_Tables(tables), query)
+
+
+@lru_cache(maxsize=128)
+def _duckdb_rows(tables: _Tables, query: str) -> list[tuple[Any, ...]]:
+    with duckdb_database() as oracle:
+        for name, table in tables.items():
+            oracle.register(name, table)
+        return oracle.sql(query).fetchall()
+
+
 def assert_same_rows(tables: Mapping[str, pa.Table], query: str, **options: Any) -> None:
     """Both engines give the same rows in the same order; `options` are those of `tqp.connect`."""
-    with tqp.connect(threads=2, **options) as connection, duckdb_database() as oracle:
+    with tqp.connect(threads=2, **options) as connection:
         for name, table in tables.items():
             connection.register(name, table)
-            oracle.register(name, table)
-        assert connection.sql(query).fetchall() == oracle.sql(query).fetchall()
+        assert connection.sql(query).fetchall() == duckdb_rows(tables, query)
 
 
 def answer_of(connection: duckdb.DuckDBPyConnection | tqp.Connection, query: str) -> object:
