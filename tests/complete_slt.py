@@ -19,7 +19,8 @@ from tests.oracle import with_bits
 def complete(path: Path) -> list[str]:
     """Rewrites the file; returns what is wrong with it."""
     records = sqllogic.parse(path.read_text(encoding="utf-8"))
-    connection = sqllogic.set_up(records)
+    connection = duckdb.connect()
+    sqllogic.set_up(records, connection)
     problems = []
     for record in records:
         where = f"{path.name}:{record.line}"

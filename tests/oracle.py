@@ -65,12 +65,18 @@ def duckdb_rows(tables: Mapping[str, pa.Table], query: str) -> list[tuple[Any, .
     return _duckdb_rows(_Tables(tables), query)
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=256)
 def _duckdb_rows(tables: _Tables, query: str) -> list[tuple[Any, ...]]:
-    with duckdb_database() as oracle:
-        for name, table in tables.items():
-            oracle.register(name, table)
-        return oracle.sql(query).fetchall()
+    return _reading(tables).sql(query).fetchall()
+
+
+@lru_cache(maxsize=8)
+def _reading(tables: _Tables) -> duckdb.DuckDBPyConnection:
+    """A connection to DuckDB with the tables, which are its own: registered tables are temporary views."""
+    oracle = _instance().cursor()
+    for name, table in tables.items():
+        oracle.register(name, table)
+    return oracle
 
 
 def assert_same_rows(tables: Mapping[str, pa.Table], query: str, **options: Any) -> None:

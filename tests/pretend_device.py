@@ -213,9 +213,7 @@ def run_slt() -> dict[str, str]:
     for path in sorted(sqllogic.DIRECTORY.glob("**/*.slt")):
         records = sqllogic.parse(path.read_text(encoding="utf-8"))
         with tqp.connect(NAME) as connection:
-            with sqllogic.set_up(records) as oracle:
-                for name, table in sqllogic.tables(oracle).items():
-                    connection.register(name, table)
+            sqllogic.register_tables(records, connection)
             for record in records:
                 if record.kind.startswith(("query", "statement error", "statement unsupported")):
                     try:

@@ -40,7 +40,7 @@ import duckdb
 import pyarrow as pa
 
 import tqp
-from tests.oracle import arrow_of
+from tests.oracle import arrow_of, duckdb_database
 from tqp.data.results.display import cell_texts
 
 DIRECTORY = Path(__file__).parent / "slt"
@@ -118,20 +118,20 @@ def _parse_block(lines: Sequence[str], line_number: int) -> Record | None:
     return Record(line_number, ["comment"], "", [], comment) if comment else None
 
 
-def set_up(records: Sequence[Record]) -> duckdb.DuckDBPyConnection:
-    """A DuckDB with the file's tables."""
-    connection = duckdb.connect()
+def set_up(records: Sequence[Record], connection: duckdb.DuckDBPyConnection) -> None:
+    """Give a DuckDB the file's tables."""
     connection.execute("SET TimeZone = 'UTC'")
     for record in records:
         if record.kind == "statement ok":
             connection.execute(record.sql)
-    return connection
 
 
-def tables(connection: duckdb.DuckDBPyConnection) -> dict[str, pa.Table]:
-    """The tables of a DuckDB as Arrow."""
-    names = [row[0] for row in connection.execute("SHOW TABLES").fetchall()]
-    return {name: arrow_of(connection.sql(f'FROM "{name}"')) for name in names}
+def register_tables(records: Sequence[Record], connection: tqp.Connection) -> None:
+    """Register the file's tables, which DuckDB makes, as Arrow tables."""
+    with duckdb_database() as oracle:
+        set_up(records, oracle)
+        for (name,) in oracle.execute("SHOW TABLES").fetchall():
+            connection.register(name, arrow_of(oracle.sql(f'FROM "{name}"')))
 
 
 def check(record: Record, connection: tqp.Connection) -> None:

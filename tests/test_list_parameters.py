@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import date, datetime, timedelta
 from datetime import time as clock
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -116,6 +117,12 @@ def _answer(connection: Any, query: str, values: object) -> str:
         return "an error"
 
 
+@cache
+def _expected(oracle: duckdb.DuckDBPyConnection, query: str, place: int) -> str:
+    """DuckDB's answer for one of `_LISTS`, which both backends are held against."""
+    return _answer(oracle, query, _LISTS[place])
+
+
 @pytest.mark.parametrize("conditions", _CONDITIONS)
 def test_answers_are_those_of_duckdb(
     con: tqp.Connection, oracle: duckdb.DuckDBPyConnection, conditions: tuple[str, ...]
@@ -124,10 +131,10 @@ def test_answers_are_those_of_duckdb(
     tables = _TABLES if conditions[0].startswith(("x IN", "x =")) else ["integers", "texts"]
     for table in tables:
         query = f"SELECT x, {', '.join(conditions)} FROM {table}"
-        for values in _LISTS:
+        for place, values in enumerate(_LISTS):
             if conditions[0].startswith("NULL") and (values is None or repr(values) == "[[1]]"):
                 continue  # ambiguous, and of a type that is not supported
-            expected = _answer(oracle, query, values)
+            expected = _expected(oracle, query, place)
             assert _answer(con, query, values) == expected, (query, values)
             answered += expected != "an error"
     assert answered > 10
@@ -136,9 +143,9 @@ def test_answers_are_those_of_duckdb(
 @pytest.mark.parametrize("table", _TABLES)
 def test_rows_where_it_is_true(con: tqp.Connection, oracle: duckdb.DuckDBPyConnection, table: str) -> None:
     for condition in ("x IN $l", "x <> ALL($l)"):
-        for values in _LISTS:
+        for place, values in enumerate(_LISTS):
             query = f"SELECT x FROM {table} WHERE {condition}"
-            assert _answer(con, query, values) == _answer(oracle, query, values), (query, values)
+            assert _answer(con, query, values) == _expected(oracle, query, place), (query, values)
 
 
 @pytest.mark.parametrize(

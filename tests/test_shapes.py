@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
 from random import Random
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import tqp
 from tests.conftest import TPCH_SCALE_FACTOR
-from tests.oracle import duckdb_database
+from tests.oracle import duckdb_database, duckdb_rows
 from tests.random.shapes import Pairs
 from tqp.compiled import KnownShape
 from tqp.measuring.verify import difference
@@ -70,21 +69,13 @@ _CONSTANTS: dict[str, list[str]] = {
 }
 
 
-@pytest.fixture
-def oracle() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb_database() as connection:
-        yield connection.register("t", _TABLE)
-
-
 def _variants(connection: tqp.Connection) -> int:
     return sum(len(known.variants) for known, _ in connection._queries.compiled.shapes._items.values())
 
 
 @pytest.mark.parametrize("backend", ["host", "torch"])
 @pytest.mark.parametrize("column", _CONSTANTS)
-def test_comparisons_with_other_constants(
-    column: str, backend: str, oracle: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_comparisons_with_other_constants(column: str, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(KnownShape, "is_worth_parameters", lambda *_: True)
     for operator in ("=", "<>", "<", "<=", ">", ">="):
         with tqp.connect(threads=1, backend=backend, batch_rows=128) as connection:
@@ -95,19 +86,17 @@ def test_comparisons_with_other_constants(
                 )
                 for where in (condition, f"NOT ({condition})", f"({condition}) IS NULL OR byte = {number}"):
                     query = f"SELECT text, byte FROM t WHERE {where} ORDER BY ALL"
-                    assert connection.sql(query).fetchall() == oracle.sql(query).fetchall(), query
+                    assert connection.sql(query).fetchall() == duckdb_rows({"t": _TABLE}, query), query
             assert len(connection._queries.compiled.programs) == 0
 
 
-def _agree(
-    backend: str, queries: Iterable[str], oracle: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
-) -> int:
+def _agree(backend: str, queries: Iterable[str], monkeypatch: pytest.MonkeyPatch) -> int:
     """The number of programs that the queries, in turn by programs with parameters, have made."""
     monkeypatch.setattr(KnownShape, "is_worth_parameters", lambda *_: True)
     with tqp.connect(threads=1, backend=backend, batch_rows=128) as connection:
         connection.register("t", _TABLE)
         for query in queries:
-            assert connection.sql(query).fetchall() == oracle.sql(query).fetchall(), query
+            assert connection.sql(query).fetchall() == duckdb_rows({"t": _TABLE}, query), query
         assert len(connection._queries.compiled.programs) == 0
         return _variants(connection)
 
@@ -116,7 +105,7 @@ def _agree(
 @pytest.mark.parametrize("length", [2, 9])
 @pytest.mark.parametrize("column", _CONSTANTS)
 def test_lists_with_other_constants(
-    column: str, length: int, backend: str, oracle: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+    column: str, length: int, backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     random = Random(length)
     constants = [*_CONSTANTS[column], *(["'row 1'", "'a0'"] if column in ("word", "text") else [])]
@@ -125,7 +114,7 @@ def test_lists_with_other_constants(
         queries = (
             f"SELECT text, byte FROM t WHERE {form.format(column, each)} ORDER BY ALL" for each in lists
         )
-        _agree(backend, queries, oracle, monkeypatch)
+        _agree(backend, queries, monkeypatch)
 
 
 _PATTERNS = (
@@ -146,9 +135,7 @@ _PATTERNS = (
 
 @pytest.mark.parametrize("backend", ["host", "torch"])
 @pytest.mark.parametrize("operand", ["text", "word", "left(word, 1)", "text || word"])
-def test_patterns_with_other_words(
-    operand: str, backend: str, oracle: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_patterns_with_other_words(operand: str, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     forms = (
         "{} LIKE {}",
         "{} NOT LIKE {}",
@@ -162,13 +149,11 @@ def test_patterns_with_other_words(
         queries = (
             f"SELECT text, {each} AS b FROM t WHERE {each} IS NOT FALSE ORDER BY ALL" for each in conditions
         )
-        _agree(backend, queries, oracle, monkeypatch)
+        _agree(backend, queries, monkeypatch)
 
 
 @pytest.mark.parametrize("backend", ["host", "torch"])
-def test_words_of_one_kind_of_pattern_share_a_program(
-    backend: str, oracle: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_words_of_one_kind_of_pattern_share_a_program(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for words in (
         ("r%", "row 1%", "x%", "%"),
         ("%1", "%9", "%x"),
@@ -177,13 +162,11 @@ def test_words_of_one_kind_of_pattern_share_a_program(
         ("a", "row 1"),
     ):
         queries = (f"SELECT count(*) FROM t WHERE text LIKE '{word}'" for word in words)
-        assert _agree(backend, queries, oracle, monkeypatch) == 1
+        assert _agree(backend, queries, monkeypatch) == 1
 
 
 @pytest.mark.parametrize("backend", ["host", "torch"])
-def test_constants_outside_of_conditions(
-    backend: str, oracle: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_constants_outside_of_conditions(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for form in (
         "SELECT text, CASE WHEN word = '{word}' THEN money ELSE 0 END AS m FROM t ORDER BY ALL",
         "SELECT sum(CASE WHEN word = '{word}' THEN most ELSE byte END) AS s, count(*) FILTER (byte > {number}) AS n FROM t",
@@ -193,13 +176,11 @@ def test_constants_outside_of_conditions(
     ):
         pairs = (("a", 5), ("zz", 7), ("é", -3), ("", 100))
         queries = (form.format(word=word, number=number) for word, number in pairs)
-        assert _agree(backend, queries, oracle, monkeypatch) == 1
+        assert _agree(backend, queries, monkeypatch) == 1
 
 
 @pytest.mark.parametrize("backend", ["host", "torch"])
-def test_other_limits(
-    backend: str, oracle: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_limits(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     limits = [(3, 0), (0, 0), (64, 0), (10, 54), (0, 64), (1, 63), (0, 3)]
     for form in (
         "SELECT text, word, day, money, wide, most FROM t ORDER BY text, money, wide, day, word LIMIT {} OFFSET {}",
@@ -210,13 +191,13 @@ def test_other_limits(
         "SELECT text FROM t LIMIT {} OFFSET {}",
         "WITH w AS MATERIALIZED (SELECT text FROM t LIMIT 20) SELECT upper(text) FROM w LIMIT {} OFFSET {}",
     ):
-        assert _agree(backend, (form.format(*rows) for rows in limits), oracle, monkeypatch) == 1
+        assert _agree(backend, (form.format(*rows) for rows in limits), monkeypatch) == 1
         mixed = [*limits, (300, 0), (5000, 1), (10**12, 2), (1, 10**9), (0, 10**18), *limits]
         with tqp.connect(threads=2, backend=backend) as connection:
             connection.register("t", _TABLE)
             for rows in mixed:
                 query = form.format(*rows)
-                assert connection.sql(query).fetchall() == oracle.sql(query).fetchall(), query
+                assert connection.sql(query).fetchall() == duckdb_rows({"t": _TABLE}, query), query
 
 
 def test_rows_that_draw_from_a_sequence_are_no_more_than_those_wanted() -> None:
@@ -330,11 +311,12 @@ def test_a_table_that_is_replaced_takes_its_shapes_with_it() -> None:
             connection.sql("SELECT count(*) FROM t WHERE k <> 9")
 
 
-def test_parameters_of_a_text_are_constants(oracle: duckdb.DuckDBPyConnection) -> None:
+def test_parameters_of_a_text_are_constants() -> None:
     query = "SELECT text FROM t WHERE day > ? AND money < ? ORDER BY ALL"
     days = [np.datetime64("1994-09-01").item(), None, np.datetime64("1994-08-25").item()]
-    with tqp.connect(threads=1) as connection:
+    with tqp.connect(threads=1) as connection, duckdb_database() as oracle:
         connection.register("t", _TABLE)
+        oracle.register("t", _TABLE)
         for day in days:
             for money in (1, None, 2, 3, 2.5, "1.25"):
                 assert (

@@ -33,9 +33,7 @@ def _records(path: Path) -> list[sqllogic.Record]:
 @cache
 def _connection(path: Path, setting: str) -> tqp.Connection:
     connection = tqp.connect(**SETTINGS[setting])
-    with sqllogic.set_up(_records(path)) as oracle:
-        for name, table in sqllogic.tables(oracle).items():
-            connection.register(name, table)
+    sqllogic.register_tables(_records(path), connection)
     return connection
 
 

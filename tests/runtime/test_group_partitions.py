@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -35,11 +37,13 @@ _QUERIES = (
 )
 
 
-def _table(rows: int) -> pa.Table:
+@cache
+def _table() -> pa.Table:
+    rows = 4000
     random = np.random.default_rng(3)
     late = enumerate(random.integers(0, 50, rows))
     floats = random.choice([0.0, -0.0, 1.5, np.nan, -np.inf, 7.25], rows)
-    return pa.table(
+    table = pa.table(
         {
             "i": random.integers(0, 300, rows),
             "n": pa.array(random.integers(-5, 5, rows) * 10**15, mask=random.random(rows) < 0.2),
@@ -60,13 +64,13 @@ def _table(rows: int) -> pa.Table:
             "v": pa.array(random.integers(0, 4, rows).astype("timedelta64[D]").astype("timedelta64[us]")),
         }
     )
+    h = pa.array([int(k) * 10**25 for k in table["i"].to_pylist()], pa.decimal128(38, 0))
+    return table.append_column("h", h)
 
 
 def _answers(query: str, threads: int) -> list[tuple[object, ...]]:
     with tqp.connect(threads=threads, batch_rows=500) as connection:
-        table = _table(4000)
-        h = pa.array([int(k) * 10**25 for k in table["i"].to_pylist()], pa.decimal128(38, 0))
-        connection.register("t", table.append_column("h", h))
+        connection.register("t", _table())
         return sorted(connection.sql(query).fetchall(), key=repr)
 
 

@@ -41,9 +41,7 @@ def test_tpch(tpch_data: Path) -> None:
 def test_slt_files(file: str) -> None:
     records = sqllogic.parse((sqllogic.DIRECTORY / f"{file}.slt").read_text(encoding="utf-8"))
     with tqp.connect(backend="torch", threads=1) as connection:
-        with sqllogic.set_up(records) as oracle:
-            for name, table in sqllogic.tables(oracle).items():
-                connection.register(name, table)
+        sqllogic.register_tables(records, connection)
         for record in records:
             if record.kind == "query":
                 _assert_pasted_code_runs(connection, record.sql, record.params)
