@@ -101,17 +101,20 @@ def collated(values: Sequence[Expression], span: Span | None) -> Sequence[Expres
     else:
         return values
     types = [each.data_type for each in values]
-    return [_within(value, types, 0, span) for value in values]
+    if all(each.is_nested for each in types):
+        return [_within(value, types, 0, span) for value in values]
+    names = common_collation(types, span)
+    return [_applied(names, value, span) for value in values]
 
 
 def _within(value: Expression, types: Sequence[DataType], depth: int, span: Span | None) -> Expression:
     """What is compared in the place of a value, beside which there are values of the types: of a nested one, a value of what is
-    compared in the place of its parts."""
+    compared in the place of its parts. Of several collations of a part the last one holds, as in DuckDB."""
     data_type = value.data_type
     if not any(each.holds_collation for each in types):
         return value
     if not data_type.is_nested:
-        return _applied(common_collation(types, span), value, span)
+        return _applied([each.collation for each in types if each.collation][-1], value, span)
     if {each.kind for each in types} == {TypeKind.LIST}:
         element = ElementRef(_FIRST_ELEMENT + depth, data_type.element, "x")
         body = _within(element, [each.element for each in types], depth + 1, span)

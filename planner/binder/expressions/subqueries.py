@@ -179,7 +179,7 @@ def quantified_over(
                 f"cannot compare {operand.data_type} with {column.data_type}; cast one of them", span
             )
         types.append(with_collation(common, operand.data_type, column.data_type))
-    cast_operands = tuple(cast_to(operand, common, span) for operand, common in zip(operands, types))
+    cast_operands = tuple(_as_type(operand, common, span) for operand, common in zip(operands, types))
     cast_operands, plan = _by_collation(
         context, cast_operands, cast_columns(context, plan, types, span), span
     )
@@ -222,12 +222,17 @@ def cast_columns(
         if not _is_same(column.data_type, wanted):
             if is_null_output(plan, index):
                 output = Literal(None, NULL)  # may be of any type, whatever it was called before
-            output = cast_to(output, wanted, span)
-            output = output if output.data_type != VARCHAR else Cast(output, wanted)
+            output = _as_type(output, wanted, span)
             column = context.new_field(column.name, wanted, column.nullable)
         fields.append(column)
         outputs.append(output)
     return Project(plan, tuple(fields), tuple(outputs))
+
+
+def _as_type(value: Expression, wanted: DataType, span: Span | None) -> Expression:
+    """The value cast to a type, a text to one with its collation."""
+    made = cast_to(value, wanted, span)
+    return made if _is_same(made.data_type, wanted) or made.data_type != VARCHAR else Cast(made, wanted)
 
 
 def _is_same(column: DataType, wanted: DataType) -> bool:
