@@ -70,7 +70,7 @@ TAKES_ONE_VALUE = re.compile(
     r"\b(any_value|arbitrary|first|last|mode|arg_?\w*|\w+_by|\w+_agg|group_concat|listagg)\("
 )
 _LEFT_OUT = frozenset(
-    "count_star list histogram histogram_exact approx_count_distinct approx_quantile sum_no_overflow arg_min_nulls_last arg_max_nulls_last mad bitstring_agg".split()
+    "count_star list histogram histogram_exact approx_count_distinct approx_quantile reservoir_quantile sum_no_overflow arg_min_nulls_last arg_max_nulls_last mad bitstring_agg".split()
 )
 #: Aggregates whose last digits come of the order of rows; of one, or of two arguments.
 INEXACT_AGGREGATES = frozenset(
@@ -418,6 +418,7 @@ def _function_templates() -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[s
     aggregates["int"] += ["len(list({any}))", "list_unique(list({any}))", "list_sum(list({int}))"]
     aggregates["int"] += [
         "quantile_disc({int}, [{fraction}, {fraction}])[{small}]",
+        "reservoir_quantile({distinct}{int}, {fraction}, 400000)",
         "list_sum(max({distinct}{int}, 2))",
         "len(min({any}, 3))",
         "max([{int}, {int}])[{small}]",

@@ -130,6 +130,8 @@ def _calls(node: exp.Expr) -> list[exp.Anonymous]:
     """The COLUMNS(...) of an expression, those of its subqueries not."""
     if isinstance(node, exp.Query):
         return []
+    if isinstance(node, exp.Dot) and is_columns_call(node.expression):
+        raise BindError("no dot stands before COLUMNS(...)", head_span(node.expression))
     if is_columns_call(node):
         argument = node.expressions[0]
         if _calls(argument):
