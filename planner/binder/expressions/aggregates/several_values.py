@@ -12,7 +12,7 @@ from tqp.planner.binder.expressions.forms.forms import call_of
 from tqp.planner.functions.registry import main_spelling
 from tqp.planner.parse import head_span, span_of
 
-_QUANTILES = frozenset(
+QUANTILES = frozenset(
     (
         "quantile_cont",
         "quantile_disc",
@@ -48,10 +48,10 @@ def of_single_values(node: exp.Expr) -> exp.Expr | None:
         return None
     name, arguments = main_spelling(lower_ascii(call.name)), call.expressions
     plain = _plain(arguments)
-    if name in _QUANTILES and plain:
+    if name in QUANTILES and plain:
         place = len(plain) > 1  # behind the value, or alone before WITHIN GROUP
         if isinstance(plain[place], exp.Array):
-            return _quantiles(node, place, plain[place].expressions)
+            return quantiles(node, place, plain[place].expressions)
     if name == "approx_top_k" and len(plain) == 2:
         return _most_frequent(node, call)
     count, descends = _OF_MANY.get(name, (0, False))
@@ -72,7 +72,8 @@ def _plain(arguments: Sequence[exp.Expr]) -> Sequence[exp.Expr]:
     return arguments[0].expressions if is_distinct else arguments
 
 
-def _quantiles(node: exp.Expr, place: int, fractions: Sequence[exp.Expr]) -> exp.Expr:
+def quantiles(node: exp.Expr, place: int, fractions: Sequence[exp.Expr]) -> exp.Expr:
+    """A call whose argument at a place is a list of fractions, by one call for each; NULL where that of the first is."""
     parts = []
     for fraction in fractions or [exp.Literal.number("0.5")]:
         part = node.copy()

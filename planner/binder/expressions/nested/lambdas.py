@@ -23,6 +23,7 @@ from tqp.planner.algebra.expressions import (
 )
 from tqp.planner.algebra.subquery_expressions import has_subquery
 from tqp.planner.binder.expressions.aggregates.aggregates import check_constants, taken
+from tqp.planner.binder.expressions.aggregates.several_values import QUANTILES, quantiles
 from tqp.planner.binder.expressions.coercion import (
     as_list,
     as_text,
@@ -307,7 +308,11 @@ def _aggregate(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Exp
     name = binder.bind(nodes[1])
     if not isinstance(name, Literal) or not isinstance(name.value, str):
         raise no_constant(name, "the aggregate of list_aggregate() is named by a constant text", span)
-    return _aggregate_of(lower_ascii(name.value), binder, (nodes[0], *nodes[2:]), span)
+    word = lower_ascii(name.value)
+    if functions.main_spelling(word) in QUANTILES and len(nodes) == 3 and isinstance(nodes[2], exp.Array):
+        each = quantiles(call_of("list_aggregate", *nodes), 2, nodes[2].expressions)
+        return binder.bind_flexible(each)
+    return _aggregate_of(word, binder, (nodes[0], *nodes[2:]), span)
 
 
 def _aggregate_of(name: str, binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Expression:
@@ -352,6 +357,7 @@ def _to_string(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Exp
     value, separator = binder.bind(nodes[0]), binder.bind(nodes[1])
     if separator.data_type not in (VARCHAR, NULL) and not separator.data_type.is_enum:
         raise BindError(f"the separator of array_to_string() is a text, not {separator.data_type}", span)
+    _check_separator(separator, "array_to_string()", span)
     if is_null_literal(value):
         return Literal(None, VARCHAR)
     if not value.data_type.has_elements and value.data_type != VARCHAR:
@@ -363,12 +369,17 @@ def _to_string(binder: ExpressionBinder, nodes: Nodes, span: Span | None) -> Exp
     return make_case([is_empty], [Literal("", VARCHAR), made], span)
 
 
+def _check_separator(separator: Expression, shown: str, span: Span | None) -> Literal:
+    if not isinstance(separator, Literal):
+        raise UnsupportedError(f"{shown} by a separator that is not constant is not supported", span)
+    return separator
+
+
 def elements_as_text(
     binder: ExpressionBinder, shown: str, value: Expression, separator: Expression, span: Span | None
 ) -> Expression:
     """The elements of a list that are not NULL as one text with separators between; NULL where there are none."""
-    if not isinstance(separator, Literal):
-        raise UnsupportedError(f"{shown} by a separator that is not constant is not supported", span)
+    separator = _check_separator(separator, shown, span)
     element = element_of(binder, value, "x")
     extra = (Literal("," if separator.value is None else separator.value, VARCHAR),)
     return OverElements("string_agg", value, as_text(element, span), element, None, VARCHAR, extra, span)

@@ -20,7 +20,7 @@ from tqp.core.datatypes import (
 from tqp.core.errors import BindError, UnsupportedError, nearest
 from tqp.core.keywords import lower_ascii
 from tqp.planner.algebra.element_expressions import OverElements
-from tqp.planner.algebra.expressions import TRUE, Call, Cast, Expression, Literal, is_null_literal, walk
+from tqp.planner.algebra.expressions import TRUE, Call, Cast, Expression, Literal, is_null_literal
 from tqp.planner.algebra.may_raise import is_failing_constant, may_raise
 from tqp.planner.binder.expressions.coercion import (
     as_list,
@@ -159,21 +159,16 @@ def _is_null(value: Expression) -> bool:
 def _finds_null(elements: Expression, place: Expression) -> bool:
     """Does a list of constants have NULL at a place, or no such place, whatever its elements are?
 
-    Where one of them may raise, DuckDB knows of no NULL if it does; whether it does is not known here.
+    Where one of them may raise, DuckDB knows of no NULL if it does; whether it does is not known here. Nor is what a function
+    makes, which is taken for no NULL: the field is then of its own type, not NULL.
     """
     if not isinstance(place, Literal) or not isinstance(place.value, int) or not is_constant(elements):
         return False
     count = _most_elements(elements)
     if count is None:
-        raise UnsupportedError(
-            "a field of an element of a list of constants that a function makes is not supported"
-        )
+        return False
     if 1 <= abs(place.value) <= count:
         if not (isinstance(elements, Call) and elements.function == "list_value"):
-            if any(map(_lists_null, walk(elements))):
-                raise UnsupportedError(
-                    "a field of an element of a list of constants and NULL that a function makes is not supported"
-                )
             return False
         found = elements.arguments[place.value - (place.value > 0)]
         if not is_null_literal(_uncast(found)):
@@ -190,15 +185,6 @@ def _uncast(value: Expression) -> Expression:
     while isinstance(value, Cast):
         value = value.input
     return value
-
-
-def _lists_null(value: Expression) -> bool:
-    if isinstance(value, Literal):
-        return (
-            isinstance(value.value, tuple) and value.data_type.kind is TypeKind.LIST and None in value.value
-        )
-    is_list = isinstance(value, Call) and value.function == "list_value"
-    return is_list and any(is_null_literal(_uncast(each)) for each in value.inputs)
 
 
 def _is_in_order(value: Expression) -> bool:
