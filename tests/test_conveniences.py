@@ -85,3 +85,23 @@ def test_functions_of_the_module() -> None:
         assert module.df().a.tolist() == [1, 2, 3]
         assert str(module.sqltype("int")) == "INTEGER"
         module.execute("DROP TABLE of_the_module")
+
+
+def test_functions_of_frames() -> None:
+    frame = pd.DataFrame({"a": [3, 1, 3, 2], "b": list("xyxz")})
+    answers = []
+    for module in (tqp, duckdb):
+        answers.append(
+            [
+                module.filter(frame, "a > 1").fetchall(),
+                module.project(frame, "a + 1").fetchall(),
+                sorted(module.aggregate(frame, "b, sum(a)").fetchall()),
+                module.aggregate(frame, "max(a)", "").fetchall(),
+                module.order(frame, "a DESC, b").fetchall(),
+                module.limit(frame, 2, 1).fetchall(),
+                sorted(module.distinct(frame).fetchall()),
+                module.alias(frame, "q").filter("q.a = 2").fetchall(),
+                module.query_df(frame, "v", "SELECT count(*) FROM v").fetchall(),
+            ]
+        )
+    assert answers[0] == answers[1]

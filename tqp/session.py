@@ -15,7 +15,7 @@ from tqp.connection import Connection
 from tqp.core.arguments import check_tables
 from tqp.core.errors import BindError
 from tqp.core.process.forks import renew_after_fork
-from tqp.relation import QueryResult
+from tqp.relation import QueryResult, Relation
 from tqp.result import Result
 
 Given = ParamSpec("Given")
@@ -130,13 +130,33 @@ def _of_default(method: Callable[Concatenate[Connection, Given], Answer]) -> Cal
     def function(*arguments: Given.args, **named: Given.kwargs) -> Answer:
         return method(_default.connection(), *arguments, **named)
 
+    _describe(function, method, f"`Connection.{method.__name__}` of the default connection.")
+    return function
+
+
+def _of_frame(
+    method: Callable[Concatenate[Relation, Given], Answer],
+) -> Callable[Concatenate[object, Given], Answer]:
+    """A method of relations as a function, of a frame or whatever else `from_df` takes."""
+
+    def function(df: object, /, *arguments: Given.args, **named: Given.kwargs) -> Answer:
+        return method(_default.connection().from_df(df), *arguments, **named)
+
+    frame = inspect.Parameter("df", inspect.Parameter.POSITIONAL_ONLY, annotation="object")
+    _describe(function, method, f"`Relation.{method.__name__}` of a frame, on the default connection.", frame)
+    return function
+
+
+def _describe(
+    function: Callable[..., object], method: Callable[..., object], text: str, *first: inspect.Parameter
+) -> None:
+    """Give a function the name and the parameters of a method, with `first` in place of `self`."""
     function.__name__ = function.__qualname__ = method.__name__
-    function.__doc__ = f"`Connection.{method.__name__}` of the default connection."
+    function.__doc__ = text
     signature = inspect.signature(method)
     function.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[*signature.parameters.values()][1:]
+        parameters=[*first, *[*signature.parameters.values()][1:]]
     )
-    return function
 
 
 table = _of_default(Connection.table)
@@ -181,3 +201,11 @@ fetch_df = _of_default(Connection.fetch_df)
 fetch_df_chunk = _of_default(Connection.fetch_df_chunk)
 df = _of_default(Connection.df)
 close = _of_default(Connection.close)
+filter = _of_frame(Relation.filter)
+project = _of_frame(Relation.project)
+aggregate = _of_frame(Relation.aggregate)
+order = _of_frame(Relation.order)
+limit = _of_frame(Relation.limit)
+distinct = _of_frame(Relation.distinct)
+alias = _of_frame(Relation.set_alias)
+query_df = _of_frame(Relation.query)
