@@ -217,3 +217,8 @@ SHOW SCHEMAS;
 USE "Shown b";
 FROM (SHOW SCHEMAS) WHERE current;
 USE main;
+-- what is called as its schema is looked for in the schema first
+CREATE SCHEMA w;
+CREATE TABLE w.w AS SELECT {'w': {'w': {'w': 42}}} AS w;
+SELECT w.w.w.w.w.w AS a, w.w.w AS b, w.w AS c, w FROM w.w;
+SELECT w.w AS a FROM w.w;
