@@ -38,7 +38,16 @@ from tqp.planner.algebra.expressions import (
     walk,
 )
 from tqp.planner.algebra.known_fields import KnownFields
-from tqp.planner.algebra.logical_plan import Filter, Join, Limit, LogicalPlan, Project, Scan, Window
+from tqp.planner.algebra.logical_plan import (
+    Filter,
+    Join,
+    Limit,
+    LogicalPlan,
+    Project,
+    Recursive,
+    Scan,
+    Window,
+)
 from tqp.planner.algebra.node import transform_plan, walk_plan
 from tqp.planner.algebra.node_text import limit_text
 from tqp.planner.algebra.random_calls import is_random
@@ -302,6 +311,8 @@ def _with_room(plan: LogicalPlan) -> tuple[LogicalPlan, TakenRows | None]:
         return (plan if rows is None else plan.with_inputs((below,))), rows
     if not isinstance(plan, Limit) or plan.limit is None:
         return plan, None
+    if any(isinstance(node, Recursive) for node in walk_plan(plan)):
+        return plan, None  # it may be without end, and raise behind the rows that are asked for
     rows = TakenRows(plan.limit, plan.offset)
     return (plan, None) if rows.room is None else (Limit(plan.input, rows.room), rows)
 

@@ -25,6 +25,8 @@ class Recursive(LogicalPlan):
 
     With `keys` (USING KEY), positions of columns, a row takes the place of an earlier one with the same values in them; with
     `distinct`, only rows that changed in an iteration come last.
+
+    Once there are `most_rows` rows, no more are asked for: None asks for all.
     """
 
     first: LogicalPlan
@@ -33,6 +35,7 @@ class Recursive(LogicalPlan):
     identifier: int
     distinct: bool
     keys: tuple[int, ...] | None = None
+    most_rows: int | None = None
 
     INPUTS, EXPRESSIONS, FIELDS = ("first", "step"), (), ("fields",)
     BY_POSITION = True
@@ -64,10 +67,12 @@ class Recursive(LogicalPlan):
         return is_seen or self.keys is not None
 
     def describe(self, names: Names) -> str:
-        return f"Recursive{kept_text(self.distinct, self.keys)} ${self.identifier} {fields_text(self.fields, names)}"
+        kept = kept_text(self.distinct, self.keys, self.most_rows)
+        return f"Recursive{kept} ${self.identifier} {fields_text(self.fields, names)}"
 
 
-def kept_text(distinct: bool, keys: tuple[int, ...] | None) -> str:
+def kept_text(distinct: bool, keys: tuple[int, ...] | None, most_rows: int | None) -> str:
     """The words that tell the rows that stay, for EXPLAIN."""
     places = "" if keys is None else f" by key {', '.join(str(key + 1) for key in keys)}"
-    return " distinct" * distinct + places
+    enough = "" if most_rows is None else f" until {most_rows} rows"
+    return " distinct" * distinct + places + enough

@@ -435,11 +435,13 @@ class Recursive(PhysicalPlan):
     identifier: int
     distinct: bool
     keys: tuple[int, ...] | None
+    most_rows: int | None
 
     INPUTS, EXPRESSIONS = ("first", "step"), ()
 
     def describe(self, names: Names) -> str:
-        return f"Recursive{kept_text(self.distinct, self.keys)} ${self.identifier} {fields_text(self.fields, names)}"
+        kept = kept_text(self.distinct, self.keys, self.most_rows)
+        return f"Recursive{kept} ${self.identifier} {fields_text(self.fields, names)}"
 
 
 @dataclass(frozen=True)

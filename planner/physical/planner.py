@@ -365,7 +365,15 @@ class Planner:
         )
         fields, rows = tuple(plan.field_facts.values()), self.estimator.rows(plan)
         return physical.Recursive(
-            fields, rows, plan.max_rows, first, step, plan.identifier, plan.distinct, plan.keys
+            fields,
+            rows,
+            plan.max_rows,
+            first,
+            step,
+            plan.identifier,
+            plan.distinct,
+            plan.keys,
+            plan.most_rows,
         )
 
     def _share(self, plan: Shared) -> PhysicalPlan:

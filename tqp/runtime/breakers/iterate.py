@@ -17,7 +17,7 @@ class Iterate(Maker):
 
     Before each iteration the last rows are in `working`, and all rows so far in `whole`, if something reads it. What does not
     depend on them is computed in the first iteration only: which slots do, shows then. Interrupts and memory are checked where
-    pipelines run.
+    pipelines run. It ends once there are `most_rows` rows, if that is a number: nobody asks for more.
     """
 
     slot: str
@@ -27,6 +27,7 @@ class Iterate(Maker):
     whole: str
     kept: Kept
     body: Sequence[Pipeline]
+    most_rows: int | None = None
 
     @property
     def reads(self) -> Sequence[str]:
@@ -40,6 +41,7 @@ class Iterate(Maker):
         workers = program_state["workers"]
         rows = self.kept.rows(program_state["device"], workers.map)
         working = rows.add(program_state[self.first])
+        num_rows = working.num_rows
         reads_whole = self.whole in self._read_by_body
         domains = {
             pipeline.source_slot: source
@@ -49,7 +51,7 @@ class Iterate(Maker):
         changing = {self.working, self.whole}
         pipelines: Sequence[Pipeline] = self.body
         is_first = True
-        while True:
+        while self.most_rows is None or num_rows < self.most_rows:
             program_state[self.working] = working
             if reads_whole:
                 program_state[self.whole] = rows.whole()
@@ -68,6 +70,7 @@ class Iterate(Maker):
             if self.step not in changing and not self.kept.distinct:
                 break
             working = rows.add(program_state[self.step])
+            num_rows += working.num_rows
             if working.num_rows == 0:
                 break
         return {self.slot: rows.whole()}
@@ -78,4 +81,5 @@ class Iterate(Maker):
         return not reads.isdisjoint(changing)
 
     def describe(self) -> str:
-        return f"repeat with {self.step} as {self.working} until it has no rows; all of them into {self.slot}"
+        enough = "" if self.most_rows is None else f", or there are {self.most_rows}"
+        return f"repeat with {self.step} as {self.working} until it has no rows{enough}; all of them into {self.slot}"

@@ -299,7 +299,7 @@ class PlanLowering:
         own = itertools.count(len(layouts))  # nested values have keys of their own, behind the columns
         compared = [next(own) if each.form is Form.NESTED else i for i, each in enumerate(layouts)]
         slot, kept = self.program.slot("recursive"), Kept(compared, node.distinct, node.keys)
-        iterate = Iterate(slot, first, step, working, whole, kept, body)
+        iterate = Iterate(slot, first, step, working, whole, kept, body, node.most_rows)
         return self.made(iterate, layouts, node, "WITH RECURSIVE")
 
     def _iteration(
