@@ -67,3 +67,9 @@ CREATE MACRO columns_of_t() AS TABLE SELECT column_name FROM (DESCRIBE t);
 FROM columns_of_t() ORDER BY ALL;
 PREPARE p AS SELECT column_type FROM (DESCRIBE SELECT ?::DATE AS x);
 EXECUTE p('2024-01-01');
+-- quantiles are those of approx_quantile()
+CREATE TABLE few(i INTEGER, h HUGEINT, d DOUBLE, m DECIMAL(20, 2), t TIME, ts TIMESTAMP_S, iv INTERVAL);
+SELECT column_name, avg, q25, q50, q75 FROM (SUMMARIZE few) ORDER BY ALL;
+INSERT INTO few VALUES (1, 12, 0.5, 1.25, '01:00:00', '2024-01-01', '1 day'), (2, -12, -0.5, 1.75, '02:00:01', '2024-01-02', '2 days'), (3, NULL, NULL, NULL, NULL, NULL, NULL);
+SELECT column_name, avg, q25, q50, q75 FROM (SUMMARIZE few) ORDER BY ALL;
+SELECT column_name, avg, q25, q50, q75 FROM (SUMMARIZE SELECT i::DATE AS d FROM range(DATE '2024-01-01', DATE '2024-02-10', INTERVAL 1 DAY) AS r(i));
