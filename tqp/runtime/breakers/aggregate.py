@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -96,7 +96,8 @@ class FoldGroups(Breaker):
     `has_kept`: the last output column tells which rows count (or is None: all). `presence`: of DIRECT groups, the reduction
     that is above zero where a group has rows. `factors`: where DIRECT keys are packed with columns by which rows are grouped
     too until sums are multiplied (see `FactoredSum`), how many values each of these has; all reductions are integer sums or
-    counts then. The slot gets a frame: the key codes (but for SINGLE), then one column per reduction.
+    counts then. `whole`: columns without NULL. The slot gets a frame: the key codes (but for SINGLE), then one column per
+    reduction.
     """
 
     def __init__(
@@ -110,6 +111,7 @@ class FoldGroups(Breaker):
         has_kept: bool = False,
         presence: int | None = None,
         factors: Sequence[int] = (),
+        whole: Collection[int] = (),
     ) -> None:
         self.slot, self.algorithm, self.size, self.device = slot, algorithm, size, device
         self.presence = presence
@@ -144,14 +146,8 @@ class FoldGroups(Breaker):
             and size >= 2 * _GROUPS_OF_A_WORKER
             and not (factors or self.ordered or any(each.distinct for each in self.reductions))
         )
-        #: Numbers of rows that moments know of direct groups.
-        self._counts = [
-            index
-            for index in self._packed
-            if not factors
-            and self.reductions[index].kind == "count"
-            and self.reductions[index].column in self._moment_columns
-        ]
+        #: Numbers of rows of direct groups that moments know, by reduction: of which of their columns.
+        self._counts = {} if factors else self._counted_by_moments(whole)
         self._packed = [index for index in self._packed if index not in self._counts]
         apart = {*self._packed, *self._moments, *self._counts, *self._choices}
         self._plain = [index for index in range(len(self.reductions)) if index not in apart]
@@ -166,6 +162,17 @@ class FoldGroups(Breaker):
             if algorithm is GroupAlgorithm.SINGLE
             else len(self._packed) == len(self.reductions)
         )
+
+    def _counted_by_moments(self, whole: Collection[int]) -> dict[int, int]:
+        column_of = {column: place for place, column in enumerate(self._moment_columns)}
+        every_row = next((place for column, place in column_of.items() if column in whole), None)
+        kinds = ((index, self.reductions[index]) for index in self._packed)
+        found = {
+            index: every_row if reduction.kind == "count_star" else column_of.get(reduction.column)
+            for index, reduction in kinds
+            if reduction.kind != "sum"
+        }
+        return {index: place for index, place in found.items() if place is not None}
 
     @property
     def scatters(self) -> bool:
@@ -401,8 +408,7 @@ class FoldGroups(Breaker):
         if state.moments is not None:
             for index, moment in zip(self._moments, self._of_moments, strict=True):
                 states[index] = state.moments.moment(moment)
-            for index in self._counts:
-                column = self._moment_columns.index(self.reductions[index].column)
+            for index, column in self._counts.items():
                 states[index] = state.moments.counts[column].to(torch.int64)
         size = 1 if self.algorithm is GroupAlgorithm.SINGLE else self.size + self.has_kept
         if state.chosen is not None:

@@ -103,6 +103,7 @@ class _AggregateLowering:
                 has_kept,
                 presence,
                 () if factors is None else [part.span for part in factors.packing.parts[len(node.keys) :]],
+                [place for place, output in enumerate(self.outputs) if output.validity is None],
             )
         else:
             bits = partition_bits(node.input.estimated_rows, program.device) if num_keys else 0
