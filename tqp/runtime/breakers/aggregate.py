@@ -147,7 +147,7 @@ class FoldGroups(Breaker):
             and not (factors or self.ordered or any(each.distinct for each in self.reductions))
         )
         #: Numbers of rows of direct groups that moments know, by reduction: of which of their columns.
-        self._counts = {} if factors else self._counted_by_moments(whole)
+        self._counts = self._counted_by_moments(whole) if self._moments and not factors else {}
         self._packed = [index for index in self._packed if index not in self._counts]
         apart = {*self._packed, *self._moments, *self._counts, *self._choices}
         self._plain = [index for index in range(len(self.reductions)) if index not in apart]
