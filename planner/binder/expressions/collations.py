@@ -141,6 +141,7 @@ def _applied(names: str, value: Expression, span: Span | None) -> Expression:
         function = _FUNCTIONS[lower_ascii(name)]
         if function is not None:
             if isinstance(value, Cast) and isinstance(value.input, Literal | Varying):
-                value = value.input
+                # a constant text may be folded, of which the cast says the collation
+                value = value.input if value.input.data_type == VARCHAR else value
             value = fold(Call(function, (value,), VARCHAR, span))
     return Cast(value, VARCHAR) if value.data_type.collation else value
