@@ -327,7 +327,8 @@ class Planner:
     def _limit(self, plan: Limit, required: frozenset[int]) -> PhysicalPlan:
         if plan.limit is not None and self.is_on("topk") and isinstance(plan.input, Sort):
             return self._sort(plan.input, required, (), plan)
-        below = self.plan(plan.input, required, ())
+        read = plan.input if plan.limit is None else _with_enough(plan.input, plan.limit + plan.offset)
+        below = self.plan(read, required, ())
         rows = max(0.0, below.estimated_rows - plan.offset)
         rows = rows if plan.limit is None else min(rows, float(plan.limit))
         return physical.Limit(below.fields, rows, plan.max_rows, below, plan.limit, plan.offset)
@@ -399,3 +400,13 @@ def _ids(fields: Schema) -> frozenset[int]:
 
 def _kept(fields: Iterable[Field], required: frozenset[int]) -> Schema:
     return tuple(field for field in fields if field.id in required)
+
+
+def _with_enough(plan: LogicalPlan, most_rows: int) -> LogicalPlan:
+    """The plan, in which a recursion ends once there are as many rows as are asked for: it may be without end."""
+    match plan:
+        case Project():
+            return plan.with_inputs((_with_enough(plan.input, most_rows),))
+        case Recursive(keys=None):
+            return replace(plan, most_rows=most_rows)
+    return plan

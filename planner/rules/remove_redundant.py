@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tqp.core.datatypes import BOOLEAN
 from tqp.planner.algebra.expressions import FALSE, TRUE, Case, ColumnRef, Expression, Literal, conjuncts
 from tqp.planner.algebra.join_keys import LEFT_ONLY
@@ -15,7 +13,6 @@ from tqp.planner.algebra.logical_plan import (
     Limit,
     LogicalPlan,
     Project,
-    Recursive,
     Sort,
     UnionAll,
     Values,
@@ -46,8 +43,6 @@ def _removed(plan: LogicalPlan, ordered: bool, context: OptimizerContext) -> Log
             project = plan.input
             assert isinstance(project, Project)
             return project.with_inputs((plan.with_inputs((project.input,)),))
-        case Limit(limit=int(limit), input=Recursive() as repeated) if repeated.keys is None:
-            return plan.with_inputs((replace(repeated, most_rows=limit + plan.offset),))
         case Aggregate():
             return _distinct(plan)
         case Join() if _is_empty_join(plan):

@@ -1,4 +1,4 @@
--- recursions without end, but for LIMIT: they run for ever where the rule that tells them to stop is off
+-- recursions without end, but for LIMIT
 WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t) SELECT n * 10 FROM t LIMIT 5;
 WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n * 2 FROM t) SELECT n FROM t LIMIT 20;
 WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n * 2 FROM t) SELECT n FROM t LIMIT 3 OFFSET 8;
