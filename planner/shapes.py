@@ -311,7 +311,10 @@ def _with_room(plan: LogicalPlan) -> tuple[LogicalPlan, TakenRows | None]:
         return (plan if rows is None else plan.with_inputs((below,))), rows
     if not isinstance(plan, Limit) or plan.limit is None:
         return plan, None
-    if any(isinstance(node, Recursive) for node in walk_plan(plan)):
+    below = plan.input
+    while isinstance(below, Project):
+        below = below.input
+    if isinstance(below, Recursive):
         return plan, None  # it may be without end, and raise behind the rows that are asked for
     rows = TakenRows(plan.limit, plan.offset)
     return (plan, None) if rows.room is None else (Limit(plan.input, rows.room), rows)

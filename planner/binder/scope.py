@@ -248,7 +248,7 @@ class Scope:
 
     def says_alias(self, node: exp.Column) -> bool:
         """Whether `alias.x` means the x of SELECT: no table or column is called "alias"."""
-        if len(node.parts) != 2 or lower_ascii(node.table) != "alias":
+        if node.args.get("table") is None or len(node.parts) != 2 or lower_ascii(node.table) != "alias":
             return False
         return not (self.has_relation(node.table) or self.has_column(node.table, None))
 
