@@ -130,7 +130,10 @@ def _body(
     """What a lambda computes of what its parameters stand for."""
     named = {lower_ascii(name): value for name, value in zip(names, values, strict=True)}
     if len(named) < len(names):
-        raise BindError(f'two parameters of a lambda are called "{names[0]}"', span)
+        twice = next(
+            name for place, name in enumerate(names) if lower_ascii(name) in map(lower_ascii, names[:place])
+        )
+        raise BindError(f'two parameters of a lambda are called "{twice}"', span)
     binder.lambdas.append(named)
     try:
         body = binder.bind(written)
